@@ -11,9 +11,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestExposedMatrix tries every combination of owner, group, mode and user of the worker. Uid 0 is root, 7 the worker's user, and 9
-// another user.
-func TestExposedMatrix(t *testing.T) {
+// TestExposedForEveryOwnerAndMode tries every combination of owner, group, mode and user of the worker. Uid 0 is root, 7 the worker's user,
+// and 9 another user.
+func TestExposedForEveryOwnerAndMode(t *testing.T) {
 	named := func(uid, gid int) bool { return uid == gid }
 	for _, me := range []int{0, 7} {
 		for _, uid := range []int{0, 7, 9} {
@@ -22,19 +22,20 @@ func TestExposedMatrix(t *testing.T) {
 					why, try := exposed(bits, uid, gid, me, named)
 					safe := (uid == me || uid == 0) && bits&0o002 == 0 && (bits&0o020 == 0 || uid == gid)
 					if (why == "") != safe || (try == "") != safe {
-						t.Fatalf("%v of %d:%d for a worker of %d: %q, %q", bits, uid, gid, me, why, try)
+						t.Fatalf("mode %v, owner %d:%d, worker's user %d: got reason %q and hint %q, want both: %v",
+							bits, uid, gid, me, why, try, !safe)
 					}
 				}
 			}
 		}
 	}
 	if why, _ := exposed(0o777|fs.ModeSticky|fs.ModeDir, 0, 0, 7, named); why == "" {
-		t.Error("the sticky bit is no protection")
+		t.Error("mode 1777: got no reason, want one, because the sticky bit does not protect the file")
 	}
 }
 
-// TestInsecureLooksAtAllThree tries modes on a real disk: of the file, of its directory, and of the directory beside it.
-func TestInsecureLooksAtAllThree(t *testing.T) {
+// TestInsecureChecksTheFileAndBothDirectories changes the mode of the file, of its directory, and of the directory beside it.
+func TestInsecureChecksTheFileAndBothDirectories(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // Windows has no file modes
 	}
@@ -56,19 +57,18 @@ func TestInsecureLooksAtAllThree(t *testing.T) {
 			}
 			err := Insecure(path)
 			if (err == nil) != safe {
-				t.Errorf("got %s %v: %v, want (err == nil) = safe", part, mode, err)
+				t.Errorf("mode %v of DIR%s: got error %v, want an error: %v", mode, part, err, !safe)
 			}
 			p, _ := err.(*jobs.Error)
 			if !safe && (p == nil || p.Kind != jobs.ErrPermission || !strings.Contains(p.What, " may be written by everyone") ||
 				!strings.Contains(p.Hint, "chmod o-w "+dir+part)) {
-				t.Errorf(`got %+v; want not (!safe && (p == nil || Kind != ErrPermission || !Contains(What, " may be `+
-					`written by everyone") || !Contains(Hint, "chmod o-w "+dir+part)))`,
-					p)
+				t.Errorf(`mode %v of DIR%s: got error %+v, want one that is %v, says "may be written by everyone" and hints "chmod o-w %s"`,
+					mode, part, p, jobs.ErrPermission, dir+part)
 			}
 		}
 	}
 	if err := Insecure(filepath.Join(t.TempDir(), "none", "x.db")); err != nil {
-		t.Error(err)
+		t.Errorf("a file that does not exist: got error %v, want none", err)
 	}
 }
 
@@ -88,6 +88,6 @@ func TestInsecureFollowsLinks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := Insecure(link); err == nil {
-		t.Error("the directory of the file itself counts")
+		t.Error("got no error, want one, because everyone can write to the directory that the link leads to")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -32,7 +33,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // not /dev/null, which a failure could replace
 		special = append(special, "null", "to-null")
 	} else if os.Getuid() == 0 {
-		t.Errorf("got %v, want os.Getuid() != 0", err)
+		t.Errorf("root makes a device file: got error %v, want none", err)
 	}
 	for name, to := range map[string]string{"to-fifo": "fifo", "to-null": "null", "to-nothing": "nothing", "to-itself": "to-itself"} {
 		if err := os.Symlink(to, at(name)); err != nil {
@@ -53,31 +54,23 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 	for _, name := range special {
 		for _, replace := range []bool{false, true} {
 			if _, err := d.Backup(t.Context(), at(name), replace); !errors.Is(err, jobs.ErrConflict) {
-				t.Errorf("%s, replace %v: got %v, want a conflict", name, replace, err)
+				t.Errorf("%s, replace %v: got error %v, want one that is %v", name, replace, err, jobs.ErrConflict)
 			}
 		}
 	}
-	after := modes()
-	if len(after) != len(before) {
-		t.Errorf("there are %d files, want %d", len(after), len(before))
-	}
-	for i := range min(len(before), len(after)) {
-		if before[i] != after[i] {
-			t.Errorf("file %d is %v, want %v", i, after[i], before[i])
-		}
-	}
+	testkit.Equal(t, "types of the files", modes(), before)
 	if err := os.Symlink("real", at("to-real")); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"real", "to-real"} { // a link to a regular file must stay a link
-		if _, err := d.Backup(t.Context(), at(file), false); err == nil != (file == "real") {
-			t.Errorf(`got %+v, %v; want err == nil = (file == "real")`, file, err)
+		if _, err := d.Backup(t.Context(), at(file), false); (err == nil) != (file == "real") {
+			t.Errorf("%s: got error %v, want one only if the file exists", file, err)
 		}
 		if _, err := d.Backup(t.Context(), at(file), true); err != nil {
-			t.Error(file, err)
+			t.Errorf("%s, replace: got error %v, want none", file, err)
 		}
 	}
 	if to, err := os.Readlink(at("to-real")); to != "real" {
-		t.Errorf("the link leads to %q, %v; want real", to, err)
+		t.Errorf("got a link to %q and error %v, want a link to real", to, err)
 	}
 }

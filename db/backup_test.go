@@ -17,9 +17,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestABackupUnderLoadHasEveryTaskOfBefore checks that a backup has every task whose insert returned before the backup began, while
+// TestABackupUnderLoadHasEveryEarlierTask checks that a backup has every task whose insert returned before the backup began, while
 // other goroutines add and finish tasks.
-func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
+func TestABackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
 	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()
 	ctx, stop := context.WithCancel(t.Context())
@@ -42,17 +42,17 @@ func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
 		t.Fatal(err)
 	}
 	load.Go(func() {
-		var ended []db.Finish
+		var finish []db.Finish
 		for ctx.Err() == nil {
-			turned, err := w.Cycle(t.Context(), db.Cycle{Now: time.Now(), Look: true, Finish: ended,
+			result, err := w.Cycle(t.Context(), db.Cycle{Now: time.Now(), Look: true, Finish: finish,
 				Claim: db.Claim{Free: 4, Lease: time.Minute}})
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			ended = nil
-			for _, task := range turned.Claimed {
-				ended = append(ended, db.Finish{Task: task, Outcome: jobs.Outcome{Started: time.Now(), Finished: time.Now()}})
+			finish = nil
+			for _, task := range result.Claimed {
+				finish = append(finish, db.Finish{Task: task, Outcome: jobs.Outcome{Started: time.Now(), Finished: time.Now()}})
 			}
 		}
 	})
@@ -71,26 +71,26 @@ func TestABackupUnderLoadHasEveryTaskOfBefore(t *testing.T) {
 		}
 		info, err := os.Stat(to)
 		if err != nil || info.Size() != n || runtime.GOOS != "windows" && info.Mode() != 0o600 {
-			t.Fatalf("%v %v, %d bytes", info.Mode(), err, n)
+			t.Fatalf("got file info %+v and error %v, want mode 0600 and %d bytes", info, err, n)
 		}
 		copied := dbtest.OpenAt(t, to, db.Options{Normal: true})
 		ids, err := copied.IDs(t.Context(), jobs.Filter{}, db.Page{Oldest: true})
 		if err != nil || int64(len(ids)) < before || ids[before-1] != before {
-			t.Errorf("%d tasks were there, %d are in the copy: %v", before, len(ids), err)
+			t.Errorf("got %d tasks in the copy and error %v, want tasks 1 to %d and perhaps later ones", len(ids), err, before)
 		}
 		if damage, err := copied.Integrity(t.Context(), true); err != nil || damage != nil {
-			t.Errorf("got %+v, %v; want no error, damage = nil", damage, err)
+			t.Errorf("integrity of the copy: got damage %v and error %v, want neither", damage, err)
 		}
 		var mode string
 		if err := dbtest.Raw(t, to).QueryRow(`PRAGMA journal_mode`).Scan(&mode); err != nil || mode != "wal" {
-			t.Errorf(`got %+v, %v; want no error, mode = "wal"`, mode, err)
+			t.Errorf("journal mode of the copy: got %q and error %v, want wal", mode, err)
 		}
 	}
 	stop()
 	load.Wait()
 }
 
-func TestABackupNeverSpoilsAFile(t *testing.T) {
+func TestABackupKeepsExistingFiles(t *testing.T) {
 	dir := t.TempDir()
 	d := dbtest.OpenAt(t, filepath.Join(dir, "a.db"), db.Options{Create: true, Normal: true})
 	other := dbtest.OpenAt(t, filepath.Join(dir, "other.db"), db.Options{Create: true, Normal: true})
@@ -114,22 +114,22 @@ func TestABackupNeverSpoilsAFile(t *testing.T) {
 		{filepath.Join(dir, "none", "x.db"), false, jobs.ErrPermission},
 	} {
 		if _, err := d.Backup(t.Context(), test.to, test.force); !errors.Is(err, test.want) {
-			t.Errorf("%s: %v, want %v", test.to, err, test.want)
+			t.Errorf("backup to %s: got error %v, want %v", test.to, err, test.want)
 		}
 	}
 	stopped, stop := context.WithCancel(t.Context())
 	stop()
 	if _, err := d.Backup(stopped, filepath.Join(dir, "never.db"), false); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v; want Is(err, context.Canceled)", err)
+		t.Errorf("cancelled backup: got error %v, want %v", err, context.Canceled)
 	}
 	if text, err := os.ReadFile(there); err != nil || string(text) != "precious" {
-		t.Errorf(`got %q %v; want no error, string(text) = "precious"`, text, err)
+		t.Errorf("existing file: got content %q and error %v, want it unchanged", text, err)
 	}
 	if _, err := d.Backup(t.Context(), there, true); err != nil {
-		t.Error(err)
+		t.Errorf("backup with replace: got error %v, want none", err)
 	}
 	if info, err := os.Stat(there); err != nil || runtime.GOOS != "windows" && info.Mode() != 0o600 {
-		t.Errorf(`got %v %v; want no error, not (runtime.GOOS != "windows" && info.Mode() != 0o600)`, info.Mode(), err)
+		t.Errorf("replaced file: got file info %+v and error %v, want mode 0600", info, err)
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestABackupNeverSpoilsAFile(t *testing.T) {
 	}
 	for _, name := range names {
 		if strings.HasSuffix(name.Name(), ".part") || strings.HasPrefix(name.Name(), "never") {
-			t.Errorf("%s was left", name.Name())
+			t.Errorf("got file %s, want no file of a failed backup", name.Name())
 		}
 	}
 }

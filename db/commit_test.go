@@ -11,28 +11,28 @@ import (
 	"example.com/runner/jobs"
 )
 
-// gate starts a write that stays the leader until the caller calls open, so that other writes wait for it.
-func gate(t *testing.T, d *DB) (open func()) {
+// blockWrites starts a write that does not return until the caller calls release. Other writes wait for it.
+func blockWrites(t *testing.T, d *DB) (release func()) {
 	t.Helper()
-	began, opened, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	began, released, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	go func() {
 		done <- d.update(t.Context(), normal, func(*tx) error {
 			close(began)
-			<-opened
+			<-released
 			return nil
 		})
 	}()
 	<-began
 	return func() {
-		close(opened)
+		close(released)
 		if err := <-done; err != nil {
-			t.Error(err)
+			t.Errorf("the write that blocks others: got error %v, want none", err)
 		}
 	}
 }
 
-// gather waits until n writes are waiting.
-func gather(d *DB, n int) {
+// waitForWrites returns when n writes are waiting.
+func waitForWrites(d *DB, n int) {
 	for waiting := -1; waiting != n; runtime.Gosched() {
 		d.mu.Lock()
 		waiting = len(d.waiting)
@@ -40,9 +40,9 @@ func gather(d *DB, n int) {
 	}
 }
 
-func TestCallersThatWaitShareOneTransaction(t *testing.T) {
+func TestWaitingWritesShareOneTransaction(t *testing.T) {
 	d := openTest(t)
-	open := gate(t, d)
+	release := blockWrites(t, d)
 	var mu sync.Mutex
 	seen := map[*tx]int{}
 	var all sync.WaitGroup
@@ -59,17 +59,17 @@ func TestCallersThatWaitShareOneTransaction(t *testing.T) {
 			}
 		})
 	}
-	gather(d, 100)
-	open()
+	waitForWrites(d, 100)
+	release()
 	all.Wait()
 	if len(seen) != 1 {
-		t.Errorf("100 writes took %d transactions", len(seen))
+		t.Errorf("got %d transactions for 100 writes, want 1", len(seen))
 	}
 }
 
-func TestBeatsGoFirstAndOthersInTheirOrder(t *testing.T) {
+func TestBeatsRunFirstAndOtherWritesInOrder(t *testing.T) {
 	d := openTest(t)
-	open := gate(t, d)
+	release := blockWrites(t, d)
 	var order []string
 	var all sync.WaitGroup
 	for i, name := range []string{"a", "b", "c", "beat"} {
@@ -82,18 +82,18 @@ func TestBeatsGoFirstAndOthersInTheirOrder(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		gather(d, i+1)
+		waitForWrites(d, i+1)
 	}
-	open()
+	release()
 	all.Wait()
 	if want := []string{"beat", "a", "b", "c"}; !slices.Equal(order, want) {
-		t.Errorf("%v, want %v", order, want)
+		t.Errorf("got order %v, want %v", order, want)
 	}
 }
 
-func TestAMemberThatFailsIsAskedAgainAloneAndTheOthersToo(t *testing.T) {
+func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
 	d := openTest(t)
-	open := gate(t, d)
+	release := blockWrites(t, d)
 	bad := errors.New("bad")
 	calls := make([]int, 9)
 	errs := make([]error, 9)
@@ -109,23 +109,23 @@ func TestAMemberThatFailsIsAskedAgainAloneAndTheOthersToo(t *testing.T) {
 				return err
 			})
 		})
-		gather(d, i+1)
+		waitForWrites(d, i+1)
 	}
-	open()
+	release()
 	all.Wait()
 	for i, err := range errs {
-		if i == 4 && err != bad || i != 4 && err != nil {
-			t.Errorf("member %d: %v", i, err)
+		if want := map[bool]error{true: bad}[i == 4]; err != want {
+			t.Errorf("write %d: got error %v, want %v", i, err, want)
 		}
-		if want := map[bool]int{true: 2, false: 1}[i <= 4]; calls[i] != want { // the members after it had not run yet
-			t.Errorf("member %d was asked %d times, want %d", i, calls[i], want)
+		if want := map[bool]int{true: 2, false: 1}[i <= 4]; calls[i] != want { // the writes after the failed one had not run yet
+			t.Errorf("write %d: got %d calls, want %d", i, calls[i], want)
 		}
 	}
 }
 
-func TestAMemberThatIsAloneIsAskedOnce(t *testing.T) {
+func TestUpdateAloneRunsOnce(t *testing.T) {
 	d := openTest(t)
-	open := gate(t, d)
+	release := blockWrites(t, d)
 	calls := make([]int, 6)
 	var all sync.WaitGroup
 	for i := range calls {
@@ -142,20 +142,20 @@ func TestAMemberThatIsAloneIsAskedOnce(t *testing.T) {
 				_ = d.update(t.Context(), normal, run)
 			}
 		})
-		gather(d, i+1)
+		waitForWrites(d, i+1)
 	}
-	open()
+	release()
 	all.Wait()
 	for i := 0; i < len(calls); i += 2 {
 		if calls[i] != 1 {
-			t.Errorf("member %d was asked %d times", i, calls[i])
+			t.Errorf("write %d: got %d calls, want 1", i, calls[i])
 		}
 	}
 }
 
-func TestAWaitingWriteThatIsRefusedByCloseIsTold(t *testing.T) {
+func TestAWriteDuringCloseReturnsErrClosed(t *testing.T) {
 	d := openTest(t)
-	open := gate(t, d)
+	release := blockWrites(t, d)
 	closed := make(chan error, 1)
 	go func() { closed <- d.Close() }()
 	for refused := false; !refused; runtime.Gosched() {
@@ -164,10 +164,10 @@ func TestAWaitingWriteThatIsRefusedByCloseIsTold(t *testing.T) {
 		d.mu.Unlock()
 	}
 	if err := d.update(context.Background(), normal, func(*tx) error { return nil }); !errors.Is(err, jobs.ErrClosed) {
-		t.Errorf("got %v; want Is(err, ErrClosed)", err)
+		t.Errorf("got error %v, want %v", err, jobs.ErrClosed)
 	}
-	open()
+	release()
 	if err := <-closed; err != nil {
-		t.Error(err)
+		t.Errorf("close: got error %v, want none", err)
 	}
 }

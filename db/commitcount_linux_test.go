@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestCommitsOfOthersAreCountedBesideTheWritersOwn opens one file twice, in place of two processes.
-func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
+// TestCommitsOfOthersAreCountedApartFromOwnCommits opens one file twice. The two handles behave like two processes.
+func TestCommitsOfOthersAreCountedApartFromOwnCommits(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})
 	if err != nil {
@@ -19,7 +19,7 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 	defer other.Close()
 	_, before, ok := d.engine.(*sqlite.File).Commits()
 	if !ok {
-		t.Fatal("commits are not counted")
+		t.Fatal("got no counter of commits, want one")
 	}
 	const writes = 100
 	insert := func(d *DB, n int) {
@@ -34,7 +34,7 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 	all.Go(func() { insert(other, writes) })
 	all.Wait()
 	if _, after, _ := d.engine.(*sqlite.File).Commits(); after-before != writes {
-		t.Errorf("%d commits of others, want %d", after-before, writes)
+		t.Errorf("got %d commits of others, want %d", after-before, writes)
 	}
 
 	w, err := d.Register(t.Context(), WorkerInfo{ID: NewWorkerID(), Name: "w", Lease: time.Minute, StartedAt: now()},
@@ -42,42 +42,42 @@ func TestCommitsOfOthersAreCountedBesideTheWritersOwn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	news := make(chan bool, 1000)
-	if err := d.Watch(t.Context(), 0, func(is bool) { news <- is }); err != nil {
+	byOthers := make(chan bool, 1000)
+	if err := d.Watch(t.Context(), 0, func(others bool) { byOthers <- others }); err != nil {
 		t.Fatal(err)
 	}
-	insert(d, 1)
-	if <-news {
-		t.Error("the writer's own task is news")
+	wantOwn := func(what string) {
+		t.Helper()
+		if <-byOthers {
+			t.Errorf("%s: got a commit of another process, want one of the writer", what)
+		}
 	}
+	insert(d, 1)
+	wantOwn("insert")
 	for _, n := range []int{1, 3} { // the second round completes two tasks with one statement, and one with another
-		turned, err := w.Cycle(t.Context(), Cycle{Now: now(), Claim: Claim{Free: n, Lease: time.Minute}})
-		if err != nil || len(turned.Claimed) != n {
-			t.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = n", turned, err)
+		result, err := w.Cycle(t.Context(), Cycle{Now: now(), Claim: Claim{Free: n, Lease: time.Minute}})
+		if err != nil || len(result.Claimed) != n {
+			t.Fatalf("got %d claims and error %v, want %d claims", len(result.Claimed), err, n)
 		}
-		if <-news {
-			t.Error("a claim of the writer is news")
+		wantOwn("claim")
+		cycle := Cycle{Now: now()}
+		for _, task := range result.Claimed {
+			cycle.Finish = append(cycle.Finish, Finish{Task: task, Outcome: jobs.Outcome{Started: now(), Finished: now(), ExitCode: new(0)}})
 		}
-		turn := Cycle{Now: now()}
-		for _, task := range turned.Claimed {
-			turn.Finish = append(turn.Finish, Finish{Task: task, Outcome: jobs.Outcome{Started: now(), Finished: now(), ExitCode: new(0)}})
-		}
-		if _, err := w.Cycle(t.Context(), turn); err != nil {
+		if _, err := w.Cycle(t.Context(), cycle); err != nil {
 			t.Fatal(err)
 		}
-		if <-news {
-			t.Error("an end by the writer is news")
-		}
+		wantOwn("finish")
 	}
 	insert(other, 1)
 	for {
 		select {
-		case is := <-news:
-			if is {
+		case others := <-byOthers:
+			if others {
 				return
 			}
 		case <-time.After(10 * time.Second):
-			t.Fatal("the task of another process is not noticed")
+			t.Fatal("got no notice of the other process's insert within 10s, want one")
 		}
 	}
 }

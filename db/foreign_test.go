@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestWhatIsForeignToOurTablesIsRefusedAndAnApplicationIsWelcome(t *testing.T) {
+func TestForeignRejectsOnlyObjectsOnRunnersTables(t *testing.T) {
 	for name, c := range map[string]struct {
 		statements []string
 		want       string // text of the problem; empty if there is none
@@ -44,20 +44,20 @@ func TestWhatIsForeignToOurTablesIsRefusedAndAnApplicationIsWelcome(t *testing.T
 			defer d.Close()
 			err = d.Foreign(t.Context())
 			if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%v, want %q", err, c.want)
+				t.Errorf("got error %v, want one with %q (none if empty)", err, c.want)
 			}
 		})
 	}
 }
 
-func TestAnUpgradedFileHasNothingForeign(t *testing.T) {
+func TestForeignAcceptsAnUpgradedFile(t *testing.T) {
 	for _, o := range olds(t) {
 		d, err := Open(t.Context(), o.write(t), Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Foreign(t.Context()); err != nil {
-			t.Errorf("schema %d: %v", o.version, err)
+			t.Errorf("schema %d: got error %v, want none", o.version, err)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)

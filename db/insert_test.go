@@ -11,9 +11,9 @@ import (
 
 var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
 
-// insertAlone adds tasks until one is added by insertOne, and returns its id. That happens only if the last check of the files was less
-// than lookAgain ago.
-func insertAlone(t *testing.T, d *DB) int64 {
+// insertByOneStatement adds tasks until the statement insertOne adds one, and returns the id of that task. Insert uses insertOne only if
+// the last check of the files was less than lookAgain ago.
+func insertByOneStatement(t *testing.T, d *DB) int64 {
 	t.Helper()
 	for range 1000 {
 		d.looked = time.Now()
@@ -25,11 +25,11 @@ func insertAlone(t *testing.T, d *DB) int64 {
 			return added[0].ID
 		}
 	}
-	t.Fatal("no task was added by one statement")
+	t.Fatal("got 1000 inserts by several statements, want one by a single statement")
 	return 0
 }
 
-func TestATaskAddedByOneStatementIsLikeAnyOther(t *testing.T) {
+func TestInsertByOneStatementWritesTheSameRow(t *testing.T) {
 	d := openTest(t)
 	specs := []jobs.Spec{jobs.Define[int]("job").With(7, jobs.Queue("media"), jobs.Label("label"), jobs.In(time.Hour), jobs.MaxAttempts(3))}
 	specs[0].CreatedBy, specs[0].ExpiresIn, specs[0].Timeout = "ann", 2*time.Hour, time.Minute
@@ -39,7 +39,7 @@ func TestATaskAddedByOneStatementIsLikeAnyOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	insertAlone(t, d)
+	insertByOneStatement(t, d)
 	d.looked = time.Now()
 	more, err := d.Insert(t.Context(), specs, at)
 	if err != nil {
@@ -49,17 +49,17 @@ func TestATaskAddedByOneStatementIsLikeAnyOther(t *testing.T) {
 	columns := strings.TrimPrefix(insertColumns, "{id_column}")
 	if err := d.read.Get(&n, `SELECT count(*) FROM (SELECT DISTINCT `+columns+` FROM tasks WHERE id = ?
 		OR id = ?)`, added[0].ID, more[0].ID); err != nil || n != 1 {
-		t.Error("the two tasks differ", err)
+		t.Errorf("got %d different rows and error %v, want 1 for the two tasks", n, err)
 	}
 }
 
-func TestIdsOfTasksAddedByOneStatementAreNotUsedAgain(t *testing.T) {
+func TestInsertByOneStatementUsesNewIDs(t *testing.T) {
 	d := openTest(t)
 	last := int64(0)
 	for range 5 {
-		id := insertAlone(t, d)
+		id := insertByOneStatement(t, d)
 		if id != last+1 {
-			t.Errorf("id %d after %d", id, last)
+			t.Errorf("got id %d, want %d", id, last+1)
 		}
 		last = id
 		if _, err := d.conn.ExecContext(t.Context(), `DELETE FROM tasks WHERE id = ?`, id); err != nil {
@@ -68,26 +68,26 @@ func TestIdsOfTasksAddedByOneStatementAreNotUsedAgain(t *testing.T) {
 	}
 }
 
-func TestATaskAddedByOneStatementWaitsForTheLock(t *testing.T) {
+func TestInsertByOneStatementWaitsForTheLock(t *testing.T) {
 	d := openTest(t)
-	insertAlone(t, d)
+	insertByOneStatement(t, d)
 	other, err := Open(t.Context(), d.path, Options{BusyTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	open := gate(t, other)
+	release := blockWrites(t, other)
 	d.options.BusyTimeout = 20 * time.Millisecond
 	d.looked = time.Now()
 	if _, err := d.Insert(t.Context(), commandTrue, now()); !errors.Is(err, jobs.ErrBusy) {
-		t.Errorf("got %v, want an error of kind ErrBusy", err)
+		t.Errorf("got error %v, want one that is %v", err, jobs.ErrBusy)
 	}
-	open()
+	release()
 	d.options.BusyTimeout = time.Minute
-	open = gate(t, other)
-	time.AfterFunc(20*time.Millisecond, open)
+	release = blockWrites(t, other)
+	time.AfterFunc(20*time.Millisecond, release)
 	d.looked = time.Now()
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
-		t.Error(err)
+		t.Errorf("insert while another process writes for 20ms: got error %v, want none", err)
 	}
 }

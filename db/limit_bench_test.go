@@ -15,15 +15,18 @@ const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FRO
 INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at, lane, waits)
 SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
 
-// BenchmarkClaimBeside claims tasks of a worker with two jobs, and gives them back, beside a million other tasks of a higher priority
-// that cannot start. It reports the lower quartile of the times as a ratio to the empty case, without limits and other tasks.
+// waitingTasks describes a million tasks that cannot start.
+type waitingTasks struct {
+	name             string
+	job, queue, lane string
+	target           jobs.Target // target of the limit that they wait for
+	rate             bool        // the limit is a rate
+}
+
+// BenchmarkClaimBeside claims tasks of a worker with two jobs, and releases them, beside a million other tasks of a higher priority that
+// cannot start. It reports the lower quartile of the times as a ratio to the empty case, without limits and other tasks.
 func BenchmarkClaimBeside(b *testing.B) {
-	cases := []struct {
-		name             string
-		job, queue, lane string
-		target           jobs.Target
-		rate             bool
-	}{
+	cases := []waitingTasks{
 		{name: "nothing"},
 		{name: "1M_behind_a_lane", job: "noop", queue: "default", lane: "l"},
 		{name: "1M_behind_a_full_queue", job: "noop", queue: "full", target: jobs.Target{Kind: "queue", Name: "full"}},
@@ -39,72 +42,19 @@ func BenchmarkClaimBeside(b *testing.B) {
 					b.Fatal(err)
 				}
 				defer d.Close()
-				at := time.Now()
-				fill := func(rows int64, job, queue, state string, lane, waits any) {
-					err := d.updateAlone(b.Context(), normal, func(t *tx) error {
-						_, err := t.exec(command(fillBehind), rows, job, queue, state, lane, waits, at.UnixMilli())
-						return err
-					})
-					if err != nil {
-						b.Fatal(err)
-					}
-				}
-				worker, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10},
+				worker, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: time.Now(), Lease: time.Minute, Slots: 10},
 					[]ClaimJob{{"noop", 10}, {"other", 10}})
 				if err != nil {
 					b.Fatal(err)
 				}
-				turn := func(finish []Finish, free int) []jobs.Task {
-					done, err := worker.Cycle(b.Context(),
-						Cycle{Now: time.Now(), Finish: finish, Claim: Claim{Free: free, Lease: time.Hour}})
-					if err != nil {
-						b.Fatal(err)
-					}
-					return done.Claimed
-				}
-				switch {
-				case c.lane != "":
-					fill(1, c.job, c.queue, "pending", c.lane, nil)
-				case c.job != "":
-					fill(1, c.job, c.queue, "pending", nil, nil)
-				}
-				if c.target.Kind != "" {
-					l := jobs.Limit{Target: c.target, Running: 1}
-					if c.rate {
-						l = jobs.Limit{Target: c.target, Rate: 1, Per: 24 * time.Hour, Burst: 1}
-					}
-					if err := d.SetLimit(b.Context(), l, at); err != nil {
-						b.Fatal(err)
-					}
-				}
-				if c.job != "" && len(turn(nil, 10)) != 1 { // the claimed task holds the lane, or fills the limit
-					b.Fatal("nothing runs")
-				}
-				const million = 1_000_000
-				if c.lane != "" {
-					fill(million, c.job, c.queue, "blocked", c.lane, int64(0))
-				} else if c.job != "" {
-					fill(million, c.job, c.queue, "pending", nil, nil)
-				}
-				fill(1000, "noop", "default", "pending", nil, nil)
-				pair := func() {
-					claimed := turn(nil, free)
-					if len(claimed) != free {
-						b.Fatalf("got %v, want %v", len(claimed), free)
-					}
-					finish := make([]Finish, len(claimed))
-					for i, task := range claimed {
-						finish[i] = Finish{Task: task, Release: true}
-					}
-					turn(finish, 0)
-				}
+				c.add(b, d, worker)
 				for range 50 {
-					pair()
+					claimAndRelease(b, worker, free, false)
 				}
 				var times []time.Duration
 				for b.Loop() {
 					began := time.Now()
-					pair()
+					claimAndRelease(b, worker, free, false)
 					times = append(times, time.Since(began))
 				}
 				slices.Sort(times)
@@ -117,4 +67,47 @@ func BenchmarkClaimBeside(b *testing.B) {
 			})
 		}
 	}
+}
+
+// add claims a task that holds the lane or fills the limit. Then it adds the million tasks that wait, and a thousand tasks that can start.
+func (c waitingTasks) add(b *testing.B, d *DB, worker *Worker) {
+	b.Helper()
+	at := time.Now()
+	fill := func(rows int64, job, queue, state string, lane, waits any) {
+		err := d.updateAlone(b.Context(), normal, func(t *tx) error {
+			_, err := t.exec(command(fillBehind), rows, job, queue, state, lane, waits, at.UnixMilli())
+			return err
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	switch {
+	case c.lane != "":
+		fill(1, c.job, c.queue, "pending", c.lane, nil)
+	case c.job != "":
+		fill(1, c.job, c.queue, "pending", nil, nil)
+	}
+	if c.target.Kind != "" {
+		l := jobs.Limit{Target: c.target, Running: 1}
+		if c.rate {
+			l = jobs.Limit{Target: c.target, Rate: 1, Per: 24 * time.Hour, Burst: 1}
+		}
+		if err := d.SetLimit(b.Context(), l, at); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if c.job != "" {
+		result, err := worker.Cycle(b.Context(), Cycle{Now: time.Now(), Claim: Claim{Free: 10, Lease: time.Hour}})
+		if err != nil || len(result.Claimed) != 1 {
+			b.Fatalf("got %d claims and error %v, want 1 claim", len(result.Claimed), err)
+		}
+	}
+	const million = 1_000_000
+	if c.lane != "" {
+		fill(million, c.job, c.queue, "blocked", c.lane, int64(0))
+	} else if c.job != "" {
+		fill(million, c.job, c.queue, "pending", nil, nil)
+	}
+	fill(1000, "noop", "default", "pending", nil, nil)
 }

@@ -6,8 +6,8 @@ import (
 	"example.com/runner/db/internal/sqlite"
 )
 
-// TestAWriteThatWaitsInTheQueueIsMade opens one file twice, in place of two processes.
-func TestAWriteThatWaitsInTheQueueIsMade(t *testing.T) {
+// TestAWriteThatWaitsInTheLockQueueSucceeds opens one file twice. The two handles behave like two processes.
+func TestAWriteThatWaitsInTheLockQueueSucceeds(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})
 	if err != nil {
@@ -16,18 +16,18 @@ func TestAWriteThatWaitsInTheQueueIsMade(t *testing.T) {
 	defer other.Close()
 	file := d.engine.(*sqlite.File)
 	if _, ok := file.Queued(); !ok {
-		t.Fatal("no queue")
+		t.Fatal("got no lock queue, want one")
 	}
-	open := gate(t, d)
+	release := blockWrites(t, d)
 	done := make(chan error)
 	go func() { done <- other.update(t.Context(), normal, func(*tx) error { return nil }) }()
 	for other.BusyRetries() == 0 {
 	}
 	if held, _ := file.Queued(); !held {
-		t.Error("the holder is not known")
+		t.Error("got no holder of the lock, want one")
 	}
-	open()
+	release()
 	if err := <-done; err != nil {
-		t.Error(err)
+		t.Errorf("the write that waited: got error %v, want none", err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/jobs"
+	"example.com/runner/internal/testkit"
 )
 
 // statements splits a migration into its statements. It relies on two rules: no string has a semicolon at the end of a line, and the
@@ -28,12 +28,12 @@ func statements(text string) []string {
 	return list
 }
 
-func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
+func TestAnInterruptedMigrationLeavesTheOldSchema(t *testing.T) {
 	all := statements(schemaText(t))
 	all = append(all, fmt.Sprintf("PRAGMA application_id = %d", sqlite.ApplicationID),
 		fmt.Sprintf("PRAGMA user_version = %d", SchemaVersion()))
 	if len(all) < 15 {
-		t.Fatalf("%d statements", len(all))
+		t.Fatalf("got %d statements in the schema, want at least 15", len(all))
 	}
 	for done := range len(all) + 1 {
 		path := filepath.Join(t.TempDir(), "x.db")
@@ -49,7 +49,7 @@ func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 		}
 		for _, text := range append([]string{"BEGIN IMMEDIATE"}, all[:done]...) {
 			if _, err := conn.ExecContext(t.Context(), text); err != nil {
-				t.Fatalf("%v: %s", err, text)
+				t.Fatalf("got error %v, want none, from the statement\n%s", err, text)
 			}
 		}
 		conn.Close() // without COMMIT, as if the process had died
@@ -57,10 +57,10 @@ func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 
 		d, err := Open(t.Context(), path, Options{Create: true})
 		if err != nil {
-			t.Fatalf("after %d statements: %v", done, err)
+			t.Fatalf("open after %d statements: got error %v, want none", done, err)
 		}
-		if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); err != nil {
-			t.Errorf("after %d statements: %v", done, err)
+		if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
+			t.Errorf("insert after %d statements: got error %v, want none", done, err)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -68,25 +68,25 @@ func TestAMigrationThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 	}
 }
 
-func TestANewDatabaseIsAsItShouldBe(t *testing.T) {
+func TestPragmasOfANewDatabase(t *testing.T) {
 	d := openTest(t)
 	for pragma, want := range map[string]string{"journal_mode": "wal", "auto_vacuum": "2",
 		"application_id": fmt.Sprint(sqlite.ApplicationID), "foreign_keys": "1",
 		"user_version": fmt.Sprint(SchemaVersion()), "query_only": "1", "trusted_schema": "0", "busy_timeout": "5000"} {
 		var got string
 		if err := d.read.Get(&got, "PRAGMA "+pragma); err != nil || got != want {
-			t.Errorf("%s is %s, want %s (%v)", pragma, got, want, err)
+			t.Errorf("PRAGMA %s: got %q and error %v, want %q", pragma, got, err, want)
 		}
 	}
 	if _, err := d.read.Exec("DELETE FROM tasks"); err == nil {
-		t.Error("a connection for reading can write")
+		t.Error("a DELETE on a connection for reading: got no error, want one")
 	}
 	if _, err := d.read.Exec(`SELECT "no such column"`); err == nil {
-		t.Error("a text in double quotes is taken")
+		t.Error("a text in double quotes: got no error, want one")
 	}
 }
 
-func TestTheLevelOfACommitIsThatOfItsMostCarefulMember(t *testing.T) {
+func TestSynchronousPragmaMatchesTheLevelOfTheWrite(t *testing.T) {
 	level := func(d *DB, to level) (got int) {
 		t.Helper()
 		if err := d.update(t.Context(), to, func(tx *tx) error { return tx.scan(query("PRAGMA synchronous"), nil, &got) }); err != nil {
@@ -94,22 +94,16 @@ func TestTheLevelOfACommitIsThatOfItsMostCarefulMember(t *testing.T) {
 		}
 		return got
 	}
-	careful, err := Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), Options{Create: true})
+	durable, err := Open(t.Context(), filepath.Join(t.TempDir(), "x.db"), Options{Create: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer careful.Close()
-	quick := openTest(t)
+	defer durable.Close()
+	alwaysNormal := openTest(t)
 	for range 3 { // a prepared PRAGMA would take effect only once
-		if got := level(careful, full); got != 2 {
-			t.Errorf("FULL is %d", got)
-		}
-		if got := level(careful, normal); got != 1 {
-			t.Errorf("NORMAL is %d", got)
-		}
-		if got := level(quick, full); got != 1 {
-			t.Errorf("FULL with Options.Normal is %d", got)
-		}
+		testkit.Equal(t, "synchronous of a full write", level(durable, full), 2)
+		testkit.Equal(t, "synchronous of a normal write", level(durable, normal), 1)
+		testkit.Equal(t, "synchronous of a full write with Options.Normal", level(alwaysNormal, full), 1)
 	}
 }
 

@@ -26,8 +26,8 @@ func withPrefix(prefix, script string) string {
 	})
 }
 
-// another makes a database of another program, runs the statements texts on it, and returns its path.
-func another(t *testing.T, texts ...string) string {
+// otherProgramFile makes a database of another program, runs the statements texts on it, and returns its path.
+func otherProgramFile(t *testing.T, texts ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
 	file, err := os.OpenFile(path, os.O_CREATE, 0o600)
@@ -40,7 +40,7 @@ func another(t *testing.T, texts ...string) string {
 }
 
 func TestEverythingInAnotherProgramsFileHasThePrefix(t *testing.T) {
-	path := another(t)
+	path := otherProgramFile(t)
 	d, err := Open(t.Context(), path, Options{Create: true, Beside: true, Prefix: "My1_"})
 	if err != nil {
 		t.Fatal(err)
@@ -51,13 +51,13 @@ func TestEverythingInAnotherProgramsFileHasThePrefix(t *testing.T) {
 		AND name NOT LIKE 'My1\_%' ESCAPE '\'`); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Join(list, " "); got != "users runner_schema" {
-		t.Errorf("without the prefix: %s", got)
+	if got, want := strings.Join(list, " "), "users runner_schema"; got != want {
+		t.Errorf("objects without the prefix: got %q, want %q", got, want)
 	}
 }
 
-func TestWhoeverOpensAnotherProgramsFileFindsOurTables(t *testing.T) {
-	path := another(t, "PRAGMA user_version = 7")
+func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
+	path := otherProgramFile(t, "PRAGMA user_version = 7")
 	open := func(options Options) (*DB, error) {
 		d, err := Open(t.Context(), path, options)
 		if err == nil {
@@ -67,7 +67,7 @@ func TestWhoeverOpensAnotherProgramsFileFindsOurTables(t *testing.T) {
 	}
 	for _, options := range []Options{{Create: true}, {Beside: true}, {Beside: true, ReadOnly: true}} {
 		if _, err := open(options); !errors.Is(err, jobs.ErrSchema) {
-			t.Fatalf("before there is anything of ours, %+v: %v", options, err)
+			t.Fatalf("a file without runner's tables, options %+v: got error %v, want %v", options, err, jobs.ErrSchema)
 		}
 	}
 	first, err := open(Options{Create: true, Beside: true, Prefix: "jobs_"})
@@ -81,26 +81,26 @@ func TestWhoeverOpensAnotherProgramsFileFindsOurTables(t *testing.T) {
 	for _, options := range []Options{{}, {ReadOnly: true}, {Beside: true}, {Beside: true, Prefix: "JOBS_"}} {
 		d, err := open(options)
 		if err != nil {
-			t.Fatalf("%+v: %v", options, err)
+			t.Fatalf("options %+v: got error %v, want none", options, err)
 		}
 		if tasks, err := d.List(t.Context(), jobs.Filter{}, Page{}); err != nil || len(tasks) != 1 || tasks[0].ID != added[0].ID {
-			t.Errorf("%+v: got %v, %v; want no error, len(tasks) = 1, tasks[0].ID = added[0].ID", options, tasks, err)
+			t.Errorf("options %+v: got tasks %v and error %v, want task %d", options, tasks, err, added[0].ID)
 		}
 	}
 	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // a second library in one program
 		t.Fatal(err)
 	}
 	if _, err := open(Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "several prefixes") {
-		t.Errorf("with two of them: %v", err)
+		t.Errorf(`two prefixes: got error %v, want %v with "several prefixes"`, err, jobs.ErrSchema)
 	}
 	change(t, path, fmt.Sprintf("UPDATE runner_schema SET version = %d WHERE prefix = 'jobs_'", SchemaVersion()+1))
 	if _, err := open(Options{Create: true, Beside: true, Prefix: "jobs_"}); !errors.Is(err, jobs.ErrSchema) ||
 		!strings.Contains(err.Error(), "newer runner") {
-		t.Errorf("of a newer runner: %v", err)
+		t.Errorf(`tables of a newer runner: got error %v, want %v with "newer runner"`, err, jobs.ErrSchema)
 	}
 }
 
-func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
+func TestObjectsOfAnotherProgramAreNotChanged(t *testing.T) {
 	for name, c := range map[string]struct {
 		text   string
 		prefix string
@@ -121,7 +121,7 @@ func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
 		"a name with a quote":         {"", `x"; DROP TABLE users; --`, jobs.ErrInvalid, "prefix"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := another(t, "PRAGMA journal_mode = WAL", c.text)
+			path := otherProgramFile(t, "PRAGMA journal_mode = WAL", c.text)
 			schema := func() (text string) {
 				raw, err := sqlite.Connect(path, "rw")
 				if err != nil {
@@ -145,17 +145,17 @@ func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
 				return
 			}
 			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%v, want %v with %q", err, c.kind, c.want)
+				t.Errorf("got error %v, want %v with %q", err, c.kind, c.want)
 			}
 			if after := schema(); after != before {
-				t.Errorf("the schema was\n%s\nand is\n%s", before, after)
+				t.Errorf("got the schema\n%s\nwant it unchanged\n%s", after, before)
 			}
 		})
 	}
 	own := filepath.Join(t.TempDir(), "own.db")
 	create(t, own)
 	if _, err := Open(t.Context(), own, Options{Create: true, Beside: true, Prefix: "jobs_"}); !errors.Is(err, jobs.ErrSchema) {
-		t.Errorf("a prefix in a database of our own: %v", err)
+		t.Errorf("a prefix for a database of runner: got error %v, want %v", err, jobs.ErrSchema)
 	}
 	d, err := Open(t.Context(), own, Options{Create: true, Beside: true})
 	if err != nil {
@@ -163,12 +163,12 @@ func TestNothingOfAnotherProgramIsTouched(t *testing.T) {
 	}
 	defer d.Close()
 	if d.Prefix() != "" {
-		t.Error("a database of our own has a prefix")
+		t.Errorf("a database of runner: got prefix %q, want none", d.Prefix())
 	}
 }
 
-func TestEachStatementCanBeSentWithAPrefix(t *testing.T) {
-	d, err := Open(t.Context(), another(t), Options{Create: true, Beside: true})
+func TestEachStatementCompilesWithAPrefix(t *testing.T) {
+	d, err := Open(t.Context(), otherProgramFile(t), Options{Create: true, Beside: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,8 +179,8 @@ func TestEachStatementCanBeSentWithAPrefix(t *testing.T) {
 	}
 }
 
-func TestAFileThatKeepsItsPagesIsNotAskedForThem(t *testing.T) {
-	d, err := Open(t.Context(), another(t, "CREATE TABLE big (x)",
+func TestVacuumDoesNothingWithoutAutoVacuum(t *testing.T) {
+	d, err := Open(t.Context(), otherProgramFile(t, "CREATE TABLE big (x)",
 		"INSERT INTO big SELECT zeroblob(4000) FROM json_each('[1,2,3,4,5,6,7,8,9]') AS a, json_each('[1,2,3,4,5,6,7,8,9]') AS b, "+
 			"json_each('[1,2,3,4,5,6,7,8,9]') AS c",
 		"DROP TABLE big"), Options{Create: true, Beside: true})
@@ -189,6 +189,6 @@ func TestAFileThatKeepsItsPagesIsNotAskedForThem(t *testing.T) {
 	}
 	defer d.Close()
 	if more, err := d.Vacuum(t.Context()); err != nil || more {
-		t.Errorf("more: %t, %v", more, err)
+		t.Errorf("got more work: %t and error %v, want neither", more, err)
 	}
 }

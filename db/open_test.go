@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -66,7 +67,7 @@ func listing(t *testing.T, dir string) string {
 	return strings.Join(names, " ")
 }
 
-func TestFilesThatAreNoDatabaseAreRefusedAndLeftAsTheyAre(t *testing.T) {
+func TestOpenRejectsOtherFilesAndKeepsThem(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind string
 		make func(path string)
@@ -101,19 +102,19 @@ func TestFilesThatAreNoDatabaseAreRefusedAndLeftAsTheyAre(t *testing.T) {
 				d.Close()
 			}
 			if kindOf(err) != c.kind {
-				t.Errorf("%s, %+v: %v, want a problem of kind %s", name, options, err, c.kind)
+				t.Errorf("%s, options %+v: got error %v, want kind %s", name, options, err, c.kind)
 			}
 			if !bytes.Equal(before, contents(t, path)) {
-				t.Errorf("%s, %+v: it was changed", name, options)
+				t.Errorf("%s, options %+v: got a changed file, want it unchanged", name, options)
 			}
-			if now := listing(t, dir); now != names {
-				t.Errorf("%s, %+v: left behind: %s", name, options, now)
+			if got := listing(t, dir); got != names {
+				t.Errorf("%s, options %+v: got files %s, want %s", name, options, got, names)
 			}
 		}
 	}
 }
 
-func TestPathsThatLeadToNoFile(t *testing.T) {
+func TestOpenRejectsPathsWithoutAFile(t *testing.T) {
 	dir := t.TempDir()
 	link := filepath.Join(dir, "link")
 	if err := os.Symlink(filepath.Join(dir, "nowhere"), link); err != nil {
@@ -128,34 +129,34 @@ func TestPathsThatLeadToNoFile(t *testing.T) {
 			d.Close()
 		}
 		if kindOf(err) != kind {
-			t.Errorf("%q: %v, want a problem of kind %s", path, err, kind)
+			t.Errorf("%q: got error %v, want kind %s", path, err, kind)
 		}
-		if now := listing(t, dir); now != names {
-			t.Errorf("%q: left behind: %s", path, now)
+		if got := listing(t, dir); got != names {
+			t.Errorf("%q: got files %s, want %s", path, got, names)
 		}
 	}
 	if _, err := Open(t.Context(), filepath.Join(dir, "no", "x.db"), Options{Create: true}); kindOf(err) != "no_database" {
-		t.Errorf("a directory was made, or the error is odd: %v", err)
+		t.Errorf("create in a missing directory: got error %v, want kind no_database", err)
 	}
 }
 
-func TestAnEmptyFileIsNoDatabaseUnlessOneMayBeMade(t *testing.T) {
+func TestOpenAcceptsAnEmptyFileOnlyWithCreate(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, options := range []Options{{}, {ReadOnly: true}} {
 		if _, err := Open(t.Context(), path, options); kindOf(err) != "schema" {
-			t.Errorf(`%+v: got %v, want kindOf(err) = "schema"`, options, err)
+			t.Errorf("options %+v: got error %v, want kind schema", options, err)
 		}
 		if text := contents(t, path); len(text) != 0 {
-			t.Errorf("%+v: %d bytes were written", options, len(text))
+			t.Errorf("options %+v: got a file of %d bytes, want it empty", options, len(text))
 		}
 	}
 	create(t, path)
 }
 
-func TestASymlinkOpensTheFileItLeadsTo(t *testing.T) {
+func TestOpenFollowsSymlinks(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "real.db"), filepath.Join(dir, "link.db")
 	create(t, path)
@@ -168,11 +169,11 @@ func TestASymlinkOpensTheFileItLeadsTo(t *testing.T) {
 	}
 	defer d.Close()
 	if d.Path() != path || strings.Contains(listing(t, dir), "link.db-wal") {
-		t.Errorf(`%s: got %s; want d.Path() = path, not Contains(listing(t, dir), "link.db-wal")`, d.Path(), listing(t, dir))
+		t.Errorf("got path %s and files %s, want path %s and no link.db-wal", d.Path(), listing(t, dir), path)
 	}
 }
 
-func TestAFailedOpenHoldsNothing(t *testing.T) {
+func TestAFailedOpenClosesItsFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	change(t, path, "CREATE TABLE users (id)")
 	descriptors := func() int {
@@ -185,26 +186,26 @@ func TestAFailedOpenHoldsNothing(t *testing.T) {
 	before := descriptors()
 	for range 50 {
 		if _, err := Open(t.Context(), path, Options{}); err == nil {
-			t.Fatal("opened")
+			t.Fatal("got no error for another program's file, want one")
 		}
 	}
 	if after := descriptors(); after > before+10 {
-		t.Errorf("%d descriptors, then %d", before, after)
+		t.Errorf("got %d descriptors after 50 failed calls, want about %d as before", after, before)
 	}
 }
 
-func TestWhatIsInTheWayOfTheDirectoryIsNamed(t *testing.T) {
+func TestOpenNamesAFileInPlaceOfItsDirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	if err := os.WriteFile(path+".d", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), path, Options{Create: true, BusyTimeout: time.Minute}); kindOf(err) != "permission" ||
 		!strings.Contains(err.Error(), ".d") {
-		t.Errorf(`got %v; want kindOf(err) = "permission", Contains(Error(), ".d")`, err)
+		t.Errorf(`got error %v, want kind permission and a text with ".d"`, err)
 	}
 }
 
-func TestTheEndOfTheContextEndsAnOpen(t *testing.T) {
+func TestOpenReturnsWhenTheContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	d, err := Open(ctx, filepath.Join(t.TempDir(), "x.db"), Options{Create: true})
@@ -212,11 +213,11 @@ func TestTheEndOfTheContextEndsAnOpen(t *testing.T) {
 		d.Close()
 	}
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v; want Is(err, context.Canceled)", err)
+		t.Errorf("got error %v, want %v", err, context.Canceled)
 	}
 }
 
-func TestReplacedTellsOfAnotherFile(t *testing.T) {
+func TestReplacedDetectsAnotherFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.db")
 	d, err := Open(t.Context(), path, Options{Create: true})
@@ -224,29 +225,22 @@ func TestReplacedTellsOfAnotherFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
-	if err := d.Replaced(); err != nil {
-		t.Error(err)
-	}
+	testkit.ErrorIs(t, d.Replaced(), nil)
 	if err := os.Rename(path, path+".old"); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 {
-		if err := d.Replaced(); !errors.Is(err, jobs.ErrReplaced) {
-			t.Errorf("got %v; want Is(err, ErrReplaced)", err)
-		}
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	testkit.ErrorIs(t, d.Replaced(), jobs.ErrReplaced)
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
 	}
+	testkit.ErrorIs(t, d.Replaced(), jobs.ErrReplaced)
 	if err := os.Rename(path+".old", path); err != nil {
 		t.Fatal(err)
 	}
-	if err := d.Replaced(); err != nil {
-		t.Error(err)
-	}
+	testkit.ErrorIs(t, d.Replaced(), nil)
 }
 
-func TestAWorkerMakesTheDirectoryOfAFileThatWasCopied(t *testing.T) {
+func TestRegisterCreatesAMissingDirectory(t *testing.T) {
 	d := openTest(t)
 	if err := os.RemoveAll(d.Dir()); err != nil {
 		t.Fatal(err)
@@ -256,7 +250,7 @@ func TestAWorkerMakesTheDirectoryOfAFileThatWasCopied(t *testing.T) {
 			t.Fatal(err)
 		}
 		if info, err := os.Stat(d.Dir()); err != nil || info.Mode().Perm() != 0o700 {
-			t.Errorf("got %+v, %v; want no error, info.Mode().Perm() = 0o700", info, err)
+			t.Errorf("got file info %+v and error %v, want mode 0700", info, err)
 		}
 	}
 }
@@ -265,14 +259,14 @@ func TestAWorkerMakesTheDirectoryOfAFileThatWasCopied(t *testing.T) {
 // undo data, so it would fail where SQLite cannot make a temporary file.
 func TestTheWriterMakesNoTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
-	for _, name := range []string{"the database is made", "it is opened"} {
+	for _, name := range []string{"a new database", "an existing database"} {
 		d, err := Open(t.Context(), path, Options{Create: true})
 		if err != nil {
 			t.Fatal(err)
 		}
 		var store int
 		if err := d.conn.GetContext(t.Context(), &store, "PRAGMA temp_store"); err != nil || store != 2 {
-			t.Errorf("%s: temp_store %d, %v", name, store, err)
+			t.Errorf("%s: got temp_store %d and error %v, want 2", name, store, err)
 		}
 		if err := d.Close(); err != nil {
 			t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestTheFilesOfADatabaseAreTheOwnersAloneWhateverTheUmask(t *testing.T) {
+func TestOnlyTheOwnerCanAccessTheFilesWithAnyUmask(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
 	dir := t.TempDir()
@@ -42,24 +42,24 @@ func TestTheFilesOfADatabaseAreTheOwnersAloneWhateverTheUmask(t *testing.T) {
 			want = 0o700
 		}
 		if seen++; info.Mode().Perm() != want {
-			t.Errorf("%s has mode %v", entry.Name(), info.Mode())
+			t.Errorf("%s: got mode %v, want %v", entry.Name(), info.Mode(), want)
 		}
 		return nil
 	})
 	if err != nil || seen < 5 {
-		t.Errorf("got %+v, %v; want no error, seen >= 5", seen, err)
+		t.Errorf("got %d files and error %v, want at least 5 files", seen, err)
 	}
 }
 
-// lesser makes a child run as nobody if the test runs as root, because permissions do not apply to root.
-func lesser(c *exec.Cmd) {
+// asNobody makes a child process run as the user nobody if the test runs as root. Permissions do not apply to root.
+func asNobody(c *exec.Cmd) {
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 	}
 }
 
-// public makes a directory that the user nobody may enter and write to.
-func public(t *testing.T) string {
+// worldWritableDir creates a directory that the user nobody may enter and write to.
+func worldWritableDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	for _, d := range []string{filepath.Dir(dir), dir} {
@@ -71,23 +71,23 @@ func public(t *testing.T) string {
 	return dir
 }
 
-func TestWhatPermissionsForbidIsAProblemAndChangesNothing(t *testing.T) {
+func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode, dirMode fs.FileMode
 		options       Options
-		none          bool // the file does not exist yet
+		missing       bool // the file does not exist yet
 	}{
 		"a file that cannot be read":                  {mode: 0, dirMode: 0o777},
 		"a file that cannot be written":               {mode: 0o444, dirMode: 0o777},
 		"a directory that cannot be written":          {mode: 0o666, dirMode: 0o555},
 		"neither can be written":                      {mode: 0o444, dirMode: 0o555},
-		"a new file in a directory that is read-only": {dirMode: 0o555, none: true, options: Options{Create: true}},
+		"a new file in a directory that is read-only": {dirMode: 0o555, missing: true, options: Options{Create: true}},
 		"a directory that cannot be entered":          {mode: 0o666, dirMode: 0},
 	} {
-		dir := public(t)
+		dir := worldWritableDir(t)
 		path := filepath.Join(dir, "x.db")
 		var before []byte
-		if !c.none {
+		if !c.missing {
 			create(t, path)
 			before = contents(t, path)
 			if err := os.Chmod(path, c.mode); err != nil {
@@ -97,28 +97,28 @@ func TestWhatPermissionsForbidIsAProblemAndChangesNothing(t *testing.T) {
 		if err := os.Chmod(dir, c.dirMode); err != nil {
 			t.Fatal(err)
 		}
-		r := send(t, errand{"write", path, c.options}, lesser)
+		r := send(t, errand{"write", path, c.options}, asNobody)
 		if r.Kind != "permission" || r.Free {
-			t.Errorf(`%s: got %+v; want r.Kind = "permission", not (r.Free)`, name, r)
+			t.Errorf("%s: got error kind %q, write accepted: %v; want kind permission and no write", name, r.Kind, r.Free)
 		}
 		if err := os.Chmod(dir, 0o777); err != nil {
 			t.Fatal(err)
 		}
-		if !c.none {
+		if !c.missing {
 			_ = os.Chmod(path, 0o600)
 			if !bytes.Equal(before, contents(t, path)) {
-				t.Errorf("%s: it was changed", name)
+				t.Errorf("%s: got a changed file, want it unchanged", name)
 			}
 		} else if names := listing(t, dir); names != "" {
-			t.Errorf("%s: left behind: %s", name, names)
+			t.Errorf("%s: got files %s, want none", name, names)
 		}
 	}
 }
 
-// TestAFileThatCannotBeWrittenIsRefusedWhenItIsOpened checks that Open with Create reports a read-only file. SQLite itself opens such a
+// TestOpenRejectsAReadOnlyFile checks that Open with Create reports a read-only file. SQLite itself opens such a
 // file and fails at the first write.
-func TestAFileThatCannotBeWrittenIsRefusedWhenItIsOpened(t *testing.T) {
-	dir := public(t)
+func TestOpenRejectsAReadOnlyFile(t *testing.T) {
+	dir := worldWritableDir(t)
 	path := filepath.Join(dir, "x.db")
 	create(t, path)
 	before := contents(t, path)
@@ -126,12 +126,12 @@ func TestAFileThatCannotBeWrittenIsRefusedWhenItIsOpened(t *testing.T) {
 		t.Fatal(err)
 	}
 	for options, want := range map[Options]string{{Create: true}: "permission", {}: "", {ReadOnly: true}: ""} {
-		if r := send(t, errand{"open", path, options}, lesser); r.Kind != want {
-			t.Errorf("%+v: got %+v, want r.Kind = want", options, r)
+		if r := send(t, errand{"open", path, options}, asNobody); r.Kind != want {
+			t.Errorf("options %+v: got error kind %q, want %q", options, r.Kind, want)
 		}
 	}
 	if !bytes.Equal(before, contents(t, path)) {
-		t.Error("it was changed")
+		t.Error("got a changed file, want it unchanged")
 	}
 }
 
@@ -150,39 +150,39 @@ func TestManyProcessesOpenANewFileAtOnce(t *testing.T) {
 		seen := map[int64]bool{}
 		for _, r := range reports {
 			if r.Error != "" || seen[r.ID] {
-				t.Errorf(`got %+v; want Error = "", not (seen[ID])`, r)
+				t.Errorf("got error %q and task id %d (seen before: %v), want no error and a new id", r.Error, r.ID, seen[r.ID])
 			}
 			seen[r.ID] = true
 		}
 	}
 }
 
-func TestALockThatAnotherProcessHoldsIsBusyAndItsHolderIsNamed(t *testing.T) {
+func TestErrBusyNamesTheHolderOfTheLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	create(t, path)
 	holder := start(t, errand{Do: "hold", Path: path}, nil)
 	if _, ok := holder.next(); !ok {
-		t.Fatal("the lock was not taken")
+		t.Fatal("got no report of the child process, want one when it has the lock")
 	}
 	r := send(t, errand{"write", path, Options{BusyTimeout: 50 * time.Millisecond}}, nil)
 	if r.Kind != "busy" || !strings.Contains(r.Error, fmt.Sprintf("pid %d", holder.Process.Pid)) {
-		t.Errorf("%+v, want one that names pid %d", r, holder.Process.Pid)
+		t.Errorf("got error kind %q and text %q, want kind busy and a text with pid %d", r.Kind, r.Error, holder.Process.Pid)
 	}
 	waiting := start(t, errand{"write", path, Options{BusyTimeout: time.Minute}}, nil)
 	holder.in.Close()
 	if r, ok := waiting.next(); !ok || !r.Free || r.ID != 1 {
-		t.Errorf("when the lock is free: %+v", r)
+		t.Errorf("after the lock is free: got report %+v (found: %v), want one of a write of task 1", r, ok)
 	}
 	if err := holder.Wait(); err != nil {
-		t.Error(err)
+		t.Errorf("the holder of the lock: got error %v, want none", err)
 	}
 }
 
-func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
+func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 	const rounds, writers = 20, 2
 	path := filepath.Join(t.TempDir(), "x.db")
 	create(t, path)
-	told := map[int64]bool{}
+	confirmed := map[int64]bool{}
 	for round := range rounds {
 		var all []*child
 		for range writers {
@@ -192,16 +192,16 @@ func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
 		for i, c := range all {
 			for range 5 + 3*i + round { // so that the kill comes in the middle of the next write
 				r, ok := c.next()
-				if !ok || r.ID == 0 || told[r.ID] {
-					t.Fatalf("got %+v; want ok, ID != 0, not (told[ID])", r)
+				if !ok || r.ID == 0 || confirmed[r.ID] {
+					t.Fatalf("got report %+v (found: %v, id seen before: %v), want one with a new task id", r, ok, confirmed[r.ID])
 				}
-				told[r.ID] = true
+				confirmed[r.ID] = true
 			}
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
 			for r, ok := c.next(); ok && r.ID != 0; r, ok = c.next() { // reports that the child wrote before the kill
-				told[r.ID] = true
+				confirmed[r.ID] = true
 			}
 		}
 		d, err := Open(t.Context(), path, Options{})
@@ -215,24 +215,24 @@ func TestKilledWritersLoseNothingThatTheyWereTold(t *testing.T) {
 		}
 		if err := d.read.Get(&integrity, `SELECT group_concat(integrity_check)
 			FROM pragma_integrity_check`); err != nil || integrity != "ok" {
-			t.Errorf("integrity_check: %s %v", integrity, err)
+			t.Errorf("integrity_check: got %q and error %v, want ok", integrity, err)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
-		there := map[int64]bool{}
+		stored := map[int64]bool{}
 		for _, id := range found {
-			there[id] = true
+			stored[id] = true
 		}
-		for id := range told {
-			if !there[id] {
-				t.Errorf("round %d: task %d is lost", round, id)
+		for id := range confirmed {
+			if !stored[id] {
+				t.Errorf("round %d: got no task %d, want it, because its write was confirmed", round, id)
 			}
 		}
 	}
 }
 
-func TestAFileWithTwoNamesIsRefused(t *testing.T) {
+func TestOpenRejectsAFileWithTwoNames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.db")
 	d, err := Open(t.Context(), path, Options{Create: true})
 	if err != nil {
@@ -245,6 +245,6 @@ func TestAFileWithTwoNamesIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, jobs.ErrPermission) {
-		t.Errorf("opened: %v", err)
+		t.Errorf("got error %v, want one that is %v", err, jobs.ErrPermission)
 	}
 }

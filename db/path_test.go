@@ -27,20 +27,20 @@ func FuzzPath(f *testing.F) {
 		path := filepath.Join(dir, name)
 		d, err := Open(t.Context(), path, Options{Create: true, Normal: true})
 		if err != nil {
-			t.Fatalf("%q: %v", name, err)
+			t.Fatalf("open a new file %q: got error %v, want none", name, err)
 		}
 		real, err := filepath.EvalSymlinks(path)
 		if err != nil || d.Path() != real {
-			t.Errorf("%q: opened %q, %v", name, d.Path(), err)
+			t.Errorf("%q: got path %q and error %v, want path %q", name, d.Path(), err, real)
 		}
 		if _, err := d.MaxTimestamp(t.Context()); err != nil {
-			t.Errorf("%q: %v", name, err)
+			t.Errorf("read from %q: got error %v, want none", name, err)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
 		}
 		if d, err = Open(t.Context(), path, Options{}); err != nil || d.Created() {
-			t.Fatalf("%q: got %v; want no error, not d.Created()", name, err)
+			t.Fatalf("open %q again: got error %v, or a new database; want the existing one", name, err)
 		}
 		if err := d.Close(); err != nil {
 			t.Error(err)
@@ -56,7 +56,7 @@ func FuzzPath(f *testing.F) {
 		want := []string{name, name + ".d"}
 		slices.Sort(want)
 		if !slices.Equal(names, want) {
-			t.Errorf("%q: made %q", name, names)
+			t.Errorf("got files %q, want %q", names, want)
 		}
 	})
 }

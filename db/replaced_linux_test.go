@@ -37,7 +37,7 @@ func copyFile(from, to string) error {
 	return os.WriteFile(to, text, 0o600)
 }
 
-func TestNoWriteOfReplacedFilesIsAcknowledged(t *testing.T) {
+func TestWritesToReplacedFilesFail(t *testing.T) {
 	for name, damage := range damages {
 		t.Run(name, func(t *testing.T) {
 			d := openTest(t)
@@ -48,18 +48,18 @@ func TestNoWriteOfReplacedFilesIsAcknowledged(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got, err := d.Insert(t.Context(), commandTrue, now()); !errors.Is(err, jobs.ErrReplaced) {
-				t.Errorf("a write after it: got %v, %v, want an error of kind ErrReplaced", got, err)
+				t.Errorf("a write after it: got %v and error %v, want error %v", got, err, jobs.ErrReplaced)
 			}
 		})
 		t.Run("before a write by one statement: "+name, func(t *testing.T) {
 			d := openTest(t)
-			insertAlone(t, d)
+			insertByOneStatement(t, d)
 			if err := damage(d.path); err != nil {
 				t.Fatal(err)
 			}
 			d.looked = time.Now()
 			if got, err := d.Insert(t.Context(), commandTrue, now()); !errors.Is(err, jobs.ErrReplaced) {
-				t.Errorf("a write after it: got %v, %v, want an error of kind ErrReplaced", got, err)
+				t.Errorf("a write after it: got %v and error %v, want error %v", got, err, jobs.ErrReplaced)
 			}
 		})
 		t.Run("during a write: "+name, func(t *testing.T) {
@@ -69,22 +69,22 @@ func TestNoWriteOfReplacedFilesIsAcknowledged(t *testing.T) {
 				return errors.Join(err, damage(d.path))
 			})
 			if !errors.Is(err, jobs.ErrReplaced) {
-				t.Errorf("got %v, want an error of kind ErrReplaced", err)
+				t.Errorf("got error %v, want %v", err, jobs.ErrReplaced)
 			}
 		})
 	}
 }
 
-// TestADatabaseThatWasReplacedLeavesItsLogAlone checks that Close does not change the log of a replaced database. The log may have tasks of
+// TestCloseKeepsTheLogOfAReplacedDatabase checks that Close does not change the log of a replaced database. The log may have tasks of
 // other processes by then. SQLite would copy the part that this process knows into the file, and remove the log.
-func TestADatabaseThatWasReplacedLeavesItsLogAlone(t *testing.T) {
+func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
 		t.Fatal(err)
 	}
 	want, err := os.ReadFile(d.path + "-wal")
 	if err != nil || len(want) == 0 {
-		t.Fatalf("a log of %d bytes, %v", len(want), err)
+		t.Fatalf("got a log of %d bytes and error %v, want a log that is not empty", len(want), err)
 	}
 	if err := os.Remove(d.path + "-shm"); err != nil {
 		t.Fatal(err)
@@ -93,11 +93,11 @@ func TestADatabaseThatWasReplacedLeavesItsLogAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := os.ReadFile(d.path + "-wal"); !bytes.Equal(got, want) {
-		t.Errorf("got a log of %d bytes, %v, want that of before, %d bytes", len(got), err, len(want))
+		t.Errorf("got a log of %d bytes and error %v, want the unchanged log of %d bytes", len(got), err, len(want))
 	}
 }
 
-func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
+func TestOpenFailsIfTheFilesOfAnOpenDatabaseAreMissing(t *testing.T) {
 	for _, name := range []string{"file removed", "file moved", "file truncated", "another file moved in", "log removed",
 		"shared memory removed"} {
 		d := openTest(t)
@@ -109,7 +109,7 @@ func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
 		}
 		if other, err := Open(t.Context(), d.path, Options{Create: true, BusyTimeout: time.Millisecond}); !errors.Is(err,
 			jobs.ErrReplaced) {
-			t.Errorf("%s: got %v, want an error of kind ErrReplaced", name, err)
+			t.Errorf("%s: got error %v, want %v", name, err, jobs.ErrReplaced)
 			if err == nil {
 				other.Close()
 			}
@@ -117,9 +117,9 @@ func TestAnOpenDatabaseWithoutItsFilesIsNotOpenedAgain(t *testing.T) {
 	}
 }
 
-// TestAFileThatIsAMountPointIsRefused checks that Open rejects a file that is mounted by itself, as by docker run -v ./q.db:/data/q.db. The
-// log of such a file is outside the mount.
-func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
+// TestOpenRejectsAFileThatIsAMountPoint checks that Open rejects a file that is mounted by itself, as by
+// docker run -v ./q.db:/data/q.db. The log of such a file is outside the mount.
+func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
 	}
@@ -156,13 +156,13 @@ func TestAFileThatIsAMountPointIsRefused(t *testing.T) {
 	}()
 	got := <-done
 	if got.mount != nil {
-		t.Fatalf("got %+v, want got.mount = nil", got.mount)
+		t.Fatalf("mount the file and the directory: got error %v, want none", got.mount)
 	}
 	if !errors.Is(got.file, jobs.ErrPermission) {
-		t.Errorf("the file is mounted: got %v, want an error of kind ErrPermission", got.file)
+		t.Errorf("a file that is a mount point: got error %v, want %v", got.file, jobs.ErrPermission)
 	}
 	if got.dir != nil {
-		t.Errorf("its directory is mounted: got %v, want none", got.dir)
+		t.Errorf("a file in a directory that is a mount point: got error %v, want none", got.dir)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -32,22 +33,20 @@ func matches(pattern, text string) []string {
 	return found
 }
 
-func TestTheTableKnowsTheStatesOfPackageJobs(t *testing.T) {
+func TestTheTableHasTheStatesOfPackageJobs(t *testing.T) {
 	_, list, ok := strings.Cut(schemaText(t), "CHECK (CASE state")
 	if !ok {
-		t.Fatal("no CHECK of the state")
+		t.Fatal("got a schema without a CHECK of the state, want one")
 	}
 	list, _, _ = strings.Cut(list, "ELSE 0 END")
 	var want []string
 	for _, s := range jobs.States() {
 		want = append(want, string(s))
 	}
-	if got := matches(`WHEN '(\w*)'`, list); !slices.Equal(got, want) {
-		t.Errorf("the CHECK lists %v, want %v", got, want)
-	}
+	testkit.Equal(t, "states in the CHECK", matches(`WHEN '(\w*)'`, list), want)
 }
 
-func TestEveryStateInSQLIsOne(t *testing.T) {
+func TestEveryStateInSQLExists(t *testing.T) {
 	text := schemaText(t)
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -66,22 +65,22 @@ func TestEveryStateInSQLIsOne(t *testing.T) {
 	// 'draining' is a state of workers.
 	words := append(matches(`state\s*(?:=|<>|IS|IS NOT)\s*'([^'"]*)'`, text), matches(`'(\w+)' AS state`, text)...)
 	if len(words) < 20 {
-		t.Fatalf("found %v only", words)
+		t.Fatalf("got states %v, want at least 20", words)
 	}
 	for _, word := range words {
 		if !slices.Contains(jobs.States(), jobs.State(word)) && word != "draining" {
-			t.Errorf("state = '%s'", word)
+			t.Errorf("got state '%s' in SQL, want one of %v", word, jobs.States())
 		}
 	}
 }
 
-func TestTheLimitsOfPlainSQLAreThoseOfPackageJobs(t *testing.T) {
+func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	text := schemaText(t)
 	for column, limit := range map[string]int{"args": jobs.MaxArgs, "env": jobs.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText,
 		"lane":       jobs.MaxText,
 		"created_by": jobs.MaxText, "retry_on": jobs.MaxCodes, "cwd": jobs.MaxPath, "env_file": jobs.MaxPath, "input": jobs.MaxInput} {
 		if want := fmt.Sprintf("length(CAST(NEW.%s AS BLOB)) > %d", column, limit); !strings.Contains(text, want) {
-			t.Errorf("the trigger of enqueue does not say %s", want)
+			t.Errorf("the trigger of enqueue has no text %q, want it", want)
 		}
 	}
 	for want, of := range map[string]any{
@@ -102,20 +101,20 @@ func TestTheLimitsOfPlainSQLAreThoseOfPackageJobs(t *testing.T) {
 		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.Fixed,
 	} {
 		if want = fmt.Sprintf(want, of); !strings.Contains(text, want) {
-			t.Errorf("the schema does not say %s", want)
+			t.Errorf("the schema has no text %q, want it", want)
 		}
 	}
 }
 
-// TestTheDepthOfJSONIsThatOfSQLite checks that jobs.MaxDepth is the depth up to which SQLite accepts JSON. The documentation of SQLite
+// TestMaxDepthMatchesSQLite checks that jobs.MaxDepth is the depth up to which SQLite accepts JSON. The documentation of SQLite
 // calls that depth an implementation limit, so the test asks SQLite.
-func TestTheDepthOfJSONIsThatOfSQLite(t *testing.T) {
+func TestMaxDepthMatchesSQLite(t *testing.T) {
 	d := openTest(t)
 	for depth, want := range map[int]bool{jobs.MaxDepth: true, jobs.MaxDepth + 1: false} {
 		var valid bool
 		if err := d.read.Get(&valid, `SELECT json_valid(?)`, strings.Repeat("[", depth)+strings.Repeat("]", depth)); err != nil ||
 			valid != want {
-			t.Errorf("%d levels: valid %v, %v", depth, valid, err)
+			t.Errorf("JSON of depth %d: got valid %v and error %v, want valid %v", depth, valid, err, want)
 		}
 	}
 }
@@ -128,21 +127,21 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 		case strings.HasPrefix(line, "CREATE TABLE "):
 			table = strings.Fields(line)[2]
 			if !strings.HasPrefix(above, "-- ") {
-				t.Errorf("nothing is said about table %s", table)
+				t.Errorf("table %s: got no comment above it, want one", table)
 			}
 		case strings.HasPrefix(line, "CREATE "):
 			if !strings.HasPrefix(above, "-- ") {
-				t.Errorf("nothing is said about: %s", line)
+				t.Errorf("%s: got no comment above it, want one", line)
 			}
 		case strings.HasPrefix(line, ")"):
 			if !strings.Contains(line, "STRICT") {
-				t.Errorf("table %s is not strict", table)
+				t.Errorf("table %s: got %q at its end, want STRICT", table, line)
 			}
 			table = ""
 		case table == "tasks" && regexp.MustCompile(`^  [a-z_]+ +(INTEGER|TEXT|BLOB)`).MatchString(line):
 			// Other tables have columns with the same meaning, so only tasks must explain each column.
 			if column := strings.Fields(line)[0]; !strings.Contains(line, "-- ") && !slices.Contains(obvious, column) {
-				t.Errorf("nothing is said about %s.%s", table, column)
+				t.Errorf("column %s.%s: got no comment, want one", table, column)
 			}
 		}
 		above = line
@@ -151,7 +150,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 	var loose []string
 	if err := d.read.Select(&loose, `SELECT name FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND NOT strict
 		AND name NOT LIKE 'sqlite%'`); err != nil || loose != nil {
-		t.Errorf("not strict: %v, %v", loose, err)
+		t.Errorf("got tables %v that are not strict and error %v, want neither", loose, err)
 	}
 }
 
@@ -162,12 +161,12 @@ func TestNoPredicateUsesIN(t *testing.T) {
 	for line := range strings.Lines(schemaText(t)) {
 		code, _, _ := strings.Cut(line, "--")
 		if regexp.MustCompile(`\bIN\s*\(`).MatchString(code) {
-			t.Errorf("IN builds a table in every statement: %s", line)
+			t.Errorf("got IN, which builds a temporary table in every statement, want = and OR: %s", line)
 		}
 	}
 }
 
-func TestTasksAreReadWhole(t *testing.T) {
+func TestTaskColumnsHasEveryColumnOfTasks(t *testing.T) {
 	d := openTest(t)
 	var columns []string
 	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks') ORDER BY cid`); err != nil {
@@ -178,6 +177,6 @@ func TestTasksAreReadWhole(t *testing.T) {
 	}
 	read := strings.Fields(strings.ReplaceAll(taskColumns, ",", " "))
 	if got := read[:min(len(read), len(columns))]; !slices.Equal(got, columns) {
-		t.Errorf("taskColumns begins with %v, the table has %v", got, columns)
+		t.Errorf("got taskColumns that begin with %v, want the columns of the table, %v", got, columns)
 	}
 }

@@ -46,11 +46,11 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 		t.Fatal(err)
 	}
 	if seen < 40 {
-		t.Fatalf("looked at %d files only", seen)
+		t.Fatalf("got %d files, want at least 40", seen)
 	}
 }
 
-func TestStatementsStandInThisPackageOnly(t *testing.T) {
+func TestOnlyPackageDbHasSQL(t *testing.T) {
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/selftest/") { // selftest checks db, so it does not use db
@@ -58,7 +58,7 @@ func TestStatementsStandInThisPackageOnly(t *testing.T) {
 		}
 		ast.Inspect(file, func(n ast.Node) bool {
 			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING && verb.MatchString(unquote(literal)) {
-				t.Errorf("%v: a statement outside of db: %.60s", position(n), unquote(literal))
+				t.Errorf("%v: got an SQL statement, want SQL only in package db: %.60s", position(n), unquote(literal))
 			}
 			return true
 		})
@@ -87,7 +87,7 @@ func TestTheClockIsReadInOnePlace(t *testing.T) {
 					return true
 				}
 				if pkg, ok := selector.X.(*ast.Ident); ok && pkg.Name == "time" && slices.Contains(clocks, selector.Sel.Name) {
-					t.Errorf("%v: time.%s", position(n), selector.Sel.Name)
+					t.Errorf("%v: got a call of time.%s, want the time as a parameter", position(n), selector.Sel.Name)
 				}
 				return true
 			})

@@ -1,7 +1,7 @@
 package db
 
 import (
-	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,11 +9,7 @@ import (
 )
 
 func TestSuspectsRunAlone(t *testing.T) {
-	d, err := Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), Options{Create: true, Normal: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+	d := openTest(t)
 	w, err := d.Register(t.Context(), WorkerInfo{}, []ClaimJob{{"command", 1}, {"other", 1}})
 	if err != nil {
 		t.Fatal(err)
@@ -38,7 +34,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 	add("nobody's", 2, 3, 9)
 	add("command", 0, 0, 4) // 6: runs at most once
 	add("command", 0, 1, 4) // 7
-	turn := func(at time.Time, free int, idle, look bool, want ...int64) {
+	wantClaims := func(at time.Time, free int, idle, look bool, want ...int64) {
 		t.Helper()
 		done, err := w.Cycle(t.Context(), Cycle{Now: at, Look: look, Claim: Claim{Free: free, Idle: idle, Lease: time.Minute}})
 		if err != nil {
@@ -47,25 +43,20 @@ func TestSuspectsRunAlone(t *testing.T) {
 		got := make([]int64, len(done.Claimed))
 		for i, task := range done.Claimed {
 			got[i] = task.ID
-			if task.Suspect() != (len(want) == 1 && (want[0] == 3 || want[0] == 4)) {
-				t.Errorf("got %+v, want Suspect() = (len(want) == 1 && (want[0] == 3 || want[0] == 4))", task)
+			if suspect := len(want) == 1 && (want[0] == 3 || want[0] == 4); task.Suspect() != suspect {
+				t.Errorf("task %d is a suspect: got %v, want %v", task.ID, task.Suspect(), suspect)
 			}
 		}
-		if len(got) != len(want) {
-			t.Fatalf("claimed %v, want %v", got, want)
-		}
-		for i := range got {
-			if got[i] != want[i] {
-				t.Fatalf("claimed %v, want %v", got, want)
-			}
+		if !slices.Equal(got, want) {
+			t.Fatalf("got claims %v, want %v", got, want)
 		}
 	}
-	turn(now, 1, false, true, 1)                          // a busy worker claims other tasks first
-	turn(now.Add(31*time.Second), 1, false, true)         // after suspectPatience a busy worker claims nothing
-	turn(now.Add(31*time.Second), 4, true, true, 4)       // an idle worker claims one suspect alone, by priority
-	turn(now.Add(31*time.Second), 4, true, false, 3)      // then the next suspect
-	turn(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks
+	wantClaims(now, 1, false, true, 1)                          // a busy worker claims other tasks first
+	wantClaims(now.Add(31*time.Second), 1, false, true)         // after suspectPatience a busy worker claims nothing
+	wantClaims(now.Add(31*time.Second), 4, true, true, 4)       // an idle worker claims one suspect alone, by priority
+	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // then the next suspect
+	wantClaims(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks
 	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); s.Suspect() {
-		t.Error("nothing was lost yet")
+		t.Error("a task without losses: got a suspect, want none")
 	}
 }

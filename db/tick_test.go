@@ -9,20 +9,17 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-// TestOneTaskPerTick calls Tick for every tick on four handles at the same time, in place of four processes.
+// TestOneTaskPerTick calls Tick for every tick on four handles at the same time. The handles behave like four processes.
 func TestOneTaskPerTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	var handles []*db.DB
 	for range 4 {
-		d, err := db.Open(t.Context(), path, db.Options{Create: true, Normal: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer d.Close()
-		handles = append(handles, d)
+		handles = append(handles, dbtest.OpenAt(t, path, db.Options{Create: true, Normal: true}))
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	command := jobs.Command{Argv: []string{"true"}}.With()
@@ -60,7 +57,7 @@ func TestOneTaskPerTick(t *testing.T) {
 				for _, one := range done {
 					for _, tick := range one.Added {
 						if _, twice := added.LoadOrStore(fmt.Sprint(one.Schedule.Name, tick.At), tick.TaskID); twice {
-							t.Errorf("%s has two tasks for %v", one.Schedule.Name, tick.At)
+							t.Errorf("%s at %v: got two tasks, want one", one.Schedule.Name, tick.At)
 						}
 					}
 				}
@@ -72,22 +69,18 @@ func TestOneTaskPerTick(t *testing.T) {
 	for range added.Range {
 		n++
 	}
-	if have, err := handles[0].Count(t.Context(), jobs.Filter{}); err != nil || have != 5*minutes || n != have {
-		t.Errorf("%d tasks, %d told, %v; want %d", have, n, err, 5*minutes)
+	if got, err := handles[0].Count(t.Context(), jobs.Filter{}); err != nil || got != 5*minutes || n != got {
+		t.Errorf("got %d tasks in the database, %d from Tick and error %v, want %d of each", got, n, err, 5*minutes)
 	}
 	runs, err := handles[0].Runs(t.Context(), "s1", 3)
 	if err != nil || len(runs) != 3 || !slices.IsSortedFunc(runs, func(a, b int64) int { return int(b - a) }) {
-		t.Errorf("got %+v, %v; want no error, len(runs) = 3, IsSortedFunc(runs, func(a, b int64) int { return int(b - a) })", runs, err)
+		t.Errorf("got runs %v and error %v, want 3 runs, the latest first", runs, err)
 	}
 }
 
-// TestScheduleKeepsItsDefinition stores every field of a schedule and reads it back.
-func TestScheduleKeepsItsDefinition(t *testing.T) {
-	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
+// TestEveryFieldOfAScheduleIsStored stores every field of a schedule and reads it back.
+func TestEveryFieldOfAScheduleIsStored(t *testing.T) {
+	d := dbtest.Open(t)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := jobs.Schedule{Name: "s", Cron: "1 2 3 4 5", Zone: "Europe/Berlin", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpAll,
 		CatchUpWindow: time.Hour, Jitter: time.Minute, NextAt: at.Add(time.Hour), CreatedAt: at, UpdatedAt: at,
@@ -101,44 +94,40 @@ func TestScheduleKeepsItsDefinition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		err = d.ChangeSchedules(t.Context(), at, func(have []jobs.Schedule) ([]jobs.Schedule, []string, error) {
-			return []jobs.Schedule{s}, nil, nil
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		putSchedule(t, d, s, at)
 	}
 	list, err := d.Schedules(t.Context())
 	if err != nil || len(list) != 1 {
-		t.Fatalf("got %+v, %v; want no error, len(list) = 1", list, err)
+		t.Fatalf("got schedules %+v and error %v, want one schedule", list, err)
 	}
-	if diff := s.Differences(&list[0]); diff != nil || fmt.Sprint(s.NextAt, s.CreatedAt) != fmt.Sprint(list[0].NextAt, list[0].CreatedAt) {
-		t.Errorf("got %v; %+v; want diff = nil, fmt.Sprint(s.NextAt, s.CreatedAt) = fmt.Sprint(list[0].NextAt, "+
-			"list[0].CreatedAt)",
-			diff, list[0])
+	got := list[0]
+	if diff := s.Differences(&got); diff != nil {
+		t.Errorf("got differences %v, want none", diff)
 	}
+	testkit.Equal(t, "next tick and creation", fmt.Sprint(got.NextAt, got.CreatedAt), fmt.Sprint(s.NextAt, s.CreatedAt))
 }
 
-// TestEndOfLastRunOutlivesIt deletes the last task of a schedule, and checks that the schedule keeps its state.
-func TestEndOfLastRunOutlivesIt(t *testing.T) {
-	d, err := db.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), db.Options{Create: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),
-		Spec: jobs.Command{Argv: []string{"true"}}.With()}.WithDefaults()
-	err = d.ChangeSchedules(t.Context(), at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
-		return []jobs.Schedule{s}, nil,
-			nil
+// putSchedule adds or replaces a schedule.
+func putSchedule(t *testing.T, d *db.DB, s jobs.Schedule, at time.Time) {
+	t.Helper()
+	err := d.ChangeSchedules(t.Context(), at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+		return []jobs.Schedule{s}, nil, nil
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted deletes the last task of a schedule, and checks that the schedule keeps its state.
+func TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted(t *testing.T) {
+	d := dbtest.Open(t)
+	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),
+		Spec: jobs.Command{Argv: []string{"true"}}.With()}.WithDefaults()
+	putSchedule(t, d, s, at)
 	id, found, err := d.RunSchedule(t.Context(), "s", "ann", at)
 	if err != nil || !found {
-		t.Fatalf("got %+v, %v; want no error, found", found, err)
+		t.Fatalf("run the schedule: got found: %v and error %v, want found", found, err)
 	}
 	if _, err := d.Cancel(t.Context(), []int64{id}, "no", false, at); err != nil {
 		t.Fatal(err)
@@ -146,9 +135,7 @@ func TestEndOfLastRunOutlivesIt(t *testing.T) {
 	for range 2 {
 		list, err := d.Schedules(t.Context())
 		if err != nil || list[0].LastTaskID != id || list[0].LastState != jobs.Cancelled || !list[0].LastAt.Equal(at) {
-			t.Fatalf("got %+v %v; want no error, list[0].LastTaskID = id, list[0].LastState = Cancelled, "+
-				"list[0].LastAt.Equal(at)",
-				list, err)
+			t.Fatalf("got schedules %+v and error %v, want last task %d, last state %s, last time %v", list, err, id, jobs.Cancelled, at)
 		}
 		if _, err := d.Delete(t.Context(), []int64{id}); err != nil {
 			t.Fatal(err)

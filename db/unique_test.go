@@ -34,11 +34,11 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 		if i == 0 {
 			before = done[0]
 		} else if done[0] != (Inserted{ID: before.ID, Replaced: true}) {
-			t.Fatalf("%d: got %+v; want done[0] = (Inserted{ID: before.ID, Replaced: true})", i, done[0])
+			t.Fatalf("insert %d: got %+v, want task %d replaced", i, done[0], before.ID)
 		}
 		tasks, err := d.List(t.Context(), jobs.Filter{}, Page{})
 		if err != nil || len(tasks) != 1 {
-			t.Fatalf("got %+v, %v; want no error, len(tasks) = 1", tasks, err)
+			t.Fatalf("insert %d: got tasks %+v and error %v, want one task", i, tasks, err)
 		}
 		want := spec.Task(later)
 		want.ID, want.CreatedAt, want.GenerationID = before.ID, at.UTC(), []int64{1, 2, 2, 3}[i]
@@ -47,15 +47,15 @@ func TestReplaceChangesEverySettingOfATaskThatHasNotStarted(t *testing.T) {
 			want.ExpiresAt = want.ExpiresAt.UTC()
 		}
 		if got := tasks[0]; fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
-			t.Errorf("%d:\n got %+v\nwant %+v", i, got, want)
+			t.Errorf("insert %d:\n got %+v\nwant %+v", i, got, want)
 		}
 		if input, err := d.Input(t.Context(), before.ID); err != nil || string(input) != string(spec.Input) {
-			t.Errorf("%d: input %q, %v", i, input, err)
+			t.Errorf("insert %d: got input %q and error %v, want %q", i, input, err, spec.Input)
 		}
 	}
 }
 
-func TestReplaceLeavesATaskThatHasStarted(t *testing.T) {
+func TestReplaceKeepsATaskThatHasStarted(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), []jobs.Spec{uniqueCommand("a")}, now()); err != nil {
 		t.Fatal(err)
@@ -65,20 +65,20 @@ func TestReplaceLeavesATaskThatHasStarted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	turned, err := w.Cycle(t.Context(), Cycle{Now: now(), Look: true, Claim: Claim{Free: 1, Lease: time.Minute}})
-	if err != nil || len(turned.Claimed) != 1 {
-		t.Fatalf("got %+v, %v; want no error, len(turned.Claimed) = 1", turned, err)
+	result, err := w.Cycle(t.Context(), Cycle{Now: now(), Look: true, Claim: Claim{Free: 1, Lease: time.Minute}})
+	if err != nil || len(result.Claimed) != 1 {
+		t.Fatalf("got %d claims and error %v, want 1 claim", len(result.Claimed), err)
 	}
 	done, err := d.Insert(t.Context(), []jobs.Spec{uniqueCommand("b")}, now())
-	if err != nil || done[0] != (Inserted{ID: turned.Claimed[0].ID, Kept: true}) {
-		t.Errorf("got %+v, %v; want no error, done[0] = (Inserted{ID: turned.Claimed[0].ID, Kept: true})", done, err)
+	if want := (Inserted{ID: result.Claimed[0].ID, Kept: true}); err != nil || done[0] != want {
+		t.Errorf("got %+v and error %v, want %+v", done, err, want)
 	}
 	if input, err := d.Input(t.Context(), done[0].ID); err != nil || string(input) != "a" {
-		t.Errorf("input %q, %v", input, err)
+		t.Errorf("got input %q and error %v, want %q", input, err, "a")
 	}
 }
 
-func TestAHundredReplaceEachOther(t *testing.T) {
+func TestConcurrentReplacesKeepOneTask(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	var all sync.WaitGroup
 	ids := make([]int64, 100)
@@ -102,7 +102,7 @@ func TestAHundredReplaceEachOther(t *testing.T) {
 	all.Wait()
 	for i, id := range ids {
 		if id != ids[0] {
-			t.Errorf("enqueue %d got task %d, the first %d", i, id, ids[0])
+			t.Errorf("enqueue %d: got task %d, want task %d as for the first", i, id, ids[0])
 		}
 	}
 }
