@@ -71,7 +71,8 @@ EXIT STATUS
 EXIT STATUS with --wait
   the task's own  when its command ended by itself
   124             --wait-timeout, or the task's own timeout; stderr says which
-  125             cancelled, expired, deleted, lost, or runner itself failed
+  125             cancelled, expired, deleted, lost, some output is missing, or
+                  runner itself failed
   126/127         the command cannot be executed / was not found
   128+n           the command died from signal n, or signal n ended the waiting`,
 		Action: func(c *cli.Context) error {
@@ -258,7 +259,13 @@ func strayOption(words []string) string {
 func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
 	ctx, release := await.Context(ctx, 0)
 	defer release()
-	added, err := r.Add(ctx, o.Spec)
+	to := &output.LogPrinter{P: p, Follow: true}
+	var live *output.Live
+	if !p.JSON && !o.result {
+		live = output.NewLive(r, to)
+		defer live.Close()
+	}
+	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error { return live.Bind(added.ID) })
 	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the write began
 		p.Say("nothing was enqueued")
 		return failure.ExitStatus(s.Status())
@@ -266,7 +273,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	if err != nil {
 		return err
 	}
-	id := added[0].ID
+	id := added.ID
 	p.Note("task %d in %s", id, o.Spec.Queue)
 	if err := o.notes(ctx, r, p); err != nil {
 		return err
@@ -277,9 +284,9 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		defer cancel()
 	}
 	if !p.JSON && !o.result {
-		to := &output.LogPrinter{P: p, Follow: true}
+		live.Serve(jobs.Task{ID: id})
 		// Show every attempt of a new task, because its first attempt may be over already.
-		tasks := map[int64]*output.Cursor{id: {Range: output.Range{All: !added[0].Kept, Lines: -1}}}
+		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return await.Stopped(p, err, []int64{id}, 1)
 		}
@@ -290,12 +297,12 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	var end error
 	err = await.Each(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
 		if end = await.Finish(p, t); p.JSON && t.State != "" {
-			return false, p.Record(batch.EnqueuedRecord(t, added[0], p.Now()))
+			return false, p.Record(batch.EnqueuedRecord(t, added, p.Now()))
 		}
 		return false, showEnd(p, t, o.result)
 	})
 	if err != nil {
 		return await.Stopped(p, err, []int64{id}, 1)
 	}
-	return end
+	return to.Complete(end)
 }

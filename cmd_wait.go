@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/output"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -19,10 +20,11 @@ import (
 func waitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "wait", Category: "Steer", Usage: "block until tasks finish",
-		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--result]",
+		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--output|--result]",
 		Flags: append(a.Selectors(),
 			cli.DurationOption("timeout", "give up after this time, exit 124 (never)", 0),
 			cli.BoolOption("any", "until the first of them finishes: its status decides"),
+			cli.BoolOption("output o", "print the output of the tasks, with its id before each line if there are several"),
 			cli.BoolOption("result", "print the JSON result of each task on a line, or null")),
 		Description: `Silent on success. A filter means the tasks that match and are unfinished at
 the start; if there are none: exit 0. Ending the wait, by ^C or --timeout,
@@ -30,6 +32,7 @@ does not end a task. --json prints the record of each task as it ends.
 
 EXAMPLES
   runner wait 1042                  exit with the status of the task
+  runner wait --output 1042         the same, with its output
   runner wait 1042 1043             0 if both completed, else 1
   runner wait -q media && runner enqueue -- publish.sh
 
@@ -38,8 +41,8 @@ EXIT STATUS, one task or --any
   1        it is a function and failed, or left a result that is not JSON
   2        wrong usage
   124      --timeout, or the task's own timeout; stderr says which
-  125      no result: cancelled, expired, deleted, lost, no such task, or
-           runner itself failed
+  125      no result: cancelled, expired, deleted, lost, no such task, some
+           output of --output is missing, or runner itself failed
   126/127  the command could not be executed / was not found
   128+n    the command died from signal n, or signal n ended the waiting
   others   the exit status of the command
@@ -70,16 +73,20 @@ EXIT STATUS, several tasks
 type waitOptions struct {
 	selection   cli.Selection
 	timeout     time.Duration // 0 means no timeout
-	any, result bool
+	any         bool
+	result      bool
+	output      bool
 }
 
 func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	s, err := cli.ReadSelection(c, now)
 	o := waitOptions{selection: s, timeout: cli.Get[time.Duration](c, "timeout"), any: cli.Get[bool](c, "any"),
-		result: cli.Get[bool](c, "result")}
+		result: cli.Get[bool](c, "result"), output: cli.Get[bool](c, "output")}
 	switch {
 	case err != nil:
 		return o, err
+	case o.output && (o.result || o.any || c.Bool("json")):
+		return o, failure.Usage("--output excludes --result, --any and --json")
 	case o.result && c.Bool("json"):
 		return o, failure.Usage("--result and --json exclude each other").Because("the record holds the result")
 	}
@@ -122,6 +129,12 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	} else if err != nil {
 		return err
 	}
+	to := &output.LogPrinter{P: p, Named: len(w.ids) > 1, Follow: true}
+	if o.output {
+		if err := output.FollowTasks(ctx, r, w.ids, to); err != nil {
+			return await.Stopped(p, err, w.ids, w.left)
+		}
+	}
 	single := o.any || len(w.ids)+len(w.absent) == 1
 	var first error
 	err = await.Each(ctx, r, w.ids, func(t jobs.Task) (more bool, err error) {
@@ -145,15 +158,14 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case err != nil:
 		return await.Stopped(p, err, w.ids, w.left)
 	case single:
-		return first
 	case len(w.absent) > 0 && p.JSON:
-		return failure.NoTasks(w.absent)
+		first = failure.NoTasks(w.absent)
 	case len(w.absent) > 0:
-		return failure.ExitStatus(3)
+		first = failure.ExitStatus(3)
 	case w.bad > 0:
-		return failure.ExitStatus(1)
+		first = failure.ExitStatus(1)
 	}
-	return nil
+	return to.Complete(first)
 }
 
 // tasks returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now.

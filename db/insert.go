@@ -89,6 +89,18 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
+// InsertThen adds one task at the time now. It calls then with the result before the transaction commits, when no other process can see
+// the task. then must not take long.
+func (d *DB) InsertThen(ctx context.Context, spec *jobs.Spec, now time.Time, then func(Inserted) error) error {
+	return d.updateAlone(ctx, full, func(t *tx) error {
+		added, err := t.insertSpec(spec, nil, now)
+		if err != nil {
+			return err
+		}
+		return then(added)
+	})
+}
+
 // InsertSeq is Insert for any number of tasks. It holds the write lock while it iterates over specs, once. An error from specs undoes
 // everything, and InsertSeq returns it unchanged.
 func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {

@@ -47,6 +47,17 @@ func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error
 	return r.insert(ctx, slices.Clone(specs), now())
 }
 
+// addThen adds a task and calls then with the result before the transaction commits, when no worker can find the task.
+func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
+	if err := r.prepare(&spec); err != nil {
+		return err
+	}
+	if err := r.store.InsertThen(ctx, &spec, now(), then); err != nil {
+		return err
+	}
+	return r.added(ctx)
+}
+
 func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {
 	for i := range specs {
 		if err := r.prepare(&specs[i]); err != nil {

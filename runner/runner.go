@@ -103,6 +103,9 @@ func (r *Runner) Path() string { return r.store.Path() }
 func init() {
 	access.Store = func(r any) *db.DB { return r.(*Runner).store }
 	access.HeadSize = exec.HeadSize
+	access.AddThen = func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error {
+		return r.(*Runner).addThen(ctx, spec, then)
+	}
 	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }
 	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
 }

@@ -41,6 +41,19 @@ func OnServer(address string) bool { return db.OnServer(address) }
 // not exist.
 func Insecure(path string) error { return db.Insecure(path) }
 
+// Directory returns the directory of the files that belong to a database: locks of workers, results of commands, sockets of followers.
+func Directory(r *runner.Runner) string { return store(r).Dir() }
+
+// AddThen is Runner.Add for one task. It calls then with the result before the transaction commits, when no worker can find the task.
+// An error of then undoes the change. then must not take long, because no other process can write meanwhile.
+func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(runner.Enqueued) error) (added runner.Enqueued, err error) {
+	err = access.AddThen(ctx, r, spec, func(i db.Inserted) error {
+		added = runner.Enqueued(i)
+		return then(added)
+	})
+	return added, err
+}
+
 // Created reports whether Open made the file.
 func Created(r *runner.Runner) bool { return store(r).Created() }
 

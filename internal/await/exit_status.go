@@ -12,7 +12,7 @@ import (
 // The exit statuses of a wait that do not come from a task.
 const (
 	StatusTimedOut = 124 // --timeout of the wait, or the task's own timeout
-	statusNoResult = 125 // there is no result to report
+	NoResult       = 125 // there is no result to report
 )
 
 // ExitStatus returns the exit status for the end of a task, and a reason. The reason is empty if the task's output explains the end. A
@@ -22,14 +22,14 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
 	switch t.State {
 	case "":
-		return statusNoResult, fmt.Sprintf("task %d was deleted", t.ID)
+		return NoResult, fmt.Sprintf("task %d was deleted", t.ID)
 	case jobs.Completed:
 		return 0, ""
 	case jobs.Cancelled:
 		if t.Reason == jobs.ReasonExpired {
 			what = fmt.Sprintf("task %d expired: it had not started in time", t.ID)
 		}
-		return statusNoResult, what
+		return NoResult, what
 	}
 	switch t.Reason {
 	case jobs.ReasonExit:
@@ -47,7 +47,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 	case jobs.ReasonError, jobs.ReasonPanic:
 		return 1, what
 	}
-	return statusNoResult, what
+	return NoResult, what
 }
 
 // FailedText returns one line that says that a task did not complete.

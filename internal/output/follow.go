@@ -40,6 +40,7 @@ func (w Range) shows(a jobs.Attempt) bool {
 // Cursor is a position in the output of a task.
 type Cursor struct {
 	Range      Range
+	Live       *Live        // receives the attempts that workers send to this process; nil for none
 	generation int64          // generation of the task when its attempts were read; 0 before the first read
 	attempts   []jobs.Attempt // attempts that are not completely shown
 	shown      int64          // generation of the last completely shown attempt
@@ -75,6 +76,12 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 		if a.State == jobs.Running {
 			return false, nil
 		}
+		if sent := f.Live.attempt(a.GenerationID); sent != nil {
+			if err := f.Live.end(ctx, sent, a); err != nil {
+				return false, err
+			}
+			f.bytes = a.OutputBytes
+		}
 		if err := to.end(t, a, f.bytes, len(f.attempts) > 1 || !t.State.Finished()); err != nil {
 			return false, err
 		}
@@ -94,7 +101,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		if err != nil {
+		if err != nil || f.Live.attempt(a.GenerationID) != nil { // checked last: a worker connects before it stores the first piece
 			return err
 		}
 		for _, c := range chunks {
@@ -190,7 +197,10 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 		}
 		var left []int64
 		for _, t := range list {
-			done, err := tasks[t.ID].Advance(ctx, r, t, to)
+			cursor := tasks[t.ID]
+			cursor.Live.lock()
+			done, err := cursor.Advance(ctx, r, t, to)
+			cursor.Live.unlock()
 			if err != nil {
 				return false, err
 			}

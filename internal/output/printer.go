@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/await"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -23,6 +24,7 @@ type LogPrinter struct {
 	Follow     bool      // the output is followed, so report retries
 	Since      time.Time // print only pieces since this time; zero for all
 
+	missing bool             // some of the output could not be printed
 	lines   map[lineOf]*line // lines without a newline yet
 	colours map[int64]term.Colour
 }
@@ -118,6 +120,7 @@ func (s *LogPrinter) before(key lineOf) string {
 
 // gap reports on stderr that some of the output was dropped.
 func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
+	s.missing = true
 	if err := s.EndLines(t); err != nil {
 		return err
 	}
@@ -172,6 +175,17 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 		s.P.Note("attempt %d of %d of task %d failed: %s%s", a.Attempt, t.MaxAttempts, t.ID, await.FirstLine(a.Error), next)
 	}
 	return nil
+}
+
+// Complete returns err, or another error if some of the output was not printed. Callers that stand in for a command must not take an
+// incomplete output for the whole.
+func (s *LogPrinter) Complete(err error) error {
+	if !s.missing {
+		return err
+	}
+	return &failure.Error{Code: "missing_output", Exit: await.NoResult, What: "some output of the task is missing",
+		Why: []string{"the worker could not send it to this process, and stores only the start and the end of a large output"},
+		Try: "run the worker on this machine as the same user, or raise --output-limit"}
 }
 
 // write writes data of a task to stdout or stderr.

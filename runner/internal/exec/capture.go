@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/follow"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
@@ -49,6 +50,9 @@ type Capture struct {
 
 	// Tee is called with the data that comes through pipes, and with nil at the end of a stream. Set it before the command starts.
 	Tee func(task jobs.Task, stream string, data []byte)
+
+	// Followers get the data that comes through pipes. Set it before the command starts.
+	Followers *follow.Followers
 
 	readers sync.WaitGroup
 	pipes   []*os.File // reading ends
@@ -113,6 +117,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 				c.Tee(c.task, stream, data)
 			}
 			c.Write(stream, data)
+			c.Followers.Write(stream, data) // afterwards, so that a slow follower does not delay the stored output
 		})
 		if err != nil {
 			c.log.Warn("cannot read output", "task", c.task.ID, "err", err)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/follow"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
@@ -87,6 +88,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("$RUNNER_UPSTREAM: %w", err)
 	}
+	c.Output.Followers = follow.Connect(c.Stop, c.Store.Dir(), c.Task.ID, c.Task.GenerationID)
+	defer c.Output.Followers.Close()
 	child, err := c.start(path, argv, environ)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,99 @@
+//go:build !race
+
+// The race detector needs additional memory, so this test runs without it.
+
+package main
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// numbers is the output of seq 1 last. It generates the text while it is compared, so that the test needs no memory for it.
+type numbers struct {
+	next, last int64
+	left       []byte
+}
+
+func (n *numbers) Read(to []byte) (int, error) {
+	for len(n.left) < len(to) && n.next <= n.last {
+		n.left = append(strconv.AppendInt(n.left, n.next, 10), '\n')
+		n.next++
+	}
+	if len(n.left) == 0 {
+		return 0, io.EOF
+	}
+	size := copy(to, n.left)
+	n.left = append(n.left[:0], n.left[size:]...)
+	return size, nil
+}
+
+// differs compares two streams and returns the number of equal bytes before the first difference. It returns -1 if they are equal.
+func differs(got, want io.Reader) (at int64) {
+	g, w := make([]byte, 64<<10), make([]byte, 64<<10)
+	for {
+		n, gotErr := io.ReadFull(got, g)
+		m, wantErr := io.ReadFull(want, w)
+		if n != m || !bytes.Equal(g[:n], w[:m]) {
+			return at
+		}
+		at += int64(n)
+		if gotErr != nil || wantErr != nil {
+			if n == m && gotErr != nil && wantErr != nil {
+				return -1
+			}
+			return at
+		}
+	}
+}
+
+// runner enqueue --wait passes on 1 GB of output unchanged, although the worker stores 1 MiB of it. Neither process needs much memory.
+func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
+	const (
+		last   = 113_000_000 // seq prints 1,018,888,898 bytes
+		memory = 100 << 10   // KiB
+	)
+	dir := t.TempDir()
+	start := func(args ...string) (*exec.Cmd, io.Reader) {
+		t.Helper()
+		c := exec.Command("runner", args...)
+		c.Env = append(os.Environ(), "RUNNER_DB="+filepath.Join(dir, "runner.db"))
+		c.Stderr = os.Stderr
+		out, err := c.StdoutPipe()
+		if err == nil {
+			err = c.Start()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c, out
+	}
+	maxMemory := func(c *exec.Cmd) int64 { return c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss }
+	enqueue, out := start("enqueue", "-w", "--", "seq", "1", strconv.Itoa(last))
+	began := time.Now()
+	worker, _ := start("work", "--until-empty", "--log-level", "error")
+	if at := differs(out, &numbers{next: 1, last: last}); at >= 0 {
+		t.Errorf("the output differs after %d bytes, want no difference", at)
+	}
+	took := time.Since(began)
+	for name, c := range map[string]*exec.Cmd{"enqueue": enqueue, "work": worker} {
+		if err := c.Wait(); err != nil {
+			t.Errorf("runner %s: %v", name, err)
+		}
+		t.Logf("runner %s: %d MiB of memory, %.0f MB/s", name, maxMemory(c)>>10, 1018.9/took.Seconds())
+		if got := maxMemory(c); got > memory {
+			t.Errorf("runner %s: got %d KiB of memory, want at most %d", name, got, memory)
+		}
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "runner.db.d", "follow", "*")); err != nil || len(left) > 0 {
+		t.Errorf("sockets after the end: got %s, want none; error %v", strings.Join(left, " "), err)
+	}
+}

@@ -1,0 +1,153 @@
+package output
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/follow"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// endMost is how long Live waits for the rest of an attempt that has ended.
+const endMost = 5 * time.Second
+
+// Live receives the whole output of one task from its workers and prints it, whatever the limit of the stored output is. A worker that
+// cannot connect to this process only stores the output, and then Follow prints what is stored. A nil *Live is valid and receives nothing.
+type Live struct {
+	to       *LogPrinter
+	follower *follow.Follower
+
+	mu       sync.Mutex             // guards to and the fields below
+	attempts map[int64]*liveAttempt // by generation
+	err      error                  // error of stdout or stderr
+}
+
+// liveAttempt is an attempt that a worker sends or has sent.
+type liveAttempt struct {
+	ended    chan struct{} // closed when nothing more will come
+	complete bool          // every byte has come; set before ended is closed
+	dropped  bool          // what still comes is ignored
+}
+
+// NewLive makes the socket for a task. It returns nil if this system cannot make one.
+func NewLive(r *runner.Runner, to *LogPrinter) *Live {
+	follower, err := follow.Listen(admin.Directory(r))
+	if err != nil {
+		return nil
+	}
+	return &Live{to: to, follower: follower, attempts: map[int64]*liveAttempt{}}
+}
+
+// Bind connects the socket with a task. Call it before any worker can start the task.
+func (l *Live) Bind(id int64) error {
+	if l == nil {
+		return nil
+	}
+	return l.follower.Bind(id)
+}
+
+// Serve starts to print what workers send. t is the task.
+func (l *Live) Serve(t jobs.Task) {
+	if l == nil {
+		return
+	}
+	l.follower.Serve(func(generation int64) (receive func(string, []byte) error, end func(bool)) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		a := &liveAttempt{ended: make(chan struct{})}
+		l.attempts[generation] = a
+		receive = func(stream string, data []byte) error {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			switch {
+			case a.dropped:
+				return errDropped
+			case l.err == nil:
+				l.err = errors.Join(l.to.piece(t, jobs.Chunk{Stream: stream, Data: data}, 0), l.to.P.Flush())
+			}
+			return l.err
+		}
+		return receive, func(complete bool) {
+			a.complete = complete
+			close(a.ended)
+		}
+	})
+}
+
+var errDropped = errors.New("the attempt is over")
+
+// end waits until the rest of an attempt that has ended is printed. l.mu must be held.
+func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error {
+	lost := a.Reason == jobs.ReasonLost // its worker may live, but stand still
+	if !lost {
+		timer := time.NewTimer(endMost)
+		defer timer.Stop()
+		l.mu.Unlock()
+		select {
+		case <-sent.ended:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+		l.mu.Lock()
+	}
+	select {
+	case <-sent.ended:
+		l.to.missing = l.to.missing || !sent.complete && !lost
+	default:
+		l.to.missing = l.to.missing || !lost
+	}
+	sent.dropped = true
+	return l.err
+}
+
+// attempt returns the attempt with this generation if a worker sends it, or nil. l.mu must be held.
+func (l *Live) attempt(generation int64) *liveAttempt {
+	if l == nil {
+		return nil
+	}
+	return l.attempts[generation]
+}
+
+// Close ends the connections and removes the socket.
+func (l *Live) Close() {
+	if l != nil {
+		l.follower.Close()
+	}
+}
+
+func (l *Live) lock() {
+	if l != nil {
+		l.mu.Lock()
+	}
+}
+
+func (l *Live) unlock() {
+	if l != nil {
+		l.mu.Unlock()
+	}
+}
+
+// FollowTasks prints the output of tasks until all of them have finished or were deleted. It prints the whole output of a single task if
+// the task starts later.
+func FollowTasks(ctx context.Context, r *runner.Runner, ids []int64, to *LogPrinter) error {
+	tasks := map[int64]*Cursor{}
+	for _, id := range ids {
+		tasks[id] = &Cursor{Range: Range{Lines: -1}}
+	}
+	if len(ids) == 1 {
+		live := NewLive(r, to)
+		defer live.Close()
+		if live.Bind(ids[0]) == nil {
+			live.Serve(jobs.Task{ID: ids[0]})
+			tasks[ids[0]].Live = live
+		}
+	}
+	if err := Follow(ctx, r, ids, tasks, to); err != nil {
+		return err
+	}
+	return to.Finish()
+}
