@@ -5,7 +5,7 @@ FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own def
 
 export FOR
 
-.PHONY: help build install uninstall dist test tools lint race examples cross readme failures rows selftest selftest-user \
+.PHONY: help build install uninstall release package test tools lint race examples cross readme failures rows selftest selftest-user \
 	selftest-postgres mutants benchmarks peers bench fuzz storm soak docs sample ci clean
 
 help: ## list the targets
@@ -20,14 +20,17 @@ install: ## program, manual page, completions, units below PREFIX (/usr/local); 
 uninstall: ## remove what make install installs
 	@PREFIX='$(PREFIX)' DESTDIR='$(DESTDIR)' scripts/install remove
 
-dist: ## dist/runner-OS-ARCH for every target
-	scripts/cross dist
+release: ## dist: archives for every target, deb and rpm packages, checksums
+	scripts/release
 
 test: ## all tests, a few minutes
 	go test ./...
 
 tools: ## install what the checks need (Debian, as root)
 	scripts/tools
+
+package: ## a release, tried: reproducible, and the deb package in an empty root (Debian, as root)
+	scripts/package
 
 lint: ## go vet, gofmt, golangci-lint, go mod tidy
 	scripts/lint
