@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -58,11 +57,6 @@ var actions = map[string]func(*actionRequest, context.Context) (actionResult, er
 	"schedule-resume": (*actionRequest).scheduleAction,
 }
 
-var errChanged = errors.New("the tasks of the query have changed")
-
-// confirmHeader marks a response that is a question, for the script of the pages.
-const confirmHeader = "X-Runner-Ask"
-
 // action handles a form. It responds with a question, or redirects to the page of the form and shows the result there.
 func (h *handler) action(do func(*actionRequest, context.Context) (actionResult, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
@@ -78,21 +72,15 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 		d, err := do(a, ctx)
 		back := h.localPath(req.PostForm.Get("back"))
 		switch {
-		case errors.Is(err, errChanged):
-			w.Header().Set(confirmHeader, "1")
-			d.ask.page = h.newPage(req, "Are you sure?", "")
-			h.writePage(w, http.StatusConflict, "confirm", d.ask)
-		case errors.Is(err, jobs.ErrInvalid):
-			h.writeError(w, req, http.StatusBadRequest, sentence(err))
-		case errors.Is(err, jobs.ErrNotFound):
-			h.writeError(w, req, http.StatusNotFound, sentence(err))
 		case err != nil:
-			h.logger.Warn("action", "name", a.name, "err", err)
-			h.writeError(w, req, http.StatusServiceUnavailable, sentence(err))
+			h.fail(w, req, err)
 		case d.ask != nil:
-			w.Header().Set(confirmHeader, "1")
+			status := http.StatusOK
+			if d.ask.Changed != "" {
+				status = http.StatusConflict
+			}
 			d.ask.page = h.newPage(req, "Are you sure?", "")
-			h.writePage(w, http.StatusOK, "confirm", d.ask)
+			h.writePage(w, status, "confirm", d.ask)
 		default:
 			h.logger.Info("action", "name", a.name, "did", d.line)
 			h.setFlash(w, d.line+"\n"+d.cli)
@@ -158,7 +146,7 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 			d.ask = a.confirmation(len(ids))
 			d.ask.Changed = fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s.",
 				humanize.Plural(a.count, "task"), humanize.Count(int64(len(ids))))
-			return d, errChanged
+			return d, nil
 		}
 		if !a.confirmed || a.count < 0 {
 			d.ask = a.confirmation(len(ids))

@@ -31,13 +31,8 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	}
 	id, _ := strconv.ParseInt(req.PathValue("id"), 10, 64)
 	a, n, err := h.attempt(req.Context(), id, req.FormValue("attempt"))
-	switch {
-	case errors.Is(err, jobs.ErrNotFound):
-		h.writeError(w, req, http.StatusNotFound, sentence(err))
-		return
-	case err != nil:
-		h.logger.Warn("log", "task", id, "err", err)
-		h.writeError(w, req, http.StatusServiceUnavailable, sentence(err))
+	if err != nil {
+		h.fail(w, req, err)
 		return
 	}
 	follow := req.FormValue("follow") == "1"

@@ -103,11 +103,8 @@ func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 
 // end returns the lines that have no newline, and removes them.
 func (s *lineSplitter) end() (list []logLine) {
-	for _, stream := range []string{"stdout", "stderr"} {
-		if b := s.partial[stream]; b != nil && b.text.Len() > 0 {
-			list = append(list, b.line(stream))
-		}
-	}
+	list = s.unfinished()
+	clear(s.partial)
 	return list
 }
 

@@ -198,11 +198,8 @@ func (h *handler) page(load loader) http.HandlerFunc {
 			switch made, err := h.render(req, load); {
 			case err == nil:
 				m.page = made
-			case errors.Is(err, jobs.ErrNotFound):
-				h.writeError(w, req, http.StatusNotFound, sentence(err))
-				return
-			case errors.Is(err, jobs.ErrInvalid):
-				h.writeError(w, req, http.StatusBadRequest, sentence(err))
+			case errors.Is(err, jobs.ErrNotFound), errors.Is(err, jobs.ErrInvalid):
+				h.fail(w, req, err)
 				return
 			case req.Context().Err() != nil: // the client has closed the request
 				return
@@ -255,25 +252,28 @@ type layout struct {
 
 // writePage responds with a page that does not depend on the database.
 func (h *handler) writePage(w http.ResponseWriter, status int, name string, v view) {
+	if main, ok := h.execute(w, name, v); ok {
+		h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(main), NoNavigation: name == "login"})
+	}
+}
+
+// execute returns the text of a template. If the template fails, execute responds with 500 and returns false.
+func (h *handler) execute(w http.ResponseWriter, name string, data any) ([]byte, bool) {
 	var b bytes.Buffer
-	if err := templates().ExecuteTemplate(&b, name, v); err != nil {
+	if err := templates().ExecuteTemplate(&b, name, data); err != nil {
 		h.logger.Error("page", "name", name, "err", err)
 		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
-		return
+		return nil, false
 	}
-	h.send(w, status, "layout", layout{page: *v.common(), Main: template.HTML(b.Bytes()), NoNavigation: name == "login"})
+	return b.Bytes(), true
 }
 
 func (h *handler) send(w http.ResponseWriter, status int, name string, l layout) {
-	var b bytes.Buffer
-	if err := templates().ExecuteTemplate(&b, name, l); err != nil {
-		h.logger.Error("page", "name", name, "err", err)
-		http.Error(w, "500: the page could not be rendered; this is a bug in runner", http.StatusInternalServerError)
-		return
+	if text, ok := h.execute(w, name, l); ok {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		w.WriteHeader(status)
+		_, _ = w.Write(text) // an error means that the client is gone
 	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes()) // an error means that the client is gone
 }
 
 // errorView is the data of an error page.
@@ -284,6 +284,20 @@ type errorView struct {
 
 func (h *handler) writeError(w http.ResponseWriter, req *http.Request, status int, text string) {
 	h.writePage(w, status, "failure", &errorView{page: h.newPage(req, http.StatusText(status), ""), Text: humanize.Safe(text)})
+}
+
+// fail responds with an error: 404 or 400 for a mistake of the user, or else 503.
+func (h *handler) fail(w http.ResponseWriter, req *http.Request, err error) {
+	status := http.StatusServiceUnavailable
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		status = http.StatusNotFound
+	case errors.Is(err, jobs.ErrInvalid):
+		status = http.StatusBadRequest
+	default:
+		h.logger.Warn("request failed", "path", req.URL.Path, "err", err)
+	}
+	h.writeError(w, req, status, sentence(err))
 }
 
 // sentence returns the text of an error as a sentence.

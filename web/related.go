@@ -104,8 +104,7 @@ func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 		case errors.Is(err, jobs.ErrNotFound) || err == nil && len(part(t)) == 0:
 			h.writeError(w, req, http.StatusNotFound, "The task does not exist, or it has no such document.")
 		case err != nil:
-			h.logger.Warn("document", "task", id, "err", err)
-			h.writeError(w, req, http.StatusServiceUnavailable, sentence(err))
+			h.fail(w, req, err)
 		default:
 			w.Header().Set("Content-Type", "application/json")
 			w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d.json"`, id))

@@ -158,41 +158,6 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 	return f, nil
 }
 
-// Terms converts a filter into a search. It leaves out IDs, FinishedBefore, Before and After, for which there are no selectors.
-func Terms(f jobs.Filter) []Term {
-	var terms []Term
-	add := func(key, value string) {
-		if value != "" {
-			terms = append(terms, Term{key, value})
-		}
-	}
-	words := make([]string, len(f.States))
-	for i, s := range f.States {
-		words[i] = string(s)
-	}
-	add(KeyState, strings.Join(words, ","))
-	for _, queue := range f.Queues {
-		add(KeyQueue, queue)
-	}
-	for _, job := range f.Jobs {
-		add(KeyJob, job)
-	}
-	add(KeyLabel, f.Label)
-	add(KeyLane, f.Lane)
-	add(KeySchedule, f.Schedule)
-	add(KeyWorker, f.Worker)
-	for _, t := range []struct {
-		key string
-		at  time.Time
-	}{{KeySince, f.Since}, {KeyUntil, f.Until}} {
-		if !t.at.IsZero() {
-			add(t.key, t.at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	add("", f.Match)
-	return terms
-}
-
 // ParseStates parses states separated by commas. The words "unfinished" and "finished" stand for several states.
 func ParseStates(text string) ([]jobs.State, error) {
 	var list []jobs.State
