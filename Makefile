@@ -85,7 +85,7 @@ soak: ## schedules, lanes, limits and retention for FOR=5m: no tick missed or do
 	go test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(or $(FOR),5m)
 
 docs: ## rewrite the generated parts of docs/ and contrib/
-	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./jobs
+	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./internal/lifecycle
 	UPDATE_DOCS=1 go test -count=1 -run 'TestManualPageIsTheHelp' .
 	UPDATE_DOCS=1 go test -count=1 -run 'TestThePicture|TestOptionTables' ./test
 

@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -52,7 +53,7 @@ func TestABackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 			}
 			finish = nil
 			for _, task := range result.Claimed {
-				finish = append(finish, db.Finish{Task: task, Outcome: jobs.Outcome{Started: time.Now(), Finished: time.Now()}})
+				finish = append(finish, db.Finish{Task: task, Outcome: lifecycle.Outcome{Started: time.Now(), Finished: time.Now()}})
 			}
 		}
 	})

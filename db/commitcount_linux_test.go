@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -62,7 +63,7 @@ func TestCommitsOfOthersAreCountedApartFromOwnCommits(t *testing.T) {
 		wantOwn("claim")
 		cycle := Cycle{Now: now()}
 		for _, task := range result.Claimed {
-			cycle.Finish = append(cycle.Finish, Finish{Task: task, Outcome: jobs.Outcome{Started: now(), Finished: now(), ExitCode: new(0)}})
+			cycle.Finish = append(cycle.Finish, Finish{Task: task, Outcome: lifecycle.Outcome{Started: now(), Finished: now(), ExitCode: new(0)}})
 		}
 		if _, err := w.Cycle(t.Context(), cycle); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -49,20 +50,20 @@ type completion struct {
 // completions are the entries of a list of Finish that complete their task and store nothing else.
 type completions struct {
 	rows    []completion
-	at      []int         // for each row: its index in the list
-	changes []jobs.Change // for each row
-	lanes   bool          // whether some tasks have a lane
+	at      []int              // for each row: its index in the list
+	changes []lifecycle.Change // for each row
+	lanes   bool               // whether some tasks have a lane
 }
 
 func completionsOf(list []Finish, now time.Time) completions {
-	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)), changes: make([]jobs.Change, 0, len(list))}
+	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)), changes: make([]lifecycle.Change, 0, len(list))}
 	for i := range list {
 		f := &list[i]
 		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) ||
 			f.Output.Cut != (Cut{}) {
 			continue
 		}
-		c := jobs.Next(f.Task, f.Outcome, now)
+		c := lifecycle.Next(f.Task, f.Outcome, now)
 		if c.State != jobs.Completed {
 			continue
 		}

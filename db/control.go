@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -69,7 +70,7 @@ type ActionResult struct {
 // Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. text
 // says who cancels them and why. hard stops commands with KILL at once.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
-	text = jobs.CutError(text) // text becomes the error of the task
+	text = lifecycle.CutError(text) // text becomes the error of the task
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.cancel(id, text, hard, now)
 		return []ActionResult{m}, err
@@ -124,7 +125,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	refused := ActionResult{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits int64
 	var err error
-	to := jobs.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
+	to := lifecycle.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
 	switch {
 	case state.Finished():
 		if depends {
@@ -133,7 +134,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 			}
 			t.used.known = false
 		}
-		to = jobs.InitialState(due, now, waits > 0, lane != "")
+		to = lifecycle.InitialState(due, now, waits > 0, lane != "")
 		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id, generation)
 		switch {
 		case err == nil && n == 0:

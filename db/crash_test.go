@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/db/dbtest/fault"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -284,7 +285,7 @@ func drain(t *testing.T, name string, d *DB) {
 		}
 		finish = nil
 		for _, task := range turned.Claimed {
-			finish = append(finish, Finish{Task: task, Outcome: jobs.Outcome{Started: at, Finished: at, ExitCode: new(0)}})
+			finish = append(finish, Finish{Task: task, Outcome: lifecycle.Outcome{Started: at, Finished: at, ExitCode: new(0)}})
 		}
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -99,7 +100,7 @@ func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 				What: fmt.Sprintf("no task %d", id), Why: []string{"nothing was enqueued"}}
 		}
 		w.open[id] = !state.Finished()
-		if state.Finished() && !state.Releases(i >= len(after)) && w.broken == "" {
+		if state.Finished() && !lifecycle.Releases(state, i >= len(after)) && w.broken == "" {
 			w.broken = brokenText(id, state)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -112,7 +113,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	var cancelled []end
 	ms := now.UnixMilli()
 	for _, f := range followers {
-		if !e.state.Releases(bool(f.AnyOutcome)) {
+		if !lifecycle.Releases(e.state, bool(f.AnyOutcome)) {
 			var queue string
 			if err := t.scan(cancelDependent, []any{brokenOutcome(brokenText(e.id, e.state)), ms, ms, f.ID, f.Generation},
 				&queue); err != nil {
@@ -136,7 +137,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 
 // free releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := jobs.InitialState(f.RunAt.time(), now, false, f.Lane != "") // after all other changes, freeLanes decides about its lane
+	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // after all other changes, freeLanes decides about its lane
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

@@ -6,11 +6,12 @@ import (
 	"errors"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
-// A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package jobs decides the new state of the task
-// (jobs.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task (end.go).
+// A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package lifecycle decides the new state of the
+// task (lifecycle.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task (end.go).
 //
 // Invariants:
 //   - An end changes a task only while the worker owns the claim. Each statement checks the id, the generation, the worker and the
@@ -71,10 +72,10 @@ var releaseTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1)`)
 
-// Finish is the end of an attempt: Task as it was claimed, and the Outcome. Package jobs decides the new state (jobs.Next).
+// Finish is the end of an attempt: Task as it was claimed, and the Outcome. Package lifecycle decides the new state (lifecycle.Next).
 type Finish struct {
 	Task    jobs.Task
-	Outcome jobs.Outcome
+	Outcome lifecycle.Outcome
 	Output  Output // output of the attempt that is not stored yet
 	Release bool   // whether the task was claimed and never started; then Outcome and Output are ignored
 
@@ -88,9 +89,9 @@ type Finish struct {
 
 // Finished is the result of a Finish.
 type Finished struct {
-	Change jobs.Change // new state of the task
-	Fenced bool        // whether the attempt did not own its task any more, and nothing was written
-	InTx   bool        // whether the attempt had completed its task in a transaction of the caller
+	Change lifecycle.Change // new state of the task
+	Fenced bool             // whether the attempt did not own its task any more, and nothing was written
+	InTx   bool             // whether the attempt had completed its task in a transaction of the caller
 }
 
 // finish ends attempts of worker and handles the effects of these ends. If together is true, attempts that complete may share
@@ -126,7 +127,7 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
 	done, wrote, err := t.finishAttempt(worker, f, now)
 	state := done.Change.State
-	if err != nil || !wrote || state.HoldsLane() {
+	if err != nil || !wrote || lifecycle.HoldsLane(state) {
 		return done, ends, err
 	}
 	e := end{id: f.Task.ID, queue: f.Task.Queue, lane: f.Task.Lane, state: state}
@@ -137,7 +138,7 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 // ended it.
 //
 // tryFinish changes nothing if a cancel request has arrived that the worker does not know of. Then finishAttempt reads the request and
-// tries again, so that jobs.Next can take it into account. A write whose result was lost is recognised by its worker, time and reason,
+// tries again, so that lifecycle.Next can take it into account. A write whose result was lost is recognised by its worker, time and reason,
 // so the caller can repeat it.
 func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
@@ -182,21 +183,21 @@ func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	if err != nil || !is {
 		return Finished{}, err
 	}
-	done := Finished{Change: jobs.Change{State: jobs.Completed, AttemptState: jobs.Completed, Counted: true}, InTx: true}
+	done := Finished{Change: lifecycle.Change{State: jobs.Completed, AttemptState: jobs.Completed, Counted: true}, InTx: true}
 	return done, t.output(f.Task, f.Output)
 }
 
-func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (jobs.Change, bool, error) {
+func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (lifecycle.Change, bool, error) {
 	asked := !task.CancelRequestedAt.IsZero()
 	o := f.Outcome
 	if f.Release {
 		if !asked {
 			n, err := t.exec(releaseTask, now.UnixMilli(), task.ID, task.GenerationID, worker)
-			return jobs.Change{State: jobs.Pending}, n == 1, err
+			return lifecycle.Change{State: jobs.Pending}, n == 1, err
 		}
-		o = jobs.Outcome{Reason: jobs.ReasonCancelled, Started: now, Finished: now}
+		o = lifecycle.Outcome{Reason: jobs.ReasonCancelled, Started: now, Finished: now}
 	}
-	c := jobs.Next(task, o, now)
+	c := lifecycle.Next(task, o, now)
 	if f.Release {
 		c.Attempt = max(task.Attempt-1, 0) // as before the claim: the release counts no attempt and leaves no record of one
 	}
@@ -224,7 +225,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	return c, true, err
 }
 
-func (t *tx) writeEnd(worker int64, task jobs.Task, o jobs.Outcome, c jobs.Change, now time.Time) (n int64, err error) {
+func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifecycle.Change, now time.Time) (n int64, err error) {
 	defer func() { t.wrote = t.wrote || n > 0 }()
 	if c.State == jobs.Completed { // a result that commits first wins over a cancel request
 		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Finished.UnixMilli(), now.UnixMilli(), task.ID,

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -131,7 +132,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	if err := t.room(); err != nil {
 		return Inserted{}, err
 	}
-	task := spec.Task(now)
+	task := lifecycle.NewTask(spec, now)
 	if task.UniqueKey != "" {
 		var id int64
 		switch err := t.scan(selectUnique, []any{task.UniqueKey}, &id); {
@@ -168,7 +169,7 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.room(); err != nil {
 		return 0, err
 	}
-	task := spec.Task(now)
+	task := lifecycle.NewTask(spec, now)
 	values, err := appendPlain(make([]any, 0, plainValues-1), &task)
 	if err != nil {
 		return 0, err
@@ -268,7 +269,7 @@ func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
 // orderingOf returns how the task of a spec depends on other tasks. added are the results of the tasks before it in the same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
-	o := ordering{used: spec.Ordered()}
+	o := ordering{used: lifecycle.Ordered(spec)}
 	if !o.used {
 		return o, nil
 	}
@@ -290,7 +291,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		return 0, err
 	}
 	waits := o.waits()
-	state := jobs.InitialState(task.RunAt, now, waits, taken)
+	state := lifecycle.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.names()}
 	if o.broken != "" {
 		state, with.finishedAt, with.outcome = jobs.Cancelled, now.UnixMilli(), brokenOutcome(o.broken)
@@ -321,7 +322,7 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	}
 	keepsLane := was == jobs.Pending && lane == task.Lane // a task that holds its lane keeps it
 	waits := o.waits() || o.broken != ""
-	state := jobs.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
+	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
 	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
 	if err != nil {

@@ -3,6 +3,7 @@ package db
 import (
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -40,7 +41,7 @@ func (t *tx) plainValues() int {
 
 // alone reports whether a task may depend on rows of the database, or has one of the columns that insertPlain leaves out.
 func alone(spec jobs.Spec) bool {
-	return spec.UniqueKey != "" || len(spec.Input) > 0 || spec.Ordered() || spec.Schedule != "" || !spec.Tick.IsZero()
+	return spec.UniqueKey != "" || len(spec.Input) > 0 || lifecycle.Ordered(&spec) || spec.Schedule != "" || !spec.Tick.IsZero()
 }
 
 // add adds a task, now or when flush is called. from is the index in added of the first task of the same call.
@@ -56,7 +57,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err := in.t.room(); err != nil {
 		return err
 	}
-	task := spec.Task(now)
+	task := lifecycle.NewTask(spec, now)
 	values := in.waits
 	if !in.t.db.traits.GivesIDs { // a server assigns the id
 		id, err := in.t.nextID()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -144,7 +145,7 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
 	Task   jobs.Task // task as it was claimed; its generation is one higher if the claim was revoked
-	Change jobs.Change
+	Change lifecycle.Change
 }
 
 // Revoke revokes claims whose leases have expired, and returns the revoked claims as they are now. From then on the database rejects
@@ -175,7 +176,7 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 }
 
 // Reap records the loss of revoked claims, and returns the claims that it reaped. Each task becomes pending, failed or cancelled, as
-// jobs.Next decides. The caller must make sure first that no process of the claims is left. Reap does not change a claim that another
+// lifecycle.Next decides. The caller must make sure first that no process of the claims is left. Reap does not change a claim that another
 // worker has reaped.
 func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
@@ -224,7 +225,7 @@ func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) (
 	list := make([]Finish, len(rows))
 	for i := range rows {
 		task := rows[i].task()
-		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: jobs.Outcome{Reason: jobs.ReasonLost,
+		list[i] = Finish{Task: task, revoked: rows[i].LeaseExpiresAt == 0, Outcome: lifecycle.Outcome{Reason: jobs.ReasonLost,
 			Error:   "its worker was lost",
 			Started: task.StartedAt, Finished: now, Duration: max(now.Sub(task.StartedAt), 0)}}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -161,8 +162,8 @@ func (l *life) finish() error {
 	return nil
 }
 
-func (l *life) outcome(task jobs.Task, asked bool) jobs.Outcome {
-	o := jobs.Outcome{Started: task.StartedAt, Finished: l.at}
+func (l *life) outcome(task jobs.Task, asked bool) lifecycle.Outcome {
+	o := lifecycle.Outcome{Started: task.StartedAt, Finished: l.at}
 	switch {
 	case asked:
 		o.Reason, o.Error = jobs.ReasonCancelled, "cancelled"

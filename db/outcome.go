@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -24,7 +25,7 @@ const durationSlack = 1
 
 // encodeOutcome returns the stored form of an attempt's outcome. reason and text belong to the task and may differ from those of the
 // attempt. ended reports whether the task's row has the end time of the attempt.
-func encodeOutcome(o jobs.Outcome, reason jobs.Reason, text string, ended bool) any {
+func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
 	stored := outcome{Reason: reason, Error: text, ExitCode: o.ExitCode, Signal: o.Signal, Output: o.OutputBytes,

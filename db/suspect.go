@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// suspectArm is claimArm for suspects (see jobs.Task.Suspect). Its index tasks_lost has few entries.
+// suspectArm is claimArm for suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
 const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE {unindexed}state = 'pending'
 	AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`

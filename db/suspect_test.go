@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -43,8 +44,8 @@ func TestSuspectsRunAlone(t *testing.T) {
 		got := make([]int64, len(done.Claimed))
 		for i, task := range done.Claimed {
 			got[i] = task.ID
-			if suspect := len(want) == 1 && (want[0] == 3 || want[0] == 4); task.Suspect() != suspect {
-				t.Errorf("task %d is a suspect: got %v, want %v", task.ID, task.Suspect(), suspect)
+			if suspect := len(want) == 1 && (want[0] == 3 || want[0] == 4); lifecycle.Suspect(task) != suspect {
+				t.Errorf("task %d is a suspect: got %v, want %v", task.ID, lifecycle.Suspect(task), suspect)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -56,7 +57,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 	wantClaims(now.Add(31*time.Second), 4, true, true, 4)       // an idle worker claims one suspect alone, by priority
 	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // then the next suspect
 	wantClaims(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks
-	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); s.Suspect() {
+	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); lifecycle.Suspect(s) {
 		t.Error("a task without losses: got a suspect, want none")
 	}
 }

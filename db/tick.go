@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -104,7 +105,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 		}
 	}
 	for _, at := range due {
-		spec := s.At(at)
+		spec := lifecycle.TickSpec(&s, at)
 		added, err := t.insertSpec(&spec, nil, now)
 		if err != nil {
 			return one, err

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -62,8 +63,8 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	if err != nil {
 		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.explain(err))
 	}
-	if !added.Kept && !added.Replaced && !spec.Ordered() {
-		task := spec.Task(now)
+	if !added.Kept && !added.Replaced && !lifecycle.Ordered(spec) {
+		task := lifecycle.NewTask(spec, now)
 		task.ID = added.ID
 		return task, nil
 	}

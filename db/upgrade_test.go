@@ -20,6 +20,7 @@ import (
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -191,7 +192,7 @@ func (o old) works(t *testing.T, d *DB) {
 	finish := make([]Finish, len(turned.Claimed))
 	for i, task := range turned.Claimed {
 		claimed = append(claimed, task.ID)
-		finish[i] = Finish{Task: task, Outcome: jobs.Outcome{Started: at, Finished: at}}
+		finish[i] = Finish{Task: task, Outcome: lifecycle.Outcome{Started: at, Finished: at}}
 	}
 	slices.Sort(claimed)
 	want := []int64{5, 6, 8, 9, 11, 20} // not 7, because its queue is paused

@@ -12,8 +12,9 @@ type Handler struct {
 	Job         string
 	MaxAttempts int // for tasks that do not set it; stored in the task at its first start
 
-	// Run executes one attempt. Its result is JSON or nil, and OutcomeOf interprets what it returns. Many goroutines call Run at the
-	// same time. Its context ends on timeout, cancellation, loss of the lease and shutdown; context.Cause tells which.
+	// Run executes one attempt. Its result is JSON or nil. RetryIn, Snooze, Cancel and AttemptError are errors with a meaning of their
+	// own. Many goroutines call Run at the same time. Its context ends on timeout, cancellation, loss of the lease and shutdown;
+	// context.Cause tells which.
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
 }
 

@@ -32,7 +32,7 @@ func TestArgsAndResultSurviveARoundTrip(t *testing.T) {
 		if err := spec.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		task := spec.Task(at)
+		task := Task{Job: spec.Job, Args: spec.Args, State: Running}
 		result, err := handler.Run(t.Context(), task)
 		if err != nil {
 			t.Fatal(err)
@@ -64,41 +64,6 @@ func TestOptionsOfWithOverrideThoseOfDefine(t *testing.T) {
 	}
 	if s := Define[int]("f").With(1, MaxAttempts(9), AtMostOnce()); s.MaxAttempts != 1 || s.MaxLosses != 0 {
 		t.Errorf("at most once: got %d attempts and %d losses, want 1 and 0", s.MaxAttempts, s.MaxLosses)
-	}
-}
-
-func TestInvalidArgsFailTheAttempt(t *testing.T) {
-	called := false
-	h := Define[message]("email.send").Handler(func(context.Context, message) error { called = true; return nil })
-	for _, args := range []string{`[]`, `"x"`, `{"Count":"one"}`, `{"Count":1e99}`} {
-		result, err := h.Run(t.Context(), Task{Args: json.RawMessage(args)})
-		if o := OutcomeOf(result, err); o.Reason != ReasonError || !strings.Contains(o.Error, "email.send") || called {
-			t.Errorf(`%s: got reason %q, error %q, function called: %v; want reason %q, an error with "email.send", no call`,
-				args, o.Reason, o.Error, called, ReasonError)
-		}
-	}
-	if _, err := h.Run(t.Context(), Task{}); err != nil || !called {
-		t.Errorf("a task without args: got error %v, function called: %v; want no error and a call", err, called)
-	}
-}
-
-func TestAnInvalidResultFailsTheAttemptAndIsNotKept(t *testing.T) {
-	huge := DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) {
-		return strings.Repeat("x", MaxResult), nil
-	})
-	deep := DefineResult[int, json.RawMessage]("deep").Handler(func(context.Context, int) (json.RawMessage, error) {
-		return json.RawMessage(strings.Repeat("[", MaxDepth+1) + strings.Repeat("]", MaxDepth+1)), nil
-	})
-	never := DefineResult[int, func()]("never").Handler(func(context.Context, int) (func(), error) { return func() {}, nil })
-	for _, h := range []Handler{huge, deep, never} {
-		result, err := h.Run(t.Context(), Task{})
-		if err == nil || result != nil {
-			t.Errorf("%s: got result %.20q and error %v, want no result and an error", h.Job, result, err)
-		}
-		if o := OutcomeOf(result, err); o.Reason != ReasonError || !strings.HasPrefix(o.Error, "result: ") || o.Result != nil {
-			t.Errorf(`%s: got reason %q, error %.200q, a result of %d bytes; want reason %q, an error that starts with "result: ", no result`,
-				h.Job, o.Reason, o.Error, len(o.Result), ReasonError)
-		}
 	}
 }
 

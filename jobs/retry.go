@@ -2,7 +2,6 @@ package jobs
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -27,30 +26,6 @@ type Backoff struct {
 
 // DefaultBackoff is the backoff of a task that does not set one.
 var DefaultBackoff = Backoff{Strategy: Exponential, Delay: 10 * time.Second, Max: time.Hour}
-
-// After returns the delay after attempt n (from 1) of task id: the strategy's delay, at most Max, plus or minus up to 10 % of jitter.
-// The jitter is a hash of id and n. So the retries of many tasks spread out, and the same call always returns the same delay.
-func (b Backoff) After(id int64, n int) time.Duration {
-	n = max(n, 1)
-	delay := float64(b.Delay)
-	switch b.Strategy {
-	case Fixed:
-	case Linear:
-		delay *= float64(n)
-	default:
-		delay = math.Ldexp(delay, min(n-1, 1000))
-	}
-	delay = max(min(delay, float64(b.Max), math.MaxInt64/2), 0) // plain SQL may have written any number
-	return time.Duration(delay * (0.9 + 0.2*chance(uint64(id), uint64(n))))
-}
-
-// chance maps two numbers to [0, 1) with the finalizer of splitmix64 (Steele, Lea, Flood, 2014).
-func chance(a, b uint64) float64 {
-	z := a*0x9e3779b97f4a7c15 + b*0xd1342543de82ef95
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return float64((z^z>>31)>>11) / (1 << 53)
-}
 
 // Codes is a set of exit codes from 1 to 255, such as "75,100-111". The empty set stands for any code.
 type Codes string

@@ -3,7 +3,6 @@ package jobs
 import (
 	"cmp"
 	"fmt"
-	"hash/fnv"
 	"reflect"
 	"time"
 )
@@ -56,11 +55,9 @@ const (
 
 // Limits and defaults of schedules.
 const (
-	maxCatchUp           = 100 // tasks that CatchUpAll enqueues at once
 	DefaultCatchUpWindow = 24 * time.Hour
 	maxCron              = 1000 // bytes of an expression
 	MinEvery             = time.Second
-	onTimeWithin         = time.Minute // a tick counts as missed after this time
 )
 
 // WithDefaults returns the schedule with the defaults of empty fields.
@@ -119,40 +116,6 @@ func (s *Schedule) Validate() error {
 
 // ValidSchedule checks the name of a schedule. The rules are those of a queue's name.
 func ValidSchedule(name string) error { return validName("schedule", name, "._-") }
-
-// At returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of name and tick. So
-// schedules with the same ticks spread out, and every worker computes the same time.
-func (s *Schedule) At(tick time.Time) Spec {
-	spec := s.Spec
-	spec.Schedule, spec.Tick = s.Name, tick
-	spec.RunAt = tick
-	if s.Jitter > 0 {
-		name := fnv.New64a()
-		name.Write([]byte(s.Name))
-		spec.RunAt = tick.Add(time.Duration(float64(s.Jitter) * chance(name.Sum64(), uint64(tick.UnixMilli())))).Truncate(time.Millisecond)
-	}
-	return spec
-}
-
-// CaughtUp returns the due ticks that get a task at now, oldest first. The function newest returns the last n ticks between from and
-// now, oldest first.
-func (s *Schedule) CaughtUp(newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
-	last := newest(s.NextAt, 1)
-	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin
-	switch {
-	case s.CatchUp == CatchUpSkip && !onTime:
-		return nil
-	case s.CatchUp == CatchUpAll:
-		from := now.Add(-s.CatchUpWindow)
-		if from.Before(s.NextAt) {
-			from = s.NextAt
-		}
-		if all := newest(from, maxCatchUp); len(all) > 0 || !onTime {
-			return all
-		}
-	}
-	return last
-}
 
 // Differences lists the differences between the definitions of two schedules, such as "cron is 0 3 * * *, not 0 4 * * *". It does not
 // show the values of env and input.

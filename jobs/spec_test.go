@@ -11,6 +11,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
+var at = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
+
 func command(words ...string) Spec { return Command{Argv: words}.With() }
 
 // invalidField returns the field that an error of Validate names. It returns "" if err is nil.
@@ -202,26 +204,4 @@ func TestValidateReturnsTheErrorOfTheSpec(t *testing.T) {
 	testkit.ErrorIs(t, (&Spec{}).Validate(), ErrInvalid)
 	s := Define[chan int]("f").With(nil)
 	testkit.Equal(t, "invalid field", invalidField(t, s.Validate()), "args")
-}
-
-func TestTaskIsScheduledOnlyIfItStartsLater(t *testing.T) {
-	for name, c := range map[string]struct {
-		option Option
-		state  State
-		due    time.Time
-	}{
-		"now":      {In(0), Pending, at},
-		"later":    {In(time.Hour), Scheduled, at.Add(time.Hour)},
-		"at":       {At(at.Add(time.Minute)), Scheduled, at.Add(time.Minute)},
-		"the past": {At(at.Add(-time.Minute)), Pending, at},
-	} {
-		s := Command{Argv: []string{"true"}}.With(c.option, ExpiresIn(time.Second))
-		task := s.Task(at)
-		if task.State != c.state || !task.RunAt.Equal(c.due) || !task.ExpiresAt.Equal(c.due.Add(time.Second)) || task.GenerationID != 1 {
-			t.Errorf("%s: got %s, run_at %v, expires_at %v, generation %d; want %s, %v, %v, 1",
-				name, task.State, task.RunAt, task.ExpiresAt, task.GenerationID, c.state, c.due, c.due.Add(time.Second))
-		}
-	}
-	s := command("true")
-	testkit.Equal(t, "expires_at of a task without an expiry", s.Task(at).ExpiresAt, time.Time{})
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -34,10 +35,10 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
-	case done[0].Kept, done[0].Replaced, spec.Ordered(), r.options.Inline:
+	case done[0].Kept, done[0].Replaced, lifecycle.Ordered(&spec), r.options.Inline:
 		return r.Get(ctx, done[0].ID)
 	}
-	task := spec.Task(at)
+	task := lifecycle.NewTask(&spec, at)
 	task.ID, task.CreatedBy = done[0].ID, r.user()
 	return task, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -36,7 +37,7 @@ func (r *Runner) Fence(ctx context.Context, id, generation int64) error {
 	if err != nil {
 		return err
 	}
-	return task.Owned(generation)
+	return lifecycle.CheckOwner(task, generation)
 }
 
 func notFound(id int64) error {

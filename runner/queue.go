@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -51,7 +52,7 @@ func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) err
 	if err := validQueues(queues); err != nil {
 		return err
 	}
-	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: jobs.CutError(reason)})
+	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: lifecycle.CutError(reason)})
 }
 
 // Resume ends the pauses of queues. AllQueues ends every pause of queues. A queue that is not paused stays so. A queue without a pause of

@@ -23,8 +23,10 @@ type layer struct {
 // needs a row.
 var layers = []layer{
 	{path: "internal/jsonscan"},
-	{path: "jobs", ours: []string{"internal/jsonscan"}, // types and rules, without a clock or I/O
+	{path: "jobs", ours: []string{"internal/jsonscan"}, // types, without a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
+	{path: "internal/lifecycle", ours: []string{"jobs"}, // rules, without a clock or I/O
+		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
 	{path: "internal/spelling", others: []string{"github.com/xrash/smetrics"}},
 	{path: "internal/timetext"},
@@ -47,7 +49,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}, // not pgx, because internal/pgdriver imports the driver
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
-		"db/internal/owner", "db/schema", "jobs",
+		"db/internal/owner", "internal/lifecycle", "db/schema", "jobs",
 		"internal/errcode"}, // it returns errors and writes no log
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -55,17 +57,19 @@ var layers = []layer{
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
 	{path: "internal/pgserver"}, // only tests and the selftest import it
-	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/taskoption", "internal/taskoption/sample", "internal/pgdriver"}},
+	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/lifecycle", "internal/taskoption", "internal/taskoption/sample",
+		"internal/pgdriver"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import it
-	{path: "runner/internal/cron", ours: []string{"jobs"}, not: []string{"os", "time.Now("}},
+	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import it
 	{path: "runner/internal/notify", not: []string{"os"}},
-	{path: "runner/internal/exec", ours: []string{"db", "jobs", "internal/supervisor"}},
+	{path: "runner/internal/exec", ours: []string{"internal/lifecycle", "db", "jobs", "internal/supervisor"}},
 	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "runner/internal/engine", ours: []string{"runner/internal/cron", "runner/internal/exec", "runner/internal/notify", "db", "jobs",
+		"internal/lifecycle",
 		"internal/tasktext", "internal/supervisor", "internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
 	{path: "internal/access", ours: []string{"db"}},
-	{path: "runner", ours: []string{"db", "internal/access", "internal/errcode", "jobs",
+	{path: "runner", ours: []string{"internal/lifecycle", "db", "internal/access", "internal/errcode", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the program may use these
 	{path: "internal/testkit"}, // only tests import it
@@ -76,12 +80,14 @@ var layers = []layer{
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	// The selftest must not use the code that it tests.
-	{path: "internal/selftest", ours: []string{"jobs"}, others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
+	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
+		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "jobs", "internal/access", "internal/supervisor"}},
 	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
 		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web reaches the database through runner and internal/admin, so it does not import db.
 	{path: "web", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskoption",
+		"internal/lifecycle",
 		"internal/errcode", "internal/humanize", "internal/present", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
@@ -96,8 +102,8 @@ var layers = []layer{
 		"internal/term", "jobs", "runner"}},
 	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/term", "jobs",
 		"runner"}},
-	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
-		"internal/record", "internal/search", "internal/spelling", "internal/term", "internal/timetext", "jobs", "runner",
+	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
+		"internal/present", "internal/record", "internal/search", "internal/spelling", "internal/term", "internal/timetext", "jobs", "runner",
 		"runner/postgres"}, others: []string{"github.com/urfave/cli/v2"}},
 	{path: "internal/pages", ours: []string{"internal/cli", "internal/term", "web"}},
 	{path: "internal/taskflags", ours: []string{"internal/admin", "internal/cli", "internal/failure", "internal/invocation",
@@ -107,8 +113,9 @@ var layers = []layer{
 		"jobs", "runner"}},
 	{path: "internal/bulk", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/present", "internal/record",
 		"internal/search", "internal/term", "jobs", "runner"}},
-	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/present", "internal/record",
-		"internal/selftest", "internal/spelling", "internal/taskoption", "internal/term", "internal/timetext", "jobs", "runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/lifecycle", "internal/present",
+		"internal/record", "internal/selftest", "internal/spelling", "internal/taskoption", "internal/term", "internal/timetext", "jobs",
+		"runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record",
 		"internal/term", "internal/view", "jobs", "runner"}},
 	{path: "internal/batch", ours: []string{"internal/crontab", "internal/failure", "internal/humanize", "internal/invocation",

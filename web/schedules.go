@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 )
@@ -40,7 +41,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 	}
 	failed := 0
 	for i, s := range list {
-		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(s.Spec.Task(time.Time{}))}
+		view := scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(lifecycle.NewTask(&s.Spec, time.Time{}))}
 		if s.LastState == jobs.Failed {
 			failed++
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -167,7 +168,7 @@ func (s *store) claimOnly(w *db.Worker) jobs.Task {
 	return claimed[0]
 }
 
-func (s *store) finish(w *db.Worker, task jobs.Task, o jobs.Outcome) db.Finished {
+func (s *store) finish(w *db.Worker, task jobs.Task, o lifecycle.Outcome) db.Finished {
 	s.Helper()
 	return s.finishAll(w, db.Finish{Task: task, Outcome: s.withTimes(task, o)})[0]
 }
@@ -177,7 +178,7 @@ func (s *store) finishAll(w *db.Worker, list ...db.Finish) []db.Finished {
 	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: list}))(s).Finished
 }
 
-func (s *store) withTimes(task jobs.Task, o jobs.Outcome) jobs.Outcome {
+func (s *store) withTimes(task jobs.Task, o lifecycle.Outcome) lifecycle.Outcome {
 	o.Started, o.Finished, o.Duration = task.StartedAt, s.now, s.now.Sub(task.StartedAt)
 	return o
 }

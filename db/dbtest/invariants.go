@@ -3,6 +3,7 @@ package dbtest
 import (
 	"fmt"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -16,7 +17,7 @@ func violations(history []change) []string {
 		}
 		moved := c.oldState != c.state
 		revoked := !moved && c.state == jobs.Running && c.lease.Int64 == 0 && c.oldLease.Int64 != 0
-		if moved && !jobs.CanMove(c.oldState, c.state) {
+		if moved && !lifecycle.CanMove(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
 		// A task that changes its worker is pending in between, so the state changes whenever the worker does.

@@ -10,11 +10,12 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
 // TestModel makes random calls of a store and compares each result with a model, which is a few maps. At the end it
-// checks the history of all changes. The model also uses jobs.Next: the test checks that the store applies each
+// checks the history of all changes. The model also uses lifecycle.Next: the test checks that the store applies each
 // decision to the right task only, even for late calls.
 func TestModel(t *testing.T) {
 	t.Parallel()
@@ -59,8 +60,8 @@ func (m *model) set(t *jobs.Task, to jobs.State) {
 	}
 }
 
-// apply applies a decision of jobs.Next to a task in the model.
-func (m *model) apply(t *jobs.Task, c jobs.Change) {
+// apply applies a decision of lifecycle.Next to a task in the model.
+func (m *model) apply(t *jobs.Task, c lifecycle.Change) {
 	t.Attempt, t.Losses, t.Reason, t.Error = c.Attempt, c.Losses, c.Reason, c.Error
 	if !c.RunAt.IsZero() {
 		t.RunAt = c.RunAt.Truncate(time.Millisecond) // the database stores milliseconds
@@ -88,7 +89,7 @@ func (m *model) insertSome(r *rapid.T) {
 		if added.Kept {
 			continue
 		}
-		task := spec.Task(m.now)
+		task := lifecycle.NewTask(&spec, m.now)
 		task.ID = added.ID
 		if m.tasks[task.ID] != nil || len(m.tasks) > 0 && task.ID <= slices.Max(slices.Collect(maps.Keys(m.tasks))) {
 			r.Fatalf("got id %d, want one above all ids so far", task.ID)
@@ -123,7 +124,7 @@ func (m *model) turn(r *rapid.T) {
 	waiting := map[string][]*jobs.Task{}
 	n, suspects := 0, 0
 	for _, t := range m.tasks {
-		if t.State == jobs.Pending && t.Job != "other" && t.Suspect() {
+		if t.State == jobs.Pending && t.Job != "other" && lifecycle.Suspect(*t) {
 			suspects++
 		}
 	}
@@ -132,7 +133,7 @@ func (m *model) turn(r *rapid.T) {
 		return // a suspect has waited long enough, so a busy worker claims nothing more
 	}
 	for _, t := range m.tasks {
-		if t.State == jobs.Pending && t.Job != "other" && t.Suspect() == alone {
+		if t.State == jobs.Pending && t.Job != "other" && lifecycle.Suspect(*t) == alone {
 			waiting[t.Queue] = append(waiting[t.Queue], t)
 			n++
 		}
@@ -191,11 +192,11 @@ func (m *model) owns(claimed jobs.Task) *jobs.Task {
 	return t
 }
 
-func anyOutcome(r *rapid.T) jobs.Outcome {
-	return rapid.SampledFrom([]jobs.Outcome{{}, failed, {Reason: jobs.ReasonTimeout}, {Reason: jobs.ReasonShutdown},
+func anyOutcome(r *rapid.T) lifecycle.Outcome {
+	return rapid.SampledFrom([]lifecycle.Outcome{{}, failed, {Reason: jobs.ReasonTimeout}, {Reason: jobs.ReasonShutdown},
 		{Reason: jobs.ReasonLost},
-		jobs.OutcomeOf(nil, jobs.Snooze(time.Minute)), jobs.OutcomeOf(nil, jobs.Cancel(nil)),
-		jobs.OutcomeOf(nil, jobs.RetryIn(time.Minute, nil))}).Draw(r, "outcome")
+		lifecycle.OutcomeOf(nil, jobs.Snooze(time.Minute)), lifecycle.OutcomeOf(nil, jobs.Cancel(nil)),
+		lifecycle.OutcomeOf(nil, jobs.RetryIn(time.Minute, nil))}).Draw(r, "outcome")
 }
 
 func (m *model) finishSome(r *rapid.T) {
@@ -208,7 +209,7 @@ func (m *model) finishSome(r *rapid.T) {
 		r.Fatalf("got fenced %v, want %v", done.Fenced, (t == nil))
 	}
 	if t != nil {
-		m.apply(t, jobs.Next(*t, o, m.now))
+		m.apply(t, lifecycle.Next(*t, o, m.now))
 		if done.Change.State != t.State {
 			r.Fatalf("got %+v, want the model's task %+v", done, *t)
 		}
@@ -256,7 +257,7 @@ func (m *model) reapSome(r *rapid.T) {
 		if !l.Revoked() {
 			t.GenerationID++
 		}
-		m.apply(t, jobs.Next(*t, jobs.Outcome{Reason: jobs.ReasonLost}, m.now))
+		m.apply(t, lifecycle.Next(*t, lifecycle.Outcome{Reason: jobs.ReasonLost}, m.now))
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -236,7 +237,7 @@ func (m *orderModel) check() {
 	holders := map[string]jobs.Task{}
 	inUse := map[jobs.Target]int{}
 	for _, task := range tasks {
-		if task.Lane != "" && task.State.HoldsLane() {
+		if task.Lane != "" && lifecycle.HoldsLane(task.State) {
 			if other, double := holders[task.Lane]; double {
 				m.T.Fatalf("lane %s: got holders %d and %d, want one", task.Lane, other.ID, task.ID)
 			}

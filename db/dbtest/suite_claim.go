@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -67,7 +68,7 @@ var claims = group{
 		if got.MaxAttempts != 3 || s.get(1).MaxAttempts != 3 {
 			s.Errorf("got max attempts %v in the claim, %v in the database; want 3, 3", got.MaxAttempts, s.get(1).MaxAttempts)
 		}
-		s.finish(w, got, jobs.Outcome{Reason: jobs.ReasonShutdown})
+		s.finish(w, got, lifecycle.Outcome{Reason: jobs.ReasonShutdown})
 		other := must(s.Register(s.Context(), db.WorkerInfo{Lease: lease, StartedAt: s.now},
 			[]db.ClaimJob{{Job: "f", MaxAttempts: 9}}))(s)
 		if got := s.claimOnly(other); got.MaxAttempts != 3 || got.Attempt != 1 {
@@ -79,7 +80,7 @@ var claims = group{
 		w := s.worker()
 		first := s.claimOnly(w)
 		code := 3
-		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9,
+		s.finish(w, first, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code, OutputBytes: 9,
 			OutputTruncated: true, Result: []byte("1")})
 		second, stored := s.claimOnly(w), s.get(1)
 		if stored.Reason != "" || stored.Error != "" || stored.ExitCode != nil || stored.OutputBytes != 0 ||
@@ -192,7 +193,7 @@ var claims = group{
 					}
 					done = nil
 					for _, t := range turned.Claimed {
-						done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, jobs.Outcome{})})
+						done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, lifecycle.Outcome{})})
 					}
 					mu.Lock()
 					for _, t := range turned.Claimed {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -20,7 +21,7 @@ func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	switch state {
 	case jobs.Pending:
 	case jobs.Scheduled:
-		s.finish(w, s.claimOnly(w), jobs.OutcomeOf(nil, jobs.Snooze(time.Hour)))
+		s.finish(w, s.claimOnly(w), lifecycle.OutcomeOf(nil, jobs.Snooze(time.Hour)))
 	case jobs.Blocked:
 		s.exec(`UPDATE tasks SET state = 'blocked', generation_id = generation_id + 1 WHERE id = ?`, id)
 	case jobs.Running:
@@ -28,12 +29,12 @@ func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	case jobs.Retrying:
 		s.finish(w, s.claimOnly(w), failed)
 	case jobs.Completed:
-		s.finish(w, s.claimOnly(w), jobs.Outcome{Result: []byte("1")})
+		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Result: []byte("1")})
 	case jobs.Failed:
 		s.exec(`UPDATE tasks SET max_attempts = 1 WHERE id = ?`, id)
 		s.finish(w, s.claimOnly(w), failed)
 	case jobs.Cancelled:
-		s.finish(w, s.claimOnly(w), jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
+		s.finish(w, s.claimOnly(w), lifecycle.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
 	}
 	if got := s.get(id); got.State != state {
 		s.Fatalf("got state %v, want %v", got.State, state)
@@ -160,7 +161,7 @@ var controls = group{
 		id := s.insert(commandSpec())[0]
 		w := s.worker()
 		claimed := s.claimOnly(w)
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, jobs.Outcome{}),
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{}),
 			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
 		s.results(s.Delete(s.Context(), []int64{id}))
 		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {

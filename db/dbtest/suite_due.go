@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -120,7 +121,7 @@ var dues = group{
 		s.sleep(time.Hour)
 		s.look(w)
 		s.wantTask(id, jobs.Running, "")
-		s.finish(w, first, jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.finish(w, first, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		s.look(w)
 		s.claimOnly(w)
 	},
@@ -131,14 +132,14 @@ var dues = group{
 		w := s.worker()
 		retry := commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 		id := s.insert(retry)[0]
-		s.finish(w, s.claimOnly(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "x"})
+		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		wait := s.get(id).RunAt.Sub(s.now)
 		at := s.insert(commandSpec(jobs.In(time.Hour),
 			jobs.ExpiresIn(2*time.Hour)))[0] // enqueued by a client whose clock was ahead too
 		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1,
 			Per: time.Minute, Burst: 1}, s.now))(s)
 		s.insert(commandSpec(jobs.Lane("l")), commandSpec(jobs.Lane("l")))
-		s.finish(w, s.claimOnly(w), jobs.Outcome{})
+		s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
 		if got := s.claim(w, 1); len(got) != 0 {
 			s.Errorf("got %v, want none: the rate of the lane is used up", ids(got))
 		}

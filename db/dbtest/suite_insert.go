@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -41,7 +42,7 @@ var inserts = group{
 			jobs.OutputLimit(9))
 		spec.CreatedBy = "ann"
 		id := s.insert(spec)[0]
-		want := spec.Task(s.now)
+		want := lifecycle.NewTask(&spec, s.now)
 		want.ID = id
 		if got := s.get(id); !reflect.DeepEqual(got, want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)
@@ -106,7 +107,7 @@ var inserts = group{
 		}
 		one := must(s.Insert(s.Context(), specs[:40], s.now))(s)
 		for i, added := range append(one, must(s.InsertSeq(s.Context(), specSeq(specs[40:], nil), s.now))(s)...) {
-			want := specs[i].Task(s.now)
+			want := lifecycle.NewTask(&specs[i], s.now)
 			want.ID = added.ID
 			if got := s.get(added.ID); added.Kept || !reflect.DeepEqual(got, want) {
 				s.Errorf("task %d of the list: got  %+v\nwant %+v", i, got, want)
@@ -117,7 +118,7 @@ var inserts = group{
 		spec := jobs.Define[json.RawMessage]("f").With(nil)
 		spec.Args = nil
 		id := s.insert(spec)[0]
-		want := spec.Task(s.now)
+		want := lifecycle.NewTask(&spec, s.now)
 		want.ID = id
 		if got := s.get(id); !reflect.DeepEqual(got, want) {
 			s.Errorf("got  %+v\nwant %+v", got, want)
@@ -173,7 +174,7 @@ var inserts = group{
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
 			s.Errorf("the key of a running task is free: got got[0] kept %v, want true", got[0].Kept)
 		}
-		s.finish(w, claimed[0], jobs.Outcome{})
+		s.finish(w, claimed[0], lifecycle.Outcome{})
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); got[0].Kept ||
 			got[0].ID == added[0].ID {
 			s.Errorf("the key of a finished task: got %+v, want a new task other than %d", got, added[0].ID)

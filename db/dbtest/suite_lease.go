@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -42,7 +43,7 @@ var leases = group{
 		mine, foreign := s.claim(w, 2), s.claimOnly(other)
 		s.sleep(10 * time.Second)
 		ended := mine[1]
-		s.finish(w, ended, jobs.Outcome{})
+		s.finish(w, ended, lifecycle.Outcome{})
 		old := claimsOf(mine[0])[0]
 		old.GenerationID--
 		owned := s.beat(w, slices.Concat(claimsOf(mine...), claimsOf(foreign), []db.ClaimID{old, {ID: 99, GenerationID: 2}})...)
@@ -157,7 +158,7 @@ var leases = group{
 		s.reap(reaper, s.leases(reaper)...)
 		s.wantTask(id, jobs.Failed, jobs.ReasonLost)
 		id = s.insert(commandSpec(jobs.AtMostOnce()))[0]
-		s.finish(w, s.claimOnly(w), jobs.Outcome{Reason: jobs.ReasonShutdown})
+		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonShutdown})
 		s.wantTask(id, jobs.Failed, jobs.ReasonShutdown)
 		id = s.insert(commandSpec(jobs.AtMostOnce()))[0]
 		s.finishAll(w, db.Finish{Task: s.claimOnly(w), Release: true}) // it never started, so it can run later
@@ -179,7 +180,7 @@ var leases = group{
 		w, reaper := s.worker(), s.worker()
 		claimed := s.claimOnly(w)
 		seen := s.leases(reaper)
-		s.finish(w, claimed, jobs.Outcome{})
+		s.finish(w, claimed, lifecycle.Outcome{})
 		if n := s.reap(reaper, seen...); n != 0 {
 			s.Errorf("got %v, want 0", n)
 		}

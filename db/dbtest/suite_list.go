@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -81,7 +82,7 @@ var lists = group{
 			functionSpec("g"), functionSpec("f"), functionSpec("f", jobs.Label("l")), argv("a", ""))
 		w := s.worker("command", "f", "g")
 		for _, t := range s.claim(w, 9) {
-			s.finish(w, t, jobs.Outcome{})
+			s.finish(w, t, lifecycle.Outcome{})
 		}
 		s.insert(argv("a", ""), argv("b", "l"), functionSpec("f"), argv("c", ""))
 		for id, want := range map[int64][]int64{11: {3, 1}, 12: {5, 4}, 13: {9, 8}, 14: nil, 3: {1}, 1: nil, 9: {8, 6}} {
@@ -99,7 +100,7 @@ var lists = group{
 		w := s.worker()
 		claimed := s.claimOne(w)
 		s.sleep(time.Hour)
-		s.finish(w, claimed, jobs.Outcome{})
+		s.finish(w, claimed, lifecycle.Outcome{})
 		s.wantIDs(s.list(jobs.Filter{Since: s.now}), old[:1])
 		s.wantIDs(s.list(jobs.Filter{Until: start}), old[1:])
 	},
@@ -124,7 +125,7 @@ var lists = group{
 		s.insert(functionSpec("f", jobs.Label("needle")), functionSpec("needle.find"),
 			jobs.Command{Argv: []string{"x", "Needle"}}.With(), functionSpec("g", jobs.MaxAttempts(1)))
 		w := s.worker("g")
-		s.finish(w, s.claimOnly(w), jobs.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
+		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no NEEDLE here"})
 		s.wantIDs(s.list(jobs.Filter{Match: "needle"}), []int64{1, 2, 3, 4})
 	},
 	"special characters in filter values are data": func(s *store) {
@@ -160,7 +161,7 @@ var lists = group{
 		s.insert(functionSpec("f", jobs.Queue("a"), jobs.Priority(-3)))
 		s.sleep(time.Minute)
 		w := s.worker()
-		s.finish(w, s.claimOne(w), jobs.Outcome{})
+		s.finish(w, s.claimOne(w), lifecycle.Outcome{})
 		s.claimOne(w)
 		got := must(s.Queues(s.Context(), start))(s)
 		a, b := got["a"], got["b"]

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -105,7 +106,7 @@ var pauses = group{
 		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
 		}
 		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
-			!s.get(all[0]).Suspect() {
+			!lifecycle.Suspect(s.get(all[0])) {
 			s.Fatalf("got reaped tasks %+v, want the first task among them as a suspect", reaped)
 		}
 		turn := func(idle bool) []int64 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -110,8 +111,8 @@ var plains = group{
 		claimed := s.claim(w, 9)
 		s.wantIDs(ids(claimed), []int64{1, 3})
 		s.wantTask(2, jobs.Blocked, "")
-		s.finish(w, claimed[0], jobs.Outcome{})
-		s.finish(w, claimed[1], jobs.Outcome{})
+		s.finish(w, claimed[0], lifecycle.Outcome{})
+		s.finish(w, claimed[1], lifecycle.Outcome{})
 		if got := s.claimOnly(w); got.ID != 2 || got.InputBytes != 2 {
 			s.Errorf("got id %v, input bytes %v; want 2, 2", got.ID, got.InputBytes)
 		}
@@ -262,7 +263,7 @@ var plains = group{
 			if id != i+1 {
 				s.Errorf("got id %d, want %d", id, i+1)
 			}
-			s.finish(w, s.claimOnly(w), jobs.Outcome{})
+			s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
 			s.results(s.Delete(s.Context(), []int64{id}))
 		}
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('true'))`)

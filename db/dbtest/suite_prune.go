@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
 // addFinished adds n tasks, claims them and finishes them with an outcome.
-func (s *store) addFinished(w *db.Worker, n int, o jobs.Outcome) []int64 {
+func (s *store) addFinished(w *db.Worker, n int, o lifecycle.Outcome) []int64 {
 	s.Helper()
 	specs := make([]jobs.Spec, n)
 	for i := range specs {
@@ -53,10 +54,10 @@ func (s *store) allIDs() []int64 {
 var prunes = group{
 	"prune deletes old tasks with all their data and keeps the others": func(s *store) {
 		w := s.worker()
-		old := s.addFinished(w, 3, jobs.Outcome{})
+		old := s.addFinished(w, 3, lifecycle.Outcome{})
 		oldFailed := s.addFinished(w, 2, failed)
 		s.sleep(time.Hour)
-		young := s.addFinished(w, 2, jobs.Outcome{})
+		young := s.addFinished(w, 2, lifecycle.Outcome{})
 		waits := s.insert(commandSpec(), commandSpec(jobs.In(time.Hour)))
 		running := s.claim(w, 1)
 		before := s.now.Add(-time.Minute)
@@ -73,11 +74,11 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{2})
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(young, waits))
-		s.finish(w, running[0], jobs.Outcome{})
+		s.finish(w, running[0], lifecycle.Outcome{})
 	},
 	"each state has its own age, and zero keeps tasks forever": func(s *store) {
 		w := s.worker()
-		s.addFinished(w, 2, jobs.Outcome{})
+		s.addFinished(w, 2, lifecycle.Outcome{})
 		s.addFinished(w, 2, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{}); !slices.Equal(steps, []int{0}) {
@@ -89,13 +90,13 @@ var prunes = group{
 	},
 	"a transaction deletes at most 500 tasks and a few MiB": func(s *store) {
 		w := s.worker()
-		s.addFinished(w, 1200, jobs.Outcome{})
+		s.addFinished(w, 1200, lifecycle.Outcome{})
 		s.addFinished(w, 300, failed)
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{500, 500, 500, 0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 500, 0})
 		}
-		s.addFinished(w, 10, jobs.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", jobs.MaxResult-2) + `"`)})
+		s.addFinished(w, 10, lifecycle.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", jobs.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{7, 3}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{7, 3})
@@ -108,7 +109,7 @@ var prunes = group{
 		cut := s.now
 		s.sleep(time.Minute)
 		s.results(s.Retry(s.Context(), []int64{id}, s.now, s.now))
-		s.finish(w, s.claimOnly(w), jobs.Outcome{})
+		s.finish(w, s.claimOnly(w), lifecycle.Outcome{})
 		if steps := s.pruneAll(db.Prune{Before: cut, FailedBefore: cut}); !slices.Equal(steps, []int{0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{0})
 		}
@@ -118,13 +119,13 @@ var prunes = group{
 		w := s.worker()
 		s.addFinished(w, 5, failed)
 		s.sleep(time.Minute)
-		s.addFinished(w, 2, jobs.Outcome{})
+		s.addFinished(w, 2, lifecycle.Outcome{})
 		s.sleep(time.Minute)
 		done := must(s.Prune(s.Context(), db.Prune{Before: s.now}))(s)
 		if done.Tasks != 2 || done.More || !done.From.Equal(s.now) {
 			s.Errorf("got tasks %v, more %v, from %v; want 2, false, %v", done.Tasks, done.More, done.From, s.now)
 		}
-		s.addFinished(w, 1, jobs.Outcome{})
+		s.addFinished(w, 1, lifecycle.Outcome{})
 		s.sleep(time.Minute)
 		if done = must(s.Prune(s.Context(), db.Prune{From: done.From, Before: s.now}))(s); done.Tasks != 1 {
 			s.Errorf("got tasks %v, want 1", done.Tasks)
@@ -150,7 +151,7 @@ var prunes = group{
 		w := s.worker()
 		want := map[jobs.State]int{}
 		for range 20 {
-			s.addFinished(w, 3, jobs.Outcome{})
+			s.addFinished(w, 3, lifecycle.Outcome{})
 			s.addFinished(w, 1, failed)
 			want[jobs.Completed] += 3
 			want[jobs.Failed]++
@@ -185,7 +186,7 @@ var prunes = group{
 		w := s.worker()
 		var sizes []int64
 		for range 8 {
-			s.addFinished(w, 400, jobs.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
+			s.addFinished(w, 400, lifecycle.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
 			s.sleep(time.Hour)
 			s.pruneAll(db.Prune{Before: s.now.Add(-90 * time.Minute)})
 			s.exec(`DELETE FROM history`) // the history of the test itself grows with each change
@@ -203,7 +204,7 @@ var prunes = group{
 	},
 	"statistics of a queue cover its own tasks and their last attempts": func(s *store) {
 		w := s.worker()
-		s.addFinished(w, 1, jobs.Outcome{})
+		s.addFinished(w, 1, lifecycle.Outcome{})
 		s.sleep(2 * time.Hour)
 		since := s.now
 		s.insert(commandSpec(jobs.Queue("a"), jobs.MaxAttempts(2),
@@ -222,7 +223,7 @@ var prunes = group{
 			s.Errorf("while it runs again: got starts %v, want 2", a.Starts)
 		}
 		s.sleep(5 * time.Second)
-		s.finish(w, second, jobs.Outcome{})
+		s.finish(w, second, lifecycle.Outcome{})
 		a, b := must(s.Recent(s.Context(), "a", since))(s), must(s.Recent(s.Context(), "b", since))(s)
 		if !slices.Equal(a.Runs, []time.Duration{5 * time.Second}) || a.Waits[0] != second.StartedAt.Sub(second.RunAt) ||
 			a.Starts != 2 {

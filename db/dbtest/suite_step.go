@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -42,7 +43,7 @@ var steps = group{
 			jobs.Step{Name: "charge", Value: []byte("1"), At: s.now}); err != nil {
 			s.Fatal(err)
 		}
-		s.finish(w, claimed, jobs.Outcome{})
+		s.finish(w, claimed, lifecycle.Outcome{})
 		s.exec(`UPDATE tasks SET unique_key = 'k' WHERE id = ?`, claimed.ID)
 		s.insert(jobs.Command{Argv: []string{"true"}}.With(jobs.Unique("k"), jobs.In(lease)))
 		if m := s.results(s.Retry(s.Context(), []int64{claimed.ID}, s.now, s.now))[0]; !m.Taken || m.Done {
@@ -58,7 +59,7 @@ var steps = group{
 	},
 	"an attempt that lost its task stores no step": func(s *store) {
 		w, old := s.runningTask()
-		s.finish(w, old, jobs.Outcome{Reason: jobs.ReasonError})
+		s.finish(w, old, lifecycle.Outcome{Reason: jobs.ReasonError})
 		claimed := s.claimOnly(w)
 		if err := w.AddStep(s.Context(), claimsOf(old)[0], 1, jobs.Step{Name: "late", At: s.now}); !errors.Is(err, jobs.ErrLost) {
 			s.Errorf("got %v, want error %v", err, jobs.ErrLost)
@@ -88,9 +89,9 @@ var steps = group{
 			return s.claimOnly(w)
 		}
 		add(claimed)
-		s.finish(w, claimed, jobs.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
+		s.finish(w, claimed, lifecycle.OutcomeOf(nil, jobs.Cancel(errors.New("no"))))
 		claimed = again(1)
-		s.finish(w, claimed, jobs.Outcome{})
+		s.finish(w, claimed, lifecycle.Outcome{})
 		add(again(0))
 		if left := must(s.Delete(s.Context(), []int64{id}))(s); left[0].Done {
 			s.Errorf("delete of a running task: got %+v, want not done", left[0])
@@ -107,7 +108,7 @@ var steps = group{
 			s.Errorf(`got progress %q, generation %v, updated at %v; want "{\"done\":1}", %v, %v`, string(got.Progress),
 				got.GenerationID, got.UpdatedAt, claimed.GenerationID, claimed.UpdatedAt)
 		}
-		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, jobs.Outcome{}), Progress: []byte(`{"done":2}`)})
+		s.finishAll(w, db.Finish{Task: claimed, Outcome: s.withTimes(claimed, lifecycle.Outcome{}), Progress: []byte(`{"done":2}`)})
 		if got := s.get(claimed.ID); string(got.Progress) != `{"done":2}` {
 			s.Errorf(`got progress %q, want "{\"done\":2}"`, string(got.Progress))
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -231,7 +232,7 @@ func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, er
 func recallSchedules(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	list, err := r.Schedules(ctx)
 	for _, s := range list {
-		names = append(names, suggestion{s.Name, s.Cron + "  " + term.Cut(humanize.Safe(present.JobText(s.Spec.Task(time.Time{}))), 60)})
+		names = append(names, suggestion{s.Name, s.Cron + "  " + term.Cut(humanize.Safe(present.JobText(lifecycle.NewTask(&s.Spec, time.Time{}))), 60)})
 	}
 	return names, err
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -26,7 +27,7 @@ func ScheduleLine(p *term.Printer, s jobs.Schedule) {
 }
 
 // specText returns a description of the command or function that a Spec runs.
-func specText(s jobs.Spec) string { return present.JobText(s.Task(time.Time{})) }
+func specText(s jobs.Spec) string { return present.JobText(lifecycle.NewTask(&s, time.Time{})) }
 
 // ScheduleTable returns the table of schedules for a terminal.
 func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
@@ -82,7 +83,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 		}
 	}
 	p.Print(fmt.Sprintf("schedule %s   %s\n", s.Name, humanize.Safe(headline)))
-	t := Task{Task: s.Spec.Task(s.CreatedAt), Input: s.Spec.Input, Reveal: reveal, Now: now}
+	t := Task{Task: lifecycle.NewTask(&s.Spec, s.CreatedAt), Input: s.Spec.Input, Reveal: reveal, Now: now}
 	if !reveal {
 		t.Input = nil
 	}

@@ -3,6 +3,7 @@ package cron
 import (
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -22,7 +23,7 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	default:
 		next = x.Next(now)
 	}
-	due = s.CaughtUp(func(from time.Time, n int) []time.Time { return x.newest(s.NextAt, from, now, n) }, now)
+	due = lifecycle.CaughtUp(&s, func(from time.Time, n int) []time.Time { return x.newest(s.NextAt, from, now, n) }, now)
 	return due, next, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
 )
@@ -38,7 +39,7 @@ type attempt struct {
 
 	// The following fields are set before the attempt is sent on Engine.ended, or by abandon.
 	over    atomic.Bool
-	outcome jobs.Outcome
+	outcome lifecycle.Outcome
 	release bool  // the attempt was never started: its task goes back
 	trouble error // why a command could not be started, if the machine was the reason
 }
@@ -158,7 +159,7 @@ const sigkill = 9
 //   - Any other error is an error of the attempt itself.
 //
 // An attempt whose claim was revoked does not end here: the database refuses its end, and the reaper records the loss.
-func (a *attempt) classify(result json.RawMessage, err error) jobs.Outcome {
+func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
 	if err == nil && result != nil {
 		if err = jobs.ValidResult(result); err != nil {
 			result = nil
@@ -166,9 +167,9 @@ func (a *attempt) classify(result json.RawMessage, err error) jobs.Outcome {
 	}
 	if notStarted, ok := errors.AsType[*exec.NotStartedError](err); ok {
 		a.release, a.trouble = true, notStarted.Err
-		return jobs.Outcome{}
+		return lifecycle.Outcome{}
 	}
-	o := jobs.OutcomeOf(result, err)
+	o := lifecycle.OutcomeOf(result, err)
 	if err == nil {
 		if a.task.Job == jobs.CommandJob {
 			o.ExitCode = new(0)
@@ -206,7 +207,7 @@ func (a *attempt) abandon() bool {
 		return false
 	}
 	at := now()
-	a.outcome = jobs.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not", Started: a.task.StartedAt,
+	a.outcome = lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not", Started: a.task.StartedAt,
 		Finished: at, Duration: at.Sub(a.task.StartedAt)}
 	return true
 }

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -18,7 +19,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
 	slots, suspects := e.o.Concurrency-len(e.running)+len(e.unwritten), e.suspects // once the ended attempts are written
 	for _, a := range e.unwritten {
-		if a.task.Suspect() {
+		if lifecycle.Suspect(a.task) {
 			suspects--
 		}
 	}
@@ -143,7 +144,7 @@ func (e *Engine) add(task jobs.Task, sent time.Time) *attempt {
 	defer e.mu.Unlock()
 	a.deadline = e.deadline(sent)
 	e.running[a.claim] = a
-	if task.Suspect() {
+	if lifecycle.Suspect(task) {
 		e.suspects++
 	}
 	return a
@@ -159,7 +160,7 @@ func (e *Engine) deadline(sent time.Time) time.Time {
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
-	if a.task.Suspect() {
+	if lifecycle.Suspect(a.task) {
 		e.suspects--
 	}
 	e.mu.Unlock()

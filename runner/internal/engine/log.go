@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/tasktext"
 	"example.com/runner/jobs"
 )
@@ -44,7 +45,7 @@ func (e *Engine) logStart(a *attempt) {
 	e.log.Info("start", args...)
 }
 
-func (e *Engine) logEnd(a *attempt, c jobs.Change) {
+func (e *Engine) logEnd(a *attempt, c lifecycle.Change) {
 	level, text := slog.LevelInfo, "completed"
 	switch {
 	case c.State == jobs.Failed:

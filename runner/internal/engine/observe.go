@@ -1,6 +1,9 @@
 package engine
 
-import "example.com/runner/jobs"
+import (
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
 
 // Observer receives the starts and ends of attempts. Its methods must return at once.
 type Observer interface {
@@ -18,7 +21,7 @@ func (e *Engine) observeStart(a *attempt) {
 	}
 }
 
-func (e *Engine) observeEnd(a *attempt, c jobs.Change) {
+func (e *Engine) observeEnd(a *attempt, c lifecycle.Change) {
 	if !e.o.Observer.Observing() {
 		return
 	}

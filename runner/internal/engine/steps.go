@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -114,7 +115,7 @@ func (a *attempt) nextStep(ctx context.Context, name string, sleep bool) (*jobs.
 		}
 		s.known, s.loaded = known, true
 	}
-	return jobs.NextStep(s.known, s.done, name, sleep)
+	return lifecycle.NextStep(s.known, s.done, name, sleep)
 }
 
 // storeStep stores a new step. It stores the step even while the attempt is being stopped, because the work of the step is done.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -22,7 +23,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	at := now()
 	a.inTx.Store(at.UnixMilli()) // before the first write, because from now on a commit may have ended the attempt
 	f := db.Finish{Task: a.task, Progress: a.progress(),
-		Outcome: jobs.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
+		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
 		text, err := jobs.MarshalResult(result)
 		if err != nil {

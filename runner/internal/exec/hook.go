@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
@@ -51,7 +52,7 @@ func NewHooks(worker *Worker, argv []string, log *slog.Logger) *Hooks {
 }
 
 // Failed runs the command for a task that became failed by a change. task is the task as the worker claimed it. Failed does not wait.
-func (h *Hooks) Failed(task jobs.Task, c jobs.Change) {
+func (h *Hooks) Failed(task jobs.Task, c lifecycle.Change) {
 	if len(h.argv) == 0 {
 		return
 	}

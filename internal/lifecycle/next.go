@@ -1,14 +1,16 @@
-package jobs
+package lifecycle
 
 import (
 	"encoding/json"
 	"time"
+
+	"example.com/runner/jobs"
 )
 
 // Change is what follows from an outcome: the new state of the task, and the record of its attempt.
 type Change struct {
-	State  State
-	Reason Reason
+	State  jobs.State
+	Reason jobs.Reason
 	Error  string
 	Result json.RawMessage
 	RunAt  time.Time // retrying and scheduled: when it is due
@@ -16,77 +18,74 @@ type Change struct {
 	Attempt int // new count of attempts
 	Losses  int // new count of losses
 
-	AttemptState State // state in the attempt's record; Snoozed if the function snoozed
-	Counted      bool  // whether the attempt counts towards MaxAttempts
+	AttemptState jobs.State // state in the attempt's record; Snoozed if the function snoozed
+	Counted      bool       // whether the attempt counts towards MaxAttempts
 }
-
-// Snoozed is the state of an attempt whose function returned Snooze. No task is ever in this state.
-const Snoozed State = "snoozed"
 
 // Next decides what follows when an attempt of the running task t ends with outcome o at now. No other code decides that. Next is a
 // pure function: no clock, no I/O, no randomness. t.CancelRequestedAt is not zero if someone asked to cancel the task.
-func Next(t Task, o Outcome, now time.Time) Change {
+func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}
 	cancelled := func() Change {
 		if asked {
 			c.Error = t.CancelText
 		}
-		return c.end(Cancelled, ReasonCancelled)
+		return c.end(jobs.Cancelled, jobs.ReasonCancelled)
 	}
-	again := func(to State, in time.Duration) Change { // continue, unless someone asked to cancel the task
+	again := func(to jobs.State, in time.Duration) Change { // continue, unless someone asked to cancel the task
 		if asked {
 			return cancelled()
 		}
 		c.State = to
-		if to != Pending {
+		if to != jobs.Pending {
 			c.RunAt = now.Add(in)
 		}
 		return c
 	}
 	switch {
-	case o.Reason == ReasonLost: // counts as a loss, not as an attempt
-		c.AttemptState, c.Counted = Failed, false
+	case o.Reason == jobs.ReasonLost: // counts as a loss, not as an attempt
+		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt, c.Losses = max(t.Attempt-1, 0), min(t.Losses, t.MaxLosses)+1
 		if c.Losses > t.MaxLosses && !asked {
-			return c.end(Failed, ReasonLost)
+			return c.end(jobs.Failed, jobs.ReasonLost)
 		}
-		return again(Pending, 0)
-	case o.Reason == ReasonShutdown: // released: counts neither as an attempt nor as a loss
-		c.AttemptState, c.Counted = Failed, false
+		return again(jobs.Pending, 0)
+	case o.Reason == jobs.ReasonShutdown: // released: counts neither as an attempt nor as a loss
+		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		if t.MaxLosses == 0 && !asked { // at most once: a task that has started never starts again
-			return c.end(Failed, ReasonShutdown)
+			return c.end(jobs.Failed, jobs.ReasonShutdown)
 		}
-		return again(Pending, 0)
+		return again(jobs.Pending, 0)
 	case o.snooze != nil && o.Reason == "": // a cancel or timeout during the attempt has a reason, and goes first
-		c.AttemptState, c.Counted = Snoozed, false
+		c.AttemptState, c.Counted = jobs.Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
-		return again(Scheduled, *o.snooze)
-	case o.Reason == ReasonCancelled:
-		c.AttemptState = Cancelled
+		return again(jobs.Scheduled, *o.snooze)
+	case o.Reason == jobs.ReasonCancelled:
+		c.AttemptState = jobs.Cancelled
 		return cancelled()
 	case o.Reason == "":
-		c.AttemptState = Completed
-		return c.end(Completed, "")
+		c.AttemptState = jobs.Completed
+		return c.end(jobs.Completed, "")
 	}
-	c.AttemptState = Failed
+	c.AttemptState = jobs.Failed
 	switch {
-	case t.Attempt >= t.MaxAttempts, o.Reason == ReasonExit && o.ExitCode != nil && !t.RetryOn.Contains(*o.ExitCode):
-		return c.end(Failed, o.Reason)
+	case t.Attempt >= t.MaxAttempts, o.Reason == jobs.ReasonExit && o.ExitCode != nil && !t.RetryOn.Contains(*o.ExitCode):
+		return c.end(jobs.Failed, o.Reason)
 	case o.retryIn != nil:
-		return again(Retrying, *o.retryIn)
+		return again(jobs.Retrying, *o.retryIn)
 	default:
-		return again(Retrying, t.Backoff.After(t.ID, t.Attempt))
+		return again(jobs.Retrying, Delay(t.Backoff, t.ID, t.Attempt))
 	}
 }
 
 // Suspect reports whether the task may be what killed its workers, and will fail after at most one more loss. A worker runs a suspect
 // with no other task beside it. So a suspect that kills its worker takes no other task with it, and a task that was lost only
 // because of its neighbour completes.
-func (t Task) Suspect() bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
+func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
 
-func (c Change) end(state State, reason Reason) Change {
+func (c Change) end(state jobs.State, reason jobs.Reason) Change {
 	c.State, c.Reason = state, reason
 	return c
 }

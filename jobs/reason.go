@@ -1,13 +1,9 @@
 package jobs
 
 import (
-	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // Reason is why an attempt or a task did not complete. It is empty if nothing went wrong.
@@ -28,25 +24,6 @@ const (
 	ReasonExpired    Reason = "expired"    // the task had not started before it expired
 	ReasonDependency Reason = "dependency" // a task that this task waited for did not complete
 )
-
-// Outcome is the outcome of one attempt. The zero Outcome is a success without a result.
-type Outcome struct {
-	Reason   Reason          // empty for a success
-	Error    string          // error message, at most MaxError bytes
-	Result   json.RawMessage // result of the attempt; may be set together with Error
-	ExitCode *int            // exit status of a command; nil if it was killed by a signal
-	Signal   int             // signal that killed the command; 0 if none did
-
-	// Started and Finished are wall clock times. Duration is measured with the monotonic clock.
-	Started, Finished time.Time
-	Duration          time.Duration
-
-	OutputBytes     int64 // bytes that the attempt printed, stored or not
-	OutputTruncated bool  // whether some of the output was not stored
-
-	retryIn *time.Duration // from RetryIn: the delay to use instead of the backoff
-	snooze  *time.Duration // from Snooze: the delay before the task starts again
-}
 
 // AttemptError is an error with a reason. The handler of commands returns it. Any other error has the reason ReasonError.
 type AttemptError struct {
@@ -73,6 +50,11 @@ func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.in
 func (e *cancelError) Error() string { return e.err.Error() }
 func (e *cancelError) Unwrap() error { return e.err }
 
+// lifecycle.OutcomeOf recognises the errors by these methods.
+func (e *retryError) RetryIn() time.Duration    { return e.in }
+func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
+func (e *cancelError) CancelsTask()             {}
+
 // RetryIn wraps an error that a function returns: the next attempt starts after d, whatever the backoff is. The attempt counts as usual, so
 // the last attempt fails the task.
 func RetryIn(d time.Duration, err error) error {
@@ -91,54 +73,4 @@ func cmpError(err error, instead string) error {
 		return errors.New(instead)
 	}
 	return err
-}
-
-// OutcomeOf converts what a handler returned into an Outcome. It recognises errors of RetryIn, Snooze, Cancel and AttemptError, also
-// when they are wrapped. An invalid result is dropped, and turns a success into an error.
-func OutcomeOf(result json.RawMessage, err error) Outcome {
-	if result != nil {
-		if bad := ValidResult(result); bad != nil {
-			result, err = nil, cmp.Or(err, bad)
-		}
-	}
-	o := Outcome{Result: result}
-	if err == nil {
-		return o
-	}
-	o.Reason, o.Error = ReasonError, CutError(err.Error())
-	var (
-		attempt *AttemptError
-		retry   *retryError
-		snooze  *snoozeError
-		cancel  *cancelError
-	)
-	if errors.As(err, &attempt) {
-		o.Reason, o.ExitCode, o.Signal = cmp.Or(attempt.Reason, ReasonError), attempt.ExitCode, attempt.Signal
-	}
-	switch {
-	case errors.As(err, &snooze):
-		o.Reason, o.snooze = "", &snooze.in
-		if err == error(snooze) { //nolint:errorlint // if it is wrapped, the text says why
-			o.Error = ""
-		}
-	case errors.As(err, &cancel):
-		o.Reason = ReasonCancelled
-	case errors.As(err, &retry):
-		o.retryIn = &retry.in
-	}
-	return o
-}
-
-// CutError makes text fit to be kept as an error: valid UTF-8 of at most MaxError bytes, its end cut off if it must be.
-func CutError(text string) string {
-	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
-	if len(text) <= MaxError {
-		return text
-	}
-	const mark = "…"
-	cut := MaxError - len(mark)
-	for !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + mark
 }

@@ -1,15 +1,19 @@
-package jobs
+package lifecycle
 
 import (
 	"encoding/json"
 	"fmt"
 	"testing"
 	"time"
+
+	"example.com/runner/jobs"
 )
 
 var at = time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
 
-func exitWith(code int) Outcome { return Outcome{Reason: ReasonExit, Error: "exit", ExitCode: &code} }
+func exitWith(code int) Outcome {
+	return Outcome{Reason: jobs.ReasonExit, Error: "exit", ExitCode: &code}
+}
 
 // outcomes returns one Outcome for each way in which an attempt can end, by name.
 func outcomes() map[string]Outcome {
@@ -18,11 +22,11 @@ func outcomes() map[string]Outcome {
 		"completed": {Result: json.RawMessage(`1`)},
 		"exit 1":    exitWith(1),
 		"exit 75":   exitWith(75),
-		"retry in":  {Reason: ReasonError, Error: "later", retryIn: &half},
+		"retry in":  {Reason: jobs.ReasonError, Error: "later", retryIn: &half},
 		"snooze":    {snooze: &half},
 	}
-	for _, reason := range []Reason{ReasonSignal, ReasonTimeout, ReasonError, ReasonPanic, ReasonStart, ReasonLost, ReasonShutdown,
-		ReasonCancelled} {
+	for _, reason := range []jobs.Reason{jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonLost, jobs.ReasonShutdown,
+		jobs.ReasonCancelled} {
 		all[string(reason)] = Outcome{Reason: reason, Error: string(reason)}
 	}
 	return all
@@ -30,23 +34,23 @@ func outcomes() map[string]Outcome {
 
 // wantNext returns the state and the reason that docs/states.md and docs/reliability.md promise. It shares no code with Next.
 // cancelled says that a cancel was requested. noLosses says that the task allows no loss.
-func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (State, Reason) {
+func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (jobs.State, jobs.Reason) {
 	o := outcomes()[name]
 	switch {
 	case name == "completed":
-		return Completed, "" // an end that needs no further attempt overrides a cancel request
-	case lastAttempt && o.Reason != ReasonLost && o.Reason != ReasonShutdown && o.Reason != ReasonCancelled && name != "snooze":
-		return Failed, o.Reason
-	case cancelled || o.Reason == ReasonCancelled:
-		return Cancelled, ReasonCancelled
+		return jobs.Completed, "" // an end that needs no further attempt overrides a cancel request
+	case lastAttempt && o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && o.Reason != jobs.ReasonCancelled && name != "snooze":
+		return jobs.Failed, o.Reason
+	case cancelled || o.Reason == jobs.ReasonCancelled:
+		return jobs.Cancelled, jobs.ReasonCancelled
 	case name == "lost" && lastLoss, name == "shutdown" && noLosses:
-		return Failed, o.Reason
+		return jobs.Failed, o.Reason
 	case name == "lost", name == "shutdown":
-		return Pending, o.Reason
+		return jobs.Pending, o.Reason
 	case name == "snooze":
-		return Scheduled, ""
+		return jobs.Scheduled, ""
 	default:
-		return Retrying, o.Reason
+		return jobs.Retrying, o.Reason
 	}
 }
 
@@ -59,8 +63,8 @@ func TestNextForEveryOutcome(t *testing.T) {
 						if losses > maxLosses {
 							continue
 						}
-						task := Task{ID: 7, State: Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses,
-							Options: DefaultOptions()}
+						task := jobs.Task{ID: 7, State: jobs.Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses,
+							Options: jobs.DefaultOptions()}
 						if cancelled {
 							task.CancelRequestedAt, task.CancelText = at, "requested"
 						}
@@ -79,16 +83,16 @@ func TestNextForEveryOutcome(t *testing.T) {
 }
 
 // checkChange checks the rules that hold for every change.
-func checkChange(t *testing.T, task Task, o Outcome, c Change) {
+func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 	t.Helper()
 	wrong := func(format string, args ...any) {
 		t.Helper()
 		t.Errorf("%s\ntask %+v\noutcome %+v\nchange %+v", fmt.Sprintf(format, args...), task, o, c)
 	}
-	if !CanMove(Running, c.State) {
+	if !CanMove(jobs.Running, c.State) {
 		wrong("got state %s, want one that a running task can change to", c.State)
 	}
-	if c.RunAt.IsZero() != (c.State != Retrying && c.State != Scheduled) || c.RunAt.Before(at) && !c.RunAt.IsZero() {
+	if c.RunAt.IsZero() != (c.State != jobs.Retrying && c.State != jobs.Scheduled) || c.RunAt.Before(at) && !c.RunAt.IsZero() {
 		wrong("got run_at %v; want none, or for a retrying or scheduled task %v or later", c.RunAt, at)
 	}
 	if c.Attempt < 0 || c.Attempt > task.MaxAttempts || !c.State.Finished() && c.Attempt >= task.MaxAttempts {
@@ -97,26 +101,26 @@ func checkChange(t *testing.T, task Task, o Outcome, c Change) {
 	if c.Losses < task.Losses || c.Losses > task.MaxLosses+1 || !c.State.Finished() && c.Losses > task.MaxLosses {
 		wrong("got %d losses; want %d or more, and at most %d if the task is unfinished", c.Losses, task.Losses, task.MaxLosses)
 	}
-	if c.AttemptState != Completed && c.AttemptState != Failed && c.AttemptState != Cancelled && c.AttemptState != Snoozed {
+	if c.AttemptState != jobs.Completed && c.AttemptState != jobs.Failed && c.AttemptState != jobs.Cancelled && c.AttemptState != jobs.Snoozed {
 		wrong("got attempt state %q, want completed, failed, cancelled or snoozed", c.AttemptState)
 	}
-	if want := o.Reason != ReasonLost && o.Reason != ReasonShutdown && c.AttemptState != Snoozed; c.Counted != want ||
+	if want := o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && c.AttemptState != jobs.Snoozed; c.Counted != want ||
 		c.Counted != (c.Attempt == task.Attempt) {
 		wrong("got attempt %d, counted: %v; want counted: %v, and the attempt unchanged only if it is counted", c.Attempt, c.Counted, want)
 	}
-	if (c.Losses > task.Losses) != (o.Reason == ReasonLost) {
+	if (c.Losses > task.Losses) != (o.Reason == jobs.ReasonLost) {
 		wrong("got %d losses after %d, want one more if and only if the attempt was lost", c.Losses, task.Losses)
 	}
-	if c.State == Completed && (c.Reason != "" || c.Error != "") || c.State != Completed && c.State != Scheduled && c.Reason == "" {
+	if c.State == jobs.Completed && (c.Reason != "" || c.Error != "") || c.State != jobs.Completed && c.State != jobs.Scheduled && c.Reason == "" {
 		wrong("got state %s, reason %q and error %q; want a reason unless completed or scheduled, and none if completed",
 			c.State, c.Reason, c.Error)
 	}
 }
 
 func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
-	task := Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, Options: Options{RetryOn: "75,100-111"}}
-	for name, want := range map[string]State{"exit 1": Failed, "exit 75": Retrying, "signal": Retrying, "timeout": Retrying,
-		"start": Retrying, "lost": Pending} {
+	task := jobs.Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, Options: jobs.Options{RetryOn: "75,100-111"}}
+	for name, want := range map[string]jobs.State{"exit 1": jobs.Failed, "exit 75": jobs.Retrying, "signal": jobs.Retrying, "timeout": jobs.Retrying,
+		"start": jobs.Retrying, "lost": jobs.Pending} {
 		if c := Next(task, outcomes()[name], at); c.State != want {
 			t.Errorf("%s: got state %s, want %s", name, c.State, want)
 		}
@@ -124,8 +128,8 @@ func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
 }
 
 func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
-	task := Task{ID: 9, Attempt: 2, MaxAttempts: 5, Options: Options{Backoff: Backoff{Linear, time.Minute, time.Hour}}}
-	for name, delay := range map[string]time.Duration{"error": task.Backoff.After(9, 2), "retry in": 30 * time.Minute,
+	task := jobs.Task{ID: 9, Attempt: 2, MaxAttempts: 5, Options: jobs.Options{Backoff: jobs.Backoff{Strategy: jobs.Linear, Delay: time.Minute, Max: time.Hour}}}
+	for name, delay := range map[string]time.Duration{"error": Delay(task.Backoff, 9, 2), "retry in": 30 * time.Minute,
 		"snooze": 30 * time.Minute} {
 		if c := Next(task, outcomes()[name], at); c.RunAt != at.Add(delay) {
 			t.Errorf("%s: got start time %v, want %v", name, c.RunAt, at.Add(delay))
@@ -134,21 +138,21 @@ func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
 }
 
 func TestNextKeepsTheTextOfACancelRequest(t *testing.T) {
-	task := Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "by ann: enough"}
-	if c := Next(task, outcomes()["signal"], at); c.Error != task.CancelText || c.AttemptState != Failed {
-		t.Errorf("a cancel request: got error %q and attempt state %s, want %q and %s", c.Error, c.AttemptState, task.CancelText, Failed)
+	task := jobs.Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "by ann: enough"}
+	if c := Next(task, outcomes()["signal"], at); c.Error != task.CancelText || c.AttemptState != jobs.Failed {
+		t.Errorf("a cancel request: got error %q and attempt state %s, want %q and %s", c.Error, c.AttemptState, task.CancelText, jobs.Failed)
 	}
 	task.CancelRequestedAt = time.Time{}
-	if c := Next(task, OutcomeOf(nil, Cancel(fmt.Errorf("no such user"))), at); c.State != Cancelled || c.Error != "no such user" {
-		t.Errorf(`a cancel by the function: got state %s and error %q, want %s and "no such user"`, c.State, c.Error, Cancelled)
+	if c := Next(task, OutcomeOf(nil, jobs.Cancel(fmt.Errorf("no such user"))), at); c.State != jobs.Cancelled || c.Error != "no such user" {
+		t.Errorf(`a cancel by the function: got state %s and error %q, want %s and "no such user"`, c.State, c.Error, jobs.Cancelled)
 	}
 }
 
 func TestATimeoutOverridesASnooze(t *testing.T) {
-	o := OutcomeOf(nil, Snooze(time.Hour))
-	o.Reason, o.Error = ReasonTimeout, "ran for longer than 1s" // as the worker sets them when it stops an attempt
-	if c := Next(Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != Failed || c.Reason != ReasonTimeout || !c.Counted {
-		t.Errorf("got state %s (%s), counted: %v; want %s (%s), counted", c.State, c.Reason, c.Counted, Failed, ReasonTimeout)
+	o := OutcomeOf(nil, jobs.Snooze(time.Hour))
+	o.Reason, o.Error = jobs.ReasonTimeout, "ran for longer than 1s" // as the worker sets them when it stops an attempt
+	if c := Next(jobs.Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonTimeout || !c.Counted {
+		t.Errorf("got state %s (%s), counted: %v; want %s (%s), counted", c.State, c.Reason, c.Counted, jobs.Failed, jobs.ReasonTimeout)
 	}
 }
 
@@ -162,9 +166,9 @@ func FuzzNext(f *testing.F) {
 	f.Fuzz(func(t *testing.T, id int64, attempt, maxAttempts, losses, maxLosses int, which byte, cancelled bool, in, delay, most int64) {
 		maxAttempts = max(1, maxAttempts&0x7fffffff)
 		maxLosses &= 0x7fffffff
-		task := Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
+		task := jobs.Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
 			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // plain SQL can write one loss too many
-			Options: Options{Backoff: Backoff{Strategy: []Strategy{Fixed, Linear, Exponential, "?"}[which%4], Delay: time.Duration(delay),
+			Options: jobs.Options{Backoff: jobs.Backoff{Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
 				Max: time.Duration(most)}}}
 		if cancelled {
 			task.CancelRequestedAt = at

@@ -1,4 +1,4 @@
-package jobs
+package lifecycle
 
 import (
 	"fmt"
@@ -6,21 +6,23 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"example.com/runner/jobs"
 )
 
 // meanings holds the description of each state in docs/states.md.
-var meanings = map[State]string{
-	Scheduled: "waits for its start time",
-	Pending:   "may start now",
-	Blocked:   "waits for another task, or for its lane",
-	Running:   "an attempt is in progress",
-	Retrying:  "an attempt failed; the next one is due later",
-	Completed: "finished: exit 0, or no error",
-	Failed:    "finished: failed, and no retry follows",
-	Cancelled: "finished: stopped on request, expired, or its dependency failed",
+var meanings = map[jobs.State]string{
+	jobs.Scheduled: "waits for its start time",
+	jobs.Pending:   "may start now",
+	jobs.Blocked:   "waits for another task, or for its lane",
+	jobs.Running:   "an attempt is in progress",
+	jobs.Retrying:  "an attempt failed; the next one is due later",
+	jobs.Completed: "finished: exit 0, or no error",
+	jobs.Failed:    "finished: failed, and no retry follows",
+	jobs.Cancelled: "finished: stopped on request, expired, or its dependency failed",
 }
 
-const statesHead = `<!-- Generated from jobs/state.go. To update it: UPDATE_DOCS=1 go test ./jobs -->
+const statesHead = `<!-- Generated from internal/lifecycle/transition.go. To update it: UPDATE_DOCS=1 go test ./internal/lifecycle -->
 
 # States
 
@@ -42,14 +44,14 @@ worker takes over a running task from a hung worker, it also adds one before it 
 * *snooze* ends an attempt of a function that asks to be called again later.
 * *replace* is ` + "`enqueue --unique-mode replace`" + `.
 
-Only ` + "`jobs/next.go`" + ` decides which state follows from the end of an attempt.
+Only ` + "`internal/lifecycle/next.go`" + ` decides which state follows from the end of an attempt.
 `
 
 // TestStatesAreDocumented compares docs/states.md with the list of transitions.
 func TestStatesAreDocumented(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(statesHead)
-	for _, from := range states {
+	for _, from := range jobs.States() {
 		var verbs []string
 		to := map[string][]string{}
 		for _, m := range moves {
@@ -68,13 +70,13 @@ func TestStatesAreDocumented(t *testing.T) {
 	}
 	text.WriteString(statesTail)
 
-	const path = "../docs/states.md"
+	const path = "../../docs/states.md"
 	if os.Getenv("UPDATE_DOCS") != "" {
 		if err := os.WriteFile(path, []byte(text.String()), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != text.String() {
-		t.Errorf("%s (error %v) differs from the transitions of state.go; to update it: UPDATE_DOCS=1 go test ./jobs", path, err)
+		t.Errorf("%s (error %v) differs from the transitions of transition.go; to update it: UPDATE_DOCS=1 go test ./internal/lifecycle", path, err)
 	}
 }

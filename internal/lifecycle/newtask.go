@@ -1,0 +1,35 @@
+package lifecycle
+
+import (
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Ordered reports whether the first state of the task depends on other tasks: it has a lane or dependencies.
+func Ordered(s *jobs.Spec) bool {
+	return s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
+}
+
+// NewTask returns the task that the Spec describes, enqueued at now, without an id. It does not validate the Spec.
+func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
+	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending, Priority: s.Priority,
+		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
+		InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, CreatedAt: now,
+		CreatedBy: s.CreatedBy, UpdatedAt: now}
+	if !s.RunAt.IsZero() {
+		t.RunAt = s.RunAt
+	}
+	if t.RunAt.After(now) {
+		t.State = jobs.Scheduled
+	} else if t.Tick.IsZero() { // the task of a missed tick was due at the tick, and its expiry counts from there
+		t.RunAt = now
+	}
+	if s.ExpiresIn > 0 {
+		t.ExpiresAt = t.RunAt.Add(s.ExpiresIn)
+	}
+	if !s.ExpiresAt.IsZero() {
+		t.ExpiresAt = s.ExpiresAt
+	}
+	return t
+}

@@ -1,0 +1,90 @@
+package lifecycle
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"example.com/runner/jobs"
+)
+
+// Outcome is the outcome of one attempt. The zero Outcome is a success without a result.
+type Outcome struct {
+	Reason   jobs.Reason     // empty for a success
+	Error    string          // error message, at most MaxError bytes
+	Result   json.RawMessage // result of the attempt; may be set together with Error
+	ExitCode *int            // exit status of a command; nil if it was killed by a signal
+	Signal   int             // signal that killed the command; 0 if none did
+
+	// Started and Finished are wall clock times. Duration is measured with the monotonic clock.
+	Started, Finished time.Time
+	Duration          time.Duration
+
+	OutputBytes     int64 // bytes that the attempt printed, stored or not
+	OutputTruncated bool  // whether some of the output was not stored
+
+	retryIn *time.Duration // from RetryIn: the delay to use instead of the backoff
+	snooze  *time.Duration // from Snooze: the delay before the task starts again
+}
+
+// The errors of jobs.RetryIn, jobs.Snooze and jobs.Cancel.
+type (
+	retryError interface {
+		error
+		RetryIn() time.Duration
+	}
+	snoozeError interface {
+		error
+		SnoozeFor() time.Duration
+	}
+	cancelError interface {
+		error
+		CancelsTask()
+	}
+)
+
+// OutcomeOf converts what a handler returned into an Outcome. It recognises errors of RetryIn, Snooze, Cancel and AttemptError, also
+// when they are wrapped. An invalid result is dropped, and turns a success into an error.
+func OutcomeOf(result json.RawMessage, err error) Outcome {
+	if result != nil {
+		if bad := jobs.ValidResult(result); bad != nil {
+			result, err = nil, cmp.Or(err, bad)
+		}
+	}
+	o := Outcome{Result: result}
+	if err == nil {
+		return o
+	}
+	o.Reason, o.Error = jobs.ReasonError, CutError(err.Error())
+	if attempt, ok := errors.AsType[*jobs.AttemptError](err); ok {
+		o.Reason, o.ExitCode, o.Signal = cmp.Or(attempt.Reason, jobs.ReasonError), attempt.ExitCode, attempt.Signal
+	}
+	if e, ok := errors.AsType[snoozeError](err); ok {
+		o.Reason, o.snooze = "", new(e.SnoozeFor())
+		if err == error(e) { //nolint:errorlint // if it is wrapped, the text says why
+			o.Error = ""
+		}
+	} else if _, ok := errors.AsType[cancelError](err); ok {
+		o.Reason = jobs.ReasonCancelled
+	} else if e, ok := errors.AsType[retryError](err); ok {
+		o.retryIn = new(e.RetryIn())
+	}
+	return o
+}
+
+// CutError makes text fit to be kept as an error: valid UTF-8 of at most MaxError bytes, its end cut off if it must be.
+func CutError(text string) string {
+	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
+	if len(text) <= jobs.MaxError {
+		return text
+	}
+	const mark = "…"
+	cut := jobs.MaxError - len(mark)
+	for !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + mark
+}

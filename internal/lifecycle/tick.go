@@ -1,0 +1,47 @@
+package lifecycle
+
+import (
+	"hash/fnv"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+const (
+	maxCatchUp   = 100         // tasks that CatchUpAll enqueues at once
+	onTimeWithin = time.Minute // a tick counts as missed after this time
+)
+
+// TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of name and tick. So
+// schedules with the same ticks spread out, and every worker computes the same time.
+func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
+	spec := s.Spec
+	spec.Schedule, spec.Tick = s.Name, tick
+	spec.RunAt = tick
+	if s.Jitter > 0 {
+		name := fnv.New64a()
+		name.Write([]byte(s.Name))
+		spec.RunAt = tick.Add(time.Duration(float64(s.Jitter) * chance(name.Sum64(), uint64(tick.UnixMilli())))).Truncate(time.Millisecond)
+	}
+	return spec
+}
+
+// CaughtUp returns the due ticks that get a task at now, oldest first. The function newest returns the last n ticks between from and
+// now, oldest first.
+func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
+	last := newest(s.NextAt, 1)
+	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin
+	switch {
+	case s.CatchUp == jobs.CatchUpSkip && !onTime:
+		return nil
+	case s.CatchUp == jobs.CatchUpAll:
+		from := now.Add(-s.CatchUpWindow)
+		if from.Before(s.NextAt) {
+			from = s.NextAt
+		}
+		if all := newest(from, maxCatchUp); len(all) > 0 || !onTime {
+			return all
+		}
+	}
+	return last
+}

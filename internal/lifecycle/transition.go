@@ -1,0 +1,31 @@
+package lifecycle
+
+import (
+	"slices"
+
+	"example.com/runner/jobs"
+)
+
+// move is a transition from one state to another, and the action that makes it.
+type move struct {
+	From, To jobs.State
+	By       string
+}
+
+// moves lists all transitions. Tests compare Next, the statements of package db and the schema with it.
+var moves = []move{
+	{jobs.Scheduled, jobs.Pending, "due"}, {jobs.Scheduled, jobs.Blocked, "due"}, {jobs.Scheduled, jobs.Cancelled, "cancel"},
+	{jobs.Pending, jobs.Running, "claim"}, {jobs.Pending, jobs.Blocked, "block"}, {jobs.Pending, jobs.Cancelled, "cancel"}, {jobs.Pending, jobs.Scheduled, "replace"},
+	{jobs.Blocked, jobs.Pending, "free"}, {jobs.Blocked, jobs.Scheduled, "free"}, {jobs.Blocked, jobs.Cancelled, "cancel"},
+	{jobs.Running, jobs.Completed, "finish"}, {jobs.Running, jobs.Failed, "finish"}, {jobs.Running, jobs.Retrying, "finish"},
+	{jobs.Running, jobs.Cancelled, "finish"}, {jobs.Running, jobs.Pending, "release"}, {jobs.Running, jobs.Scheduled, "snooze"},
+	{jobs.Retrying, jobs.Pending, "due"}, {jobs.Retrying, jobs.Cancelled, "cancel"},
+	{jobs.Completed, jobs.Pending, "retry"}, {jobs.Completed, jobs.Scheduled, "retry"}, {jobs.Completed, jobs.Blocked, "retry"},
+	{jobs.Failed, jobs.Pending, "retry"}, {jobs.Failed, jobs.Scheduled, "retry"}, {jobs.Failed, jobs.Blocked, "retry"},
+	{jobs.Cancelled, jobs.Pending, "retry"}, {jobs.Cancelled, jobs.Scheduled, "retry"}, {jobs.Cancelled, jobs.Blocked, "retry"},
+}
+
+// CanMove reports whether a task may go from one state to another in one step.
+func CanMove(from, to jobs.State) bool {
+	return slices.ContainsFunc(moves, func(m move) bool { return m.From == from && m.To == to })
+}
