@@ -32,7 +32,7 @@ func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw.MustExec(sqlite.CreateMarks)
+	raw.MustExec(sqlite.CreateSchemaTable)
 	raw.Close()
 	plans.Check(t, d.read, d.sql)
 }

@@ -470,7 +470,7 @@ func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 	dump := strings.NewReplacer("PRAGMA application_id = 1383427698;\n", "", "PRAGMA user_version = 11;\n", "", "VALUES('tasks',33)",
 		"VALUES('my_tasks',33),('tasks',77)").Replace(o.dump)
 	path := otherProgramFile(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)",
-		"CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), sqlite.CreateMarks,
+		"CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), sqlite.CreateSchemaTable,
 		"INSERT INTO runner_schema VALUES ('my_', 11)", "PRAGMA journal_mode = WAL")
 	d, err := Open(t.Context(), path, Options{Beside: true, Prefix: "my_"})
 	if err != nil {

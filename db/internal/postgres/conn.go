@@ -12,6 +12,26 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
+// # Problem
+//
+// A transaction holds the write lock of the schema, and other writers wait for it. Most of that time passes in round trips to the server:
+// BEGIN, the lock, each statement and COMMIT would take one each.
+//
+// # Invariants
+//
+//   - A statement whose result no code needs waits in the session, and goes with the next statement in one message. The COMMIT goes with
+//     the last statement.
+//   - The server runs the statements of a message in order and stops at the first error. So the error of a message tells how far it came:
+//     beginError means that the transaction did not begin, so the caller may try again.
+//   - A transaction without a statement sends nothing.
+//   - A connection that only reads repeats a query once if the connection was lost, because that is safe. A write is never repeated here.
+//
+// # Alternatives
+//
+// The batches of the driver need their own API in package db, so each statement would be written twice. Sending statements without
+// waiting for their results needs goroutines, and the order of errors is lost. So the session wraps a connection of database/sql, and
+// package db sees an ordinary *sqlx.Conn.
+
 // connector opens connections that can send several statements in one message.
 type connector struct {
 	driver.Connector
@@ -45,8 +65,7 @@ type driverConn interface {
 	driver.Pinger
 }
 
-// session is a connection to a server. It sends a statement whose result is not needed together with the next one, to save round trips:
-// a transaction holds the lock, and makes other writers wait, mostly during round trips.
+// session is a connection to a server.
 type session struct {
 	driverConn
 	begins   *begins
@@ -70,7 +89,7 @@ const (
 // later queues statements that send sends with the next one.
 func (c *session) later(list ...engine.Statement) { c.waiting = append(c.waiting, list...) }
 
-func (c *session) waits() bool { return c.waiting != nil || c.commits }
+func (c *session) hasWaiting() bool { return c.waiting != nil || c.commits }
 
 // begin makes the next statement begin a transaction.
 func (c *session) begin(shared bool) {
@@ -110,7 +129,7 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 // exec sends a statement with the waiting ones. If none wait, it calls now.
 func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
-	if c.waits() {
+	if c.hasWaiting() {
 		_, n, err := c.send(ctx, text, args)
 		return driver.RowsAffected(n), err
 	}
@@ -120,7 +139,7 @@ func (c *session) exec(ctx context.Context, text string, args []driver.NamedValu
 // query is exec for a statement that returns rows.
 func (c *session) query(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
-	if c.waits() {
+	if c.hasWaiting() {
 		rows, _, err := c.send(ctx, text, args)
 		return rows, err
 	}

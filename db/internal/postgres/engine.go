@@ -173,7 +173,7 @@ func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) err
 // These templates create and drop the triggers that reject writes to a frozen database.
 const (
 	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` +
-		notNow + `', MESSAGE = %s; END $moving$`
+		writesFrozen + `', MESSAGE = %s; END $moving$`
 	freezeTable = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE
 		ON %[1]s%[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
 	thawFunction = `DROP FUNCTION %smoving() CASCADE`

@@ -21,13 +21,13 @@ const (
 	lockNotAvailable = "55P03"
 	undefinedTable   = "42P01"
 	divisionByZero   = "22012"
-	notNow           = "55000" // object_not_in_prerequisite_state: the error of frozen tables
+	writesFrozen     = "55000" // object_not_in_prerequisite_state: the error of frozen tables
 )
 
 func sqlState(err error) string {
-	var said interface{ SQLState() string }
-	if errors.As(err, &said) {
-		return said.SQLState()
+	var coded interface{ SQLState() string }
+	if errors.As(err, &coded) {
+		return coded.SQLState()
 	}
 	return ""
 }
@@ -58,8 +58,8 @@ func (s *Server) Explain(err error) error {
 	if err != nil && errors.Is(err, engine.ErrPoolClosed()) {
 		return jobs.ErrClosed
 	}
-	problem := func(kind error, what, try string, why ...string) error {
-		return &jobs.Error{Kind: kind, What: what + " " + s.Name(), Why: why, Hint: try, Err: err}
+	problem := func(kind error, what, hint string, why ...string) error {
+		return &jobs.Error{Kind: kind, What: what + " " + s.Name(), Why: why, Hint: hint, Err: err}
 	}
 	state := sqlState(err)
 	switch {
@@ -70,32 +70,32 @@ func (s *Server) Explain(err error) error {
 	case state == "28P01" || state == "28000":
 		return problem(jobs.ErrPermission, "the server lets nobody in by that name and password:",
 			"PGPASSWORD, ~/.pgpass, or another user in the address",
-			text1(err))
+			firstLine(err))
 	case state == "3D000":
-		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", text1(err))
+		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", firstLine(err))
 	case state == "42501":
 		return problem(jobs.ErrPermission, "the user may not do that in", "GRANT CREATE ON DATABASE … TO …, or a schema that is theirs",
-			text1(err))
+			firstLine(err))
 	case state == "25006":
 		return problem(jobs.ErrPermission, "the server is read only:",
-			"the address of the primary server, or target_session_attrs=read-write", text1(err))
+			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
 	case state == "53100" || state == "53200":
-		return problem(jobs.ErrFull, "the server has no room left:", "free some space on its disk, then again", text1(err))
-	case state == "08P01" || state == "0A000" || strings.Contains(text1(err), "startup parameter"):
+		return problem(jobs.ErrFull, "the server has no room left:", "free some space on its disk, then again", firstLine(err))
+	case state == "08P01" || state == "0A000" || strings.Contains(firstLine(err), "startup parameter"):
 		return problem(jobs.ErrInvalid, "a pooler stands between this program and",
 			"the address of the server itself, or a pool in session mode",
-			text1(err), "locks, prepared statements and LISTEN need a connection of one's own")
+			firstLine(err), "locks, prepared statements and LISTEN need a connection of one's own")
 	case strings.HasPrefix(state, "XX"):
-		return problem(jobs.ErrCorrupt, "the server has met damage in", "its log", text1(err))
+		return problem(jobs.ErrCorrupt, "the server has met damage in", "its log", firstLine(err))
 	case isLost(err):
-		return problem(jobs.ErrBusy, "no connection to", "again: it is tried anew each time", text1(err))
+		return problem(jobs.ErrBusy, "no connection to", "again: it is tried anew each time", firstLine(err))
 	}
 	return err
 }
 
-// text1 returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers name the server and the
-// user in it, but never a password.
-func text1(err error) string {
+// firstLine returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers name the server
+// and the user in it, but never a password.
+func firstLine(err error) string {
 	text, more, _ := strings.Cut(err.Error(), "\n")
 	if strings.HasSuffix(text, ":") {
 		text, _, _ = strings.Cut(more, "\n")
@@ -127,7 +127,7 @@ func (s *Server) BeginFailed(err error) error {
 }
 
 // Refused reports whether the triggers of a frozen database rejected a write.
-func (*Server) Refused(err error) bool { return sqlState(err) == notNow }
+func (*Server) Refused(err error) bool { return sqlState(err) == writesFrozen }
 
 // Asserted reports whether an assertion in SQL did not hold. Such an assertion divides by zero.
 func (*Server) Asserted(err error) bool { return sqlState(err) == divisionByZero }

@@ -14,24 +14,24 @@ import (
 
 // Processes learn of commits on a server by NOTIFY. The NOTIFY is not part of the committed transaction, because a commit that notifies
 // takes a lock of the whole server. So a goroutine sends the notification later. It sends one notification for all commits since the last
-// one. A notification is lost if the process or the connection ends. So each waiting process also looks from time to time.
+// one. A notification is lost if the process or the connection ends. So each waiting process also reads the database from time to time.
 
-// notify sends the message [2] to all processes that listen on channel [1].
-var notify = sqltext.Query(`SELECT pg_notify(?, ?)`)
+// selectNotify sends the message [2] to all processes that listen on channel [1].
+var selectNotify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
-const noticePatience = 2 * time.Second
+const notifyTimeout = 2 * time.Second
 
 // endsOnly ends a message about commits that give workers nothing to do: tasks have completed, or were claimed. If each such commit woke
 // all other workers, their own commits would wake all workers again, and workers would do nothing else.
 const endsOnly = " ends"
 
-// noticeEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
-const noticeEvery = 5 * time.Millisecond
+// notifyEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
+const notifyEvery = 5 * time.Millisecond
 
 type notifier struct {
 	self    string // identifies this process's own messages
 	mu      sync.Mutex
-	due     bool // a notification is not sent yet
+	pending bool // a notification is not sent yet
 	wakeups bool // that notification is for workers, too
 	busy    bool // a goroutine is sending
 	idle    sync.Cond
@@ -50,7 +50,7 @@ func (d *Server) Notify(wakeups bool) {
 	n := &d.notifier
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.due, n.wakeups = true, n.wakeups || wakeups
+	n.pending, n.wakeups = true, n.wakeups || wakeups
 	if n.busy {
 		return
 	}
@@ -58,14 +58,14 @@ func (d *Server) Notify(wakeups bool) {
 	go func() {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		for n.due {
+		for n.pending {
 			message := n.self
 			if !n.wakeups {
 				message += endsOnly
 			}
-			n.due, n.wakeups = false, false
+			n.pending, n.wakeups = false, false
 			n.mu.Unlock()
-			d.notice(message)
+			d.sendNotification(message)
 			n.mu.Lock()
 		}
 		n.busy = false
@@ -73,19 +73,19 @@ func (d *Server) Notify(wakeups bool) {
 	}()
 }
 
-// notice sends a message, and pauses for noticeEvery after it. An idle connection may have been lost without an error. So notice tries
-// again on another one after an error.
-func (d *Server) notice(message string) {
-	ctx, cancel := context.WithTimeout(context.Background(), noticePatience)
+// sendNotification sends a message, and pauses for notifyEvery after it. An idle connection may have been lost without an error. So it
+// tries again on another one after an error.
+func (d *Server) sendNotification(message string) {
+	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 	defer cancel()
 	for closing := false; ; {
-		_, err := d.read.ExecContext(ctx, d.sql.Text(notify), d.channel(), message)
+		_, err := d.read.ExecContext(ctx, d.sql.Text(selectNotify), d.channel(), message)
 		select {
-		case <-time.After(noticeEvery):
+		case <-time.After(notifyEvery):
 		case <-d.quit:
 			closing = true
 		}
-		if err == nil || closing || ctx.Err() != nil { // give up: waiting processes also look from time to time
+		if err == nil || closing || ctx.Err() != nil { // give up: waiting processes also read the database from time to time
 			return
 		}
 	}
@@ -100,13 +100,13 @@ func (n *notifier) stop() {
 	}
 }
 
-// listenPause is the pause before listen connects again after a lost connection. At the end of each pause listen calls told, because it
-// may have missed notifications.
+// listenPause is the pause before listen connects again after a lost connection. At the end of each pause listen calls notify, because
+// it may have missed notifications.
 const listenPause = time.Second
 
-// listen calls told when another process, or a program with plain SQL, has committed something, or may have done so. wakeups reports
-// whether workers may have something to do.
-func (d *Server) listen(ctx context.Context, told func(wakeups bool)) {
+// Watch implements engine.Shared. Other processes, and programs with plain SQL, notify of their commits. Watch ignores the pace, because
+// notifyEvery limits the rate already.
+func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {
 		defer cancel()
@@ -119,20 +119,23 @@ func (d *Server) listen(ctx context.Context, told func(wakeups bool)) {
 		for ctx.Err() == nil {
 			_ = d.Listen(ctx, d.channel(), func(message string) {
 				if sender, ends := strings.CutSuffix(message, endsOnly); sender != d.notifier.self {
-					told(!ends)
+					notify(!ends)
 				}
 			})
 			select {
 			case <-ctx.Done():
 			case <-time.After(listenPause):
-				told(true)
+				notify(true)
 			}
 		}
 	})
+	return nil
 }
 
-// CheckNotifications returns nil when a message of this process has come back from the server. It returns an error of kind ErrInvalid if
-// none comes back within patience. Then LISTEN does not work, for instance because a pooler gives each transaction another connection.
+// WatchSlowly does nothing, for the same reason.
+func (*Server) WatchSlowly(bool) {}
+
+// CheckNotifications implements engine.Shared. LISTEN does not work if, for instance, a pooler gives each transaction another connection.
 func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -140,7 +143,7 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	err := d.Listen(waiting, d.channel(), func(message string) {
 		switch message {
 		case "": // Listen listens now
-			_, _ = d.read.ExecContext(waiting, d.sql.Text(notify), d.channel(), mine) // after an error no message comes back
+			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // after an error no message comes back
 		case mine:
 			came = true
 			cancel()
@@ -156,14 +159,5 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	}
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("no message comes back from %s in %v", d.Name(), patience),
 		Hint: "the address of the server itself, or a pool in session mode",
-		Why:  []string{"a pooler in between takes LISTEN away: workers find tasks late, by looking"}}
+		Why:  []string{"a pooler in between breaks LISTEN: workers find tasks late, by polling"}}
 }
-
-// Watch calls told when another process has committed something. It ignores the pace, because noticeEvery limits the rate already.
-func (d *Server) Watch(ctx context.Context, _ time.Duration, told func(wakeups bool)) error {
-	d.listen(ctx, told)
-	return nil
-}
-
-// WatchSlowly does nothing, for the same reason.
-func (*Server) WatchSlowly(bool) {}

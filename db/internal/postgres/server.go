@@ -46,8 +46,8 @@ var (
 	hasSchema  = sqltext.Query(`SELECT to_regnamespace(?) IS NOT NULL`)
 )
 
-// leastServer is the oldest version of PostgreSQL that is supported.
-const leastServer = 130000
+// oldestVersion is the oldest version of PostgreSQL that is supported.
+const oldestVersion = 130000
 
 // Server is a database on a PostgreSQL server. It implements engine.Engine.
 type Server struct {
@@ -77,10 +77,10 @@ type begins struct {
 	shared    string // shares the lock with other transactions that begin with this statement
 }
 
-// lockExclusive takes the advisory lock [1] for the rest of a transaction. lockTogether takes it in shared mode.
+// lockExclusive takes the advisory lock [1] for the rest of a transaction. lockShared takes it in shared mode.
 const (
 	lockExclusive = `SELECT pg_advisory_xact_lock(%d)`
-	lockTogether  = `SELECT pg_advisory_xact_lock_shared(%d)`
+	lockShared    = `SELECT pg_advisory_xact_lock_shared(%d)`
 )
 
 // New prepares a database on a server. It does not connect.
@@ -107,7 +107,7 @@ func New(address string, o engine.Options) (*Server, error) {
 	_, _ = hash.Write([]byte("runner " + s.Schema))
 	s.lock = int64(hash.Sum64())
 	s.begins.exclusive = fmt.Sprintf(lockExclusive, s.lock)
-	s.begins.shared = fmt.Sprintf(lockTogether, s.lock)
+	s.begins.shared = fmt.Sprintf(lockShared, s.lock)
 	s.notifier.start()
 	return s, nil
 }
@@ -149,7 +149,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 // connect checks a new connection. It returns the version of the schema, or 0 if there is none.
 func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
 	var some bool
-	s.skew, err = measure(func() (at time.Time, err error) {
+	s.skew, err = measureSkew(func() (at time.Time, err error) {
 		var ms int64
 		err = conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema").Scan(&s.version, &some, &ms)
 		return time.UnixMilli(ms), err
@@ -157,10 +157,10 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	if err != nil {
 		return 0, s.Explain(err)
 	}
-	if err := skewed(s.skew, s.Name()); err != nil && !s.options.ReadOnly {
+	if err := checkSkew(s.skew, s.Name()); err != nil && !s.options.ReadOnly {
 		return 0, err
 	}
-	if s.version < leastServer {
+	if s.version < oldestVersion {
 		return 0, &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("PostgreSQL %d is too old", s.version/10000),
 			Why: []string{s.Name(), "13 or later is needed"}}
 	}
@@ -305,13 +305,13 @@ func (s *Server) noBackup() error {
 		Why: []string{s.Name()}, Hint: "pg_dump --schema=" + s.Schema}
 }
 
-// outerServer runs in a transaction of the caller. It reads the id of the database that the transaction sees, and takes the write lock.
-var outerServer = sqltext.Query(`SELECT id, CAST(pg_advisory_xact_lock(?) AS text) FROM {runner_schema}`)
+// selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees, and takes the write lock.
+var selectOuter = sqltext.Query(`SELECT id, CAST(pg_advisory_xact_lock(?) AS text) FROM {runner_schema}`)
 
 // Within returns an error unless a transaction of the caller is on this database. It takes the write lock for the rest of the transaction.
 func (s *Server) Within(q engine.Querier) error {
 	var id, locked string
-	err := q.Scan(outerServer, []any{s.lock}, &id, &locked)
+	err := q.Scan(selectOuter, []any{s.lock}, &id, &locked)
 	switch {
 	case sqlState(err) == undefinedTable || err == nil && id != s.id:
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is of another database", Why: []string{"this one is " + s.Name()},

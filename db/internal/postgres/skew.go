@@ -9,13 +9,13 @@ import (
 
 // Each host writes times by its own clock, and compares the due time of a task with its own clock. Several hosts can use one server, so
 // their clocks have to agree with the server's clock. A difference of some seconds makes a task early or late by that much. A difference
-// of more than skewMost is an error. Leases do not depend on it, because they never compare two clocks.
+// of more than maxSkew is an error. Leases do not depend on it, because they never compare two clocks.
 
-// skewMost is the largest accepted difference between the clock of a host and the server's clock.
-const skewMost = time.Minute
+// maxSkew is the largest accepted difference between the clock of a host and the server's clock.
+const maxSkew = time.Minute
 
-// measure returns the time by which the clock of this host is ahead of the clock that ask reads.
-func measure(ask func() (time.Time, error)) (time.Duration, error) {
+// measureSkew returns the time by which the clock of this host is ahead of the clock that ask reads.
+func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
 	asked := time.Now()
 	at, err := ask()
 	return skew(at, asked, time.Now()), err
@@ -33,9 +33,9 @@ func skew(at, asked, answered time.Time) time.Duration {
 	return 0
 }
 
-// skewed returns an error if the clock differs from the server's clock by more than skewMost, else nil.
-func skewed(by time.Duration, name string) error {
-	if by.Abs() <= skewMost {
+// checkSkew returns an error if the clock differs from the server's clock by more than maxSkew.
+func checkSkew(by time.Duration, name string) error {
+	if by.Abs() <= maxSkew {
 		return nil
 	}
 	side := "ahead of"

@@ -16,7 +16,7 @@ func TestAClockThatIsMinutesOffIsRejected(t *testing.T) {
 		-10 * time.Minute: "10m0s ahead of the server's", 10 * time.Minute: "9m58s behind the server's",
 		0: "", time.Second: "", -time.Minute: "", time.Minute + 2*time.Second: "", -time.Minute - time.Millisecond: "1m0s ahead of",
 	} {
-		err := skewed(skew(sent.Add(offset), sent, received), "postgres://h/d")
+		err := checkSkew(skew(sent.Add(offset), sent, received), "postgres://h/d")
 		if (err == nil) != (want == "") || err != nil && (!errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), want)) {
 			t.Errorf("a server with offset %v: got error %v, want one with %q (none if empty)", offset, err, want)
 		}

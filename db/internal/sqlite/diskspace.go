@@ -13,15 +13,16 @@ import (
 // results of running tasks still fit. Enqueues and claims resume without intervention when there is space again.
 
 const (
-	roomMost  = 64 << 20 // bytes that stay free on a large disk
-	roomLeast = 4 << 20  // bytes that stay free on a small disk
+	maxReserve = 64 << 20 // bytes that stay free on a large disk
+	minReserve = 4 << 20  // bytes that stay free on a small disk
 )
 
 // reserve returns how many bytes stay free on a disk of total bytes: a fiftieth, within the bounds.
-func reserve(total int64) int64 { return min(roomMost, max(total/50, roomLeast)) }
+func reserve(total int64) int64 { return min(maxReserve, max(total/50, minReserve)) }
 
-func lacksRoom(free, total int64, path string) error {
-	if total == 0 || free >= reserve(total) { // 0 if unknown
+// checkSpace returns an error of kind ErrFull if less than the reserve is free. The sizes are 0 if they are unknown.
+func checkSpace(free, total int64, path string) error {
+	if total == 0 || free >= reserve(total) {
 		return nil
 	}
 	return &jobs.Error{Kind: jobs.ErrFull, What: "the disk is nearly full: " + path,

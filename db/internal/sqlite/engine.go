@@ -29,11 +29,11 @@ type File struct {
 
 	logPath, sharedPath string // paths of the files beside it
 
-	found   int64                      // bytes of the write-ahead log before it was opened
-	beside  atomic.Pointer[companions] // nil while the file is not open in WAL mode
-	options engine.Options
-	created bool
-	single  bool // whether the current write is a single one; see lockQueue
+	logSizeBefore int64                          // bytes of the write-ahead log before it was opened
+	companions    atomic.Pointer[companionFiles] // nil while the file is not open in WAL mode
+	options       engine.Options
+	created       bool
+	single        bool // whether the current write is a single one; see lockQueue
 
 	content   atomic.Pointer[content] // nil if unknown
 	contentMu sync.Mutex
@@ -47,8 +47,8 @@ type File struct {
 	sql   *sqltext.Dialect
 
 	watches     sync.WaitGroup
-	slowly      atomic.Bool   // whether the watch looks at the slow pace
-	hurry       chan struct{} // ends a pause of the slow pace
+	slow        atomic.Bool   // whether the watch uses the slow pace
+	paceChanged chan struct{} // ends a pause of the slow pace
 	busyRetries atomic.Int64
 	quit        chan struct{} // closed by Quit; ends the watches
 }
@@ -60,7 +60,7 @@ func New(path string, o engine.Options) (*File, error) {
 		return nil, err
 	}
 	return &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}),
-		hurry: make(chan struct{}, 1)}, nil
+		paceChanged: make(chan struct{}, 1)}, nil
 }
 
 // Name returns the absolute path of the file, symlinks resolved.
@@ -131,11 +131,11 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 }
 
 // Disconnecting stops the use of the shared memory, which SQLite unmaps with the last connection.
-func (d *File) Disconnecting() { d.forgetContent() }
+func (d *File) Disconnecting() { d.closeShared() }
 
 // Reconnect opens the file again. An I/O error of one descriptor may not occur with a new one.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
-	d.beside.Store(nil) // SQLite removes these files with the last connection, and creates them with the next
+	d.companions.Store(nil) // SQLite removes these files with the last connection, and creates them with the next
 	if err := d.write.Close(); err != nil {
 		return nil, d.Explain(err)
 	}
@@ -145,7 +145,7 @@ func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
 		err = &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced: " + d.path, Why: []string{"its schema has changed"}}
 	}
 	if err == nil {
-		err = d.knowFiles()
+		err = d.recordFiles()
 	}
 	if err != nil && d.conn != nil {
 		d.conn.Close()
@@ -172,7 +172,7 @@ func (d *File) BeforeClose() (release func()) {
 
 // Close closes the pools.
 func (d *File) Close() error {
-	d.forgetContent()
+	d.closeShared()
 	var errs []error
 	for _, pool := range []*sqlx.DB{d.read, d.write} { // the writer last: it runs a checkpoint and removes the log
 		if pool != nil {
@@ -256,7 +256,7 @@ func (d *File) Leave(now bool, pause time.Duration) {
 // Space returns an error of kind ErrFull if the disk has no space for another task.
 func (d *File) Space() error {
 	free, total := space(filepath.Dir(d.path))
-	return lacksRoom(free, total, d.path)
+	return checkSpace(free, total, d.path)
 }
 
 // Explain turns an error of the driver into a *jobs.Error that explains it.

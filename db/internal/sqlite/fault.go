@@ -51,8 +51,8 @@ func explain(err error, file string) error {
 	if err != nil && (errors.Is(err, engine.ErrPoolClosed()) || errors.Is(err, sql.ErrConnDone)) {
 		return jobs.ErrClosed
 	}
-	problem := func(kind error, what, try string, why ...string) error {
-		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: try, Err: err}
+	problem := func(kind error, what, hint string, why ...string) error {
+		return &jobs.Error{Kind: kind, What: what, Why: why, Hint: hint, Err: err}
 	}
 	if _, absent := os.Stat(file); isDamage(err) && errors.Is(absent, fs.ErrNotExist) {
 		return problem(jobs.ErrReplaced, "database was removed: "+file, "stop every process that uses it, and restore a backup",

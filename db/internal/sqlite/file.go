@@ -42,7 +42,7 @@ func (d *File) find() error {
 		if to, _ := os.Readlink(d.path); to != "" {
 			return dangling(d.path, to)
 		}
-		if err := d.agree(); err != nil {
+		if err := d.checkFilesInUse(); err != nil {
 			return err
 		}
 	}
@@ -77,7 +77,7 @@ func (d *File) find() error {
 	}
 	d.id = identify(info)
 	if log, err := os.Stat(d.path + "-wal"); err == nil {
-		d.found = log.Size()
+		d.logSizeBefore = log.Size()
 	}
 	if links(info) > 1 {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.HardLinked, Subject: d.path, What: d.path + " has more than one name",
@@ -90,7 +90,7 @@ func (d *File) find() error {
 				"log; nothing was changed"},
 			Hint: "mount the directory of the database, or use another file"}
 	}
-	if err := d.agree(); err != nil {
+	if err := d.checkFilesInUse(); err != nil {
 		return err
 	}
 	if d.options.Create { // a caller with Create wants to write; otherwise SQLite would open the file and fail at the first write

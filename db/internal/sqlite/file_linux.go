@@ -46,15 +46,15 @@ func locks(path string) []lock {
 	return found
 }
 
-// lockLooks is how often lockHolder reads the list of locks. The kernel returns its list a page at a time, and the list misses some
+// lockReads is how often lockHolder reads the list of locks. The kernel returns its list a page at a time, and the list misses some
 // locks if other processes lock and unlock meanwhile (measured: 4 of 1000 reads miss a lock that is there the whole time, beside 900
 // that come and go).
-const lockLooks = 10
+const lockReads = 10
 
 // lockHolder returns the pid and name of the process that holds the write lock, on a best effort basis. pid is 0 if the process is
 // unknown.
 func lockHolder(shm string) (pid int, name string) {
-	for range lockLooks {
+	for range lockReads {
 		for _, l := range locks(shm) {
 			if l.write && l.byte0 == writeLockByte && l.pid > 0 {
 				comm, _ := os.ReadFile("/proc/" + strconv.Itoa(l.pid) + "/comm")

@@ -107,11 +107,11 @@ func article(kind string) string {
 	return "a " + kind
 }
 
-// checkMost is the greatest size of a file that is checked after a crash. A file of that size takes half a second.
-const checkMost = 100 << 20
+// maxUncleanSize is the greatest size of a file that is checked after a crash. A file of that size takes half a second.
+const maxUncleanSize = 100 << 20
 
 // Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
 func (d *File) Unclean() bool {
 	size, _ := d.Size()
-	return d.found > 0 && size < checkMost && !othersOpen(d.path+"-shm")
+	return d.logSizeBefore > 0 && size < maxUncleanSize && !othersOpen(d.path+"-shm")
 }

@@ -13,6 +13,10 @@ import (
 	driver "modernc.org/sqlite"
 )
 
+// A process that opens a database must know which of its files other processes have open. It asks the kernel for their locks: SQLite
+// locks certain bytes for as long as it uses a file. Reading the shared memory has a second hazard: opening and closing a file drops the
+// POSIX locks of the process on it. So this code reads through /proc, or opens only files that this process does not have open.
+
 // These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A
 // process that uses the shared memory has a lock on inUseByte of that file.
 const (
@@ -34,7 +38,7 @@ func usedBy(path string) inUse {
 	}
 	var use inUse
 	header := make([]byte, 20)
-	look(path, func(file *os.File) {
+	withFile(path, func(file *os.File) {
 		n, _ := file.ReadAt(header, 0)
 		use.file = n == len(header) && header[18] == 2 && header[19] == 2 && locked(file, sharedFirst, sharedSize) // 2 means WAL mode
 	})
@@ -44,13 +48,13 @@ func usedBy(path string) inUse {
 	if _, _, err := mapped(path + "-shm"); err == nil { // this process uses shared memory of a file that is no longer at path
 		use.shared = true
 	} else {
-		look(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })
+		withFile(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })
 	}
 	return use
 }
 
-// look opens the file at path, if there is one, and calls do with it.
-func look(path string, do func(*os.File)) {
+// withFile opens the file at path, if there is one, and calls do with it.
+func withFile(path string, do func(*os.File)) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return

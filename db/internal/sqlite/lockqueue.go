@@ -27,8 +27,8 @@ type lockQueue struct {
 	timer *time.Timer    // ends the stretch if no write follows
 }
 
-// queueLongest is the longest sleep in the queue.
-const queueLongest = 20 * time.Millisecond
+// maxQueueSleep is the longest sleep in the queue.
+const maxQueueSleep = 20 * time.Millisecond
 
 // open sets the words of the queue; nil if there is no queue.
 func (q *lockQueue) open(word, quick *atomic.Uint32) {
@@ -106,7 +106,7 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	if now%2 == 0 || now == mine {
 		return false
 	}
-	longest = min(longest, queueLongest)
+	longest = min(longest, maxQueueSleep)
 	if !single {
 		return sleepWhile(word, now, longest)
 	}

@@ -27,17 +27,18 @@ const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM 
 // These statements are for the table runner_schema in a database of another program. The table holds the version of the schema, since
 // application_id and user_version belong to that program.
 const (
-	hasMarks    = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runner_schema'`
-	selectMarks = `SELECT prefix, version FROM runner_schema ORDER BY prefix`
-	CreateMarks = `CREATE TABLE IF NOT EXISTS runner_schema (
+	hasSchemaTable    = `SELECT count(*) FROM sqlite_schema WHERE type = 'table' AND name = 'runner_schema'`
+	selectSchemas     = `SELECT prefix, version FROM runner_schema ORDER BY prefix`
+	CreateSchemaTable = `CREATE TABLE IF NOT EXISTS runner_schema (
   prefix  TEXT PRIMARY KEY,  -- of the names of runner's tables
   version INTEGER NOT NULL   -- of their schema
 ) STRICT, WITHOUT ROWID`
-	insertMark = `INSERT INTO runner_schema (prefix, version) VALUES (?, ?) ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
+	setSchemaVersion = `INSERT INTO runner_schema (prefix, version) VALUES (?, ?)
+	ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
 )
 
-// selectTaken lists the names of [1], a JSON array, that something in the file already has.
-const selectTaken = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
+// selectUsedNames lists the names of [1], a JSON array, that something in the file already has.
+const selectUsedNames = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
 
 // version returns the version of the file's schema, or 0 if there is none yet, and the prefix of its names. It rejects a file that a
 // newer program wrote. It also rejects a file of another program, unless the options allow runner's tables beside it. It writes
@@ -55,7 +56,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	case id == 0 && have == 0 && tables == 0 && !d.options.Beside:
 		return 0, "", nil
 	default:
-		if have, prefix, err = d.mark(ctx); err != nil {
+		if have, prefix, err = d.prefixedVersion(ctx); err != nil {
 			return 0, "", err
 		}
 	}
@@ -73,36 +74,36 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	return have, prefix, nil
 }
 
-// mark is version for a database of another program.
-func (d *File) mark(ctx context.Context) (have int, prefix string, err error) {
+// prefixedVersion is version for a database of another program.
+func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, err error) {
 	asked := d.options.Prefix
 	if d.sql != nil {
 		asked = cmp.Or(d.sql.Prefix, asked)
 	}
-	var marks []struct {
+	var schemas []struct {
 		Prefix  string `db:"prefix"`
 		Version int    `db:"version"`
 	}
-	var some bool
-	if err = d.conn.QueryRowxContext(ctx, hasMarks).Scan(&some); err == nil && some {
-		err = d.conn.SelectContext(ctx, &marks, selectMarks)
+	var exists bool
+	if err = d.conn.QueryRowxContext(ctx, hasSchemaTable).Scan(&exists); err == nil && exists {
+		err = d.conn.SelectContext(ctx, &schemas, selectSchemas)
 	}
 	if code(err) == sqlite3.SQLITE_ERROR { // the table has other columns
-		return 0, "", notOurMark(d.path, err)
+		return 0, "", foreignSchemaTable(d.path, err)
 	}
 	if err != nil {
 		return 0, "", d.Explain(err)
 	}
-	for _, m := range marks {
-		if strings.EqualFold(m.Prefix, asked) || asked == "" && len(marks) == 1 { // SQLite ignores case in names
-			if err := ValidPrefix(m.Prefix); err != nil {
-				return 0, "", notOurMark(d.path, err)
+	for _, s := range schemas {
+		if strings.EqualFold(s.Prefix, asked) || asked == "" && len(schemas) == 1 { // SQLite ignores case in names
+			if err := ValidPrefix(s.Prefix); err != nil {
+				return 0, "", foreignSchemaTable(d.path, err)
 			}
-			return m.Version, m.Prefix, nil
+			return s.Version, s.Prefix, nil
 		}
 	}
 	switch {
-	case !d.options.Beside && len(marks) > 1:
+	case !d.options.Beside && len(schemas) > 1:
 		return 0, "", &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has tables of runner with several prefixes",
 			Hint: "Options.Prefix"}
 	case !d.options.Beside:
@@ -114,7 +115,7 @@ func (d *File) mark(ctx context.Context) (have int, prefix string, err error) {
 	return 0, prefix, ValidPrefix(prefix)
 }
 
-func notOurMark(file string, err error) error {
+func foreignSchemaTable(file string, err error) error {
 	return &jobs.Error{Kind: jobs.ErrSchema, What: "the table runner_schema of " + file + " is not runner's", Why: []string{err.Error()},
 		Err: err}
 }
@@ -139,7 +140,7 @@ func (d *File) migrate(ctx context.Context) error {
 		return err
 	}
 	if have == 0 && d.sql.Prefix != "" {
-		if err := d.taken(ctx); err != nil {
+		if err := d.checkNames(ctx); err != nil {
 			return err
 		}
 	}
@@ -168,8 +169,8 @@ func (d *File) migrate(ctx context.Context) error {
 	if d.sql.Prefix == "" {
 		_, err = d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", ApplicationID,
 			schema.Version(schema.SQLite)))
-	} else if _, err = d.conn.ExecContext(ctx, CreateMarks); err == nil {
-		_, err = d.conn.ExecContext(ctx, insertMark, d.sql.Prefix, schema.Version(schema.SQLite))
+	} else if _, err = d.conn.ExecContext(ctx, CreateSchemaTable); err == nil {
+		_, err = d.conn.ExecContext(ctx, setSchemaVersion, d.sql.Prefix, schema.Version(schema.SQLite))
 	}
 	if err != nil {
 		return d.Explain(err)
@@ -198,16 +199,16 @@ func (d *File) olderWorker(ctx context.Context) error {
 			"it could not write the results of its tasks after the upgrade"}, Hint: "again when that worker has stopped"}
 }
 
-// taken returns an error if the database of the other program already uses a name that runner needs.
-func (d *File) taken(ctx context.Context) error {
-	list := schema.Names()
-	for i := range list {
-		list[i] = d.sql.Prefix + list[i]
+// checkNames returns an error if the database of the other program already uses a name that runner needs.
+func (d *File) checkNames(ctx context.Context) error {
+	names := schema.Names()
+	for i := range names {
+		names[i] = d.sql.Prefix + names[i]
 	}
-	var taken []string
-	if err := d.conn.SelectContext(ctx, &taken, selectTaken, `["`+strings.Join(list, `","`)+`"]`); err != nil || len(taken) == 0 {
+	var used []string
+	if err := d.conn.SelectContext(ctx, &used, selectUsedNames, `["`+strings.Join(names, `","`)+`"]`); err != nil || len(used) == 0 {
 		return d.Explain(err)
 	}
-	return &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " has a table or index " + strings.Join(taken, ", ") + " already",
+	return &jobs.Error{Kind: jobs.ErrConflict, What: d.path + " has a table or index " + strings.Join(used, ", ") + " already",
 		Why: []string{"it is not runner's; nothing was changed"}, Hint: "another Options.Prefix"}
 }

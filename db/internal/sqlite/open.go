@@ -81,7 +81,7 @@ func (d *File) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	case have == schema.Version(schema.SQLite):
-		return d.knowFiles()
+		return d.recordFiles()
 	case have == 0 && !d.options.Create && prefix != "":
 		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet",
 			Why: []string{"they are not made by this call"}}
@@ -95,7 +95,7 @@ func (d *File) open(ctx context.Context) error {
 	if err := d.initialise(ctx); err != nil {
 		return err
 	}
-	return d.knowFiles()
+	return d.recordFiles()
 }
 
 // connectWriter opens the connection of the writer. It returns the version of the schema and the prefix of its names. The connection
@@ -183,9 +183,9 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// roundLongest is the greatest time that one try and the pause after it count towards the busy timeout. They take longer if the
+// maxRound is the greatest time that one try and the pause after it count towards the busy timeout. They take longer if the
 // process is stopped or the machine sleeps. After that the write must not fail at its first try.
-const roundLongest = 100 * time.Millisecond
+const maxRound = 100 * time.Millisecond
 
 // repeat calls do until it succeeds, until again returns false for its error, or until the busy timeout has passed. It returns the
 // last error. Between two tries it waits in the queue for the write lock, or for a short time if there is no queue.
@@ -200,7 +200,7 @@ func (d *File) repeat(do func() error, again func(error) bool) error {
 		if !d.queue.wait(d.options.BusyTimeout-waited, d.single) {
 			pauseBusy(waited)
 		}
-		waited += min(time.Since(began), roundLongest)
+		waited += min(time.Since(began), maxRound)
 	}
 }
 
@@ -214,13 +214,13 @@ func (d *File) busy(err error) error {
 		Why: []string{why, "nothing was written; it is safe to try again"}}
 }
 
-// pauseMost limits the first pauses between two tries to get the write lock. A busy writer rests for longer than such a pause.
-const pauseMost = time.Millisecond
+// maxPause limits the first pauses between two tries to get the write lock. A busy writer rests for longer than such a pause.
+const maxPause = time.Millisecond
 
 // pauseBusy waits before the next try to get the lock. The pause is shorter than the rest of a busy writer, and has jitter, so that
 // many processes do not try at the same time. The pause grows to ten times its first length: a process that has waited for long is one
 // of many, which must leave the processor to the holder of the lock.
 func pauseBusy(waited time.Duration) {
-	pause := pauseMost*3/10 + rand.N(pauseMost*4/10)
+	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))
 }

@@ -22,18 +22,18 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 	}
 	defer d.Close()
 	defer conn.Close()
-	if _, err := conn.ExecContext(t.Context(), CreateMarks); err != nil { // this table is only in databases of other programs
+	if _, err := conn.ExecContext(t.Context(), CreateSchemaTable); err != nil { // this table is only in databases of other programs
 		t.Fatal(err)
 	}
 	for text, allow := range map[string][]string{
 		readVersion:            {"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"},
 		selectSchema:           {"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"},
 		d.sql.Text(selectMain): {"SCAN pragma_database_list"},
-		selectMarks:            {"SCAN runner_schema"}, // a row for each prefix
-		insertMark:             nil,
+		selectSchemas:          {"SCAN runner_schema"}, // a row for each prefix
+		setSchemaVersion:       nil,
 		// This statement runs once, before the tables are created.
-		selectTaken:                     {"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"},
-		hasMarks:                        {"SCAN sqlite_schema"},
+		selectUsedNames:                 {"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"},
+		hasSchemaTable:                  {"SCAN sqlite_schema"},
 		selectPages:                     {"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"},
 		d.sql.Text(rememberID):          nil,
 		d.sql.Text(selectHighestID):     {"SCAN ids"},

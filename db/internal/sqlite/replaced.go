@@ -10,13 +10,26 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These functions find out whether the files of an open database were removed, moved or replaced. A process that has them open
-// continues to write to its own file, log and shared memory, but no other process sees these writes. So each write checks that the
-// paths still lead to the files of this process. It checks after its commit, before it returns. It also checks before it writes,
-// unless the last check was within the last millisecond.
+// # Problem
 //
-// A check costs three calls of stat (4 µs of processor time), and a group of writes shares it. See agree for the check of a process
-// that opens the database.
+// A user may remove, move or replace the files of an open database. A process that has them open continues to write to its own file, log
+// and shared memory, but no other process sees these writes. So confirmed tasks would be lost without an error.
+//
+// # Invariants
+//
+//   - A write is only confirmed if the paths led to the files of this process after its commit. It also checks before it writes, unless
+//     the last check was within the last millisecond.
+//   - A program that overwrites the file in place keeps its inode. So the check also compares the size and the modification time: only a
+//     checkpoint may change them, and the shared memory shows the progress of checkpoints.
+//   - A process does not open a database if other processes have other files open under the same names (checkFilesInUse).
+//   - The last process that closes a replaced database does not remove the log of the new one (keepLog).
+//
+// A check costs three calls of stat (4 µs of processor time), and a group of writes shares it.
+//
+// # Alternatives
+//
+// An inotify watch reports a replacement only after some time, so a write could be confirmed before. Opening the files for each check
+// would drop the locks of this process.
 
 // stamp identifies a file and its content.
 type stamp struct {
@@ -26,7 +39,7 @@ type stamp struct {
 }
 
 // companions are the files beside the database. SQLite keeps them while any process has the database open.
-type companions struct{ log, shared fileID }
+type companionFiles struct{ log, shared fileID }
 
 // content is the state of the database file at the last check of this process.
 type content struct {
@@ -47,20 +60,20 @@ type checkpoints struct {
 func (d *File) Replaced() error {
 	now, err := statFile(d.path)
 	if err != nil || now.id != d.id {
-		return d.gone(d.path, err)
+		return d.lostFile(d.path, err)
 	}
-	beside := d.beside.Load()
+	beside := d.companions.Load()
 	if beside == nil {
 		return nil
 	}
 	if log, err := statFile(d.logPath); err != nil || log.id != beside.log {
-		return d.gone(d.logPath, err)
+		return d.lostFile(d.logPath, err)
 	}
 	if shared, err := statFile(d.sharedPath); err != nil || shared.id != beside.shared {
-		return d.gone(d.sharedPath, err)
+		return d.lostFile(d.sharedPath, err)
 	}
 	if seen := d.content.Load(); seen != nil && seen.stamp != now && d.overwritten() {
-		return d.replaced(d.path, "was overwritten", "another program has written to it, and not through SQLite", nil)
+		return d.replacedError(d.path, "was overwritten", "another program has written to it, and not through SQLite", nil)
 	}
 	return nil
 }
@@ -116,19 +129,19 @@ func (d *File) lockOpening() (unlock func()) {
 	return mu.Unlock
 }
 
-// agree returns an error of kind ErrReplaced if the path leads this process to other files than those that other processes have open:
-// another file, log or shared memory. Then a file was removed or replaced, or those processes use another path to the file. A process
-// that is just opening or closing the database may cause the same state for a moment. So agree checks again until the state is gone or
-// the busy timeout has passed.
-func (d *File) agree() error {
-	if err := d.leftLog(); err != nil {
+// checkFilesInUse returns an error of kind ErrReplaced if the path leads this process to other files than those that other processes have
+// open: another file, log or shared memory. Then a file was removed or replaced, or those processes use another path to the file. A
+// process that is just opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again until the
+// state has changed or the busy timeout has passed.
+func (d *File) checkFilesInUse() error {
+	if err := d.checkLeftLog(); err != nil {
 		return err
 	}
-	return d.repeat(d.disagreement, func(error) bool { return true })
+	return d.repeat(d.mismatch, func(error) bool { return true })
 }
 
-// leftLog returns an error if there is a log whose database is missing or empty. SQLite would remove the log with its tasks.
-func (d *File) leftLog() error {
+// checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove the log with its tasks.
+func (d *File) checkLeftLog() error {
 	log, _ := os.Stat(d.logPath) // read the log first, since a new database has no log while it is empty
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
@@ -138,38 +151,39 @@ func (d *File) leftLog() error {
 	return nil
 }
 
-func (d *File) disagreement() error {
+// mismatch returns the error of checkFilesInUse for the present state.
+func (d *File) mismatch() error {
 	use := usedBy(d.path)
 	if use.file {
 		for _, name := range []string{d.logPath, d.sharedPath} {
 			if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-				return d.elsewhere(name+" is missing, though other processes have the database open: it was removed, or they use "+
+				return d.replacedInUse(name+" is missing, though other processes have the database open: it was removed, or they use "+
 					"another path to the file", err)
 			}
 		}
 	}
 	if use.shared {
-		return d.elsewhere("other processes have a database open that was here before: it was removed, moved or replaced", nil)
+		return d.replacedInUse("other processes have a database open that was here before: it was removed, moved or replaced", nil)
 	}
 	return nil
 }
 
-func (d *File) elsewhere(why string, err error) error {
+func (d *File) replacedInUse(why string, err error) error {
 	return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was replaced while it is in use: " + d.path, Err: err,
 		Why: []string{why, "nothing was changed"}, Hint: "stop every process that uses it, then again"}
 }
 
-// knowFiles records the files beside the database, which the connection has open, and the state of its content.
-func (d *File) knowFiles() error {
+// recordFiles records the files beside the database, which the connection has open, and the state of its content.
+func (d *File) recordFiles() error {
 	log, err := statFile(d.logPath)
 	if err != nil {
-		return d.gone(d.logPath, err)
+		return d.lostFile(d.logPath, err)
 	}
 	shared, err := statFile(d.sharedPath)
 	if err != nil {
-		return d.gone(d.sharedPath, err)
+		return d.lostFile(d.sharedPath, err)
 	}
-	d.forgetContent()
+	d.closeShared()
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
 	if !d.options.UnsafeFS {
@@ -178,12 +192,12 @@ func (d *File) knowFiles() error {
 		d.commits.open(d.shared.word(commitsAt))
 	}
 	d.content.Store(d.readContent())
-	d.beside.Store(&companions{log.id, shared.id})
+	d.companions.Store(&companionFiles{log.id, shared.id})
 	return nil
 }
 
-// forgetContent makes the state of the content unknown, and closes the shared memory.
-func (d *File) forgetContent() {
+// closeShared makes the state of the content unknown, and closes the shared memory.
+func (d *File) closeShared() {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
 	d.queue.open(nil, nil)
@@ -195,16 +209,16 @@ func (d *File) forgetContent() {
 	}
 }
 
-// gone returns the error of a file that is no longer at its path.
-func (d *File) gone(name string, err error) error {
+// lostFile returns the error of a file that is no longer at its path.
+func (d *File) lostFile(name string, err error) error {
 	what, why := "was replaced", "another file is in its place"
 	if errors.Is(err, fs.ErrNotExist) {
 		what, why = "was removed", "it was removed or moved while it was in use"
 	}
-	return d.replaced(name, what, why, err)
+	return d.replacedError(name, what, why, err)
 }
 
-func (d *File) replaced(name, what, why string, err error) error {
+func (d *File) replacedError(name, what, why string, err error) error {
 	part := map[string]string{d.path: "database", d.logPath: "log of the database", d.sharedPath: "shared memory of the database"}[name]
 	return &jobs.Error{Kind: jobs.ErrReplaced, What: part + " " + what + ": " + name, Err: err,
 		Why: []string{why, "nobody else would see what this process writes from now on"}, Hint: "stop every process that uses " + d.path +

@@ -30,9 +30,9 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 		}
 		defer conn.Close()
 		notices := make(chan bool, 100)
-		w := &watch{db: &File{}, conn: conn, every: sweep, told: func(news bool) { notices <- news }}
+		w := &watch{db: &File{}, conn: conn, every: checkEvery, notify: func(news bool) { notices <- news }}
 		events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
-		w.changed()
+		w.check()
 		<-notices // the first look
 		go func() { defer close(done); w.run(t.Context(), events, quit) }()
 
