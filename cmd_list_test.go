@@ -141,7 +141,7 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	for n := range tasks {
 		for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 			for line := range strings.Lines(drawn(columns, tasks[:n+1], false)) {
-				if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
+				if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns || strings.ContainsFunc(line, humanize.IsControl) {
 					t.Errorf("%d columns, %d cells: %q", columns, term.Cells(line), line)
 				}
 			}

@@ -109,8 +109,8 @@ func TestShowIsSafe(t *testing.T) {
 	s.Draw(p)
 	p.Flush()
 	for line := range strings.Lines(out.String()) {
-		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, humanize.Drives) {
-			t.Errorf("got %q; want not ContainsFunc(line, humanize.Drives)", line)
+		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, humanize.IsControl) {
+			t.Errorf("got %q; want not ContainsFunc(line, humanize.IsControl)", line)
 		}
 	}
 }

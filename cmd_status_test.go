@@ -109,7 +109,7 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 		text := drawnStatus(columns, s)
 		for line := range strings.Lines(text) {
-			if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns || strings.ContainsFunc(line, humanize.Drives) {
+			if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns || strings.ContainsFunc(line, humanize.IsControl) {
 				t.Errorf("%d columns, %d cells: %q", columns, term.Cells(line), line)
 			}
 		}

@@ -1,5 +1,5 @@
-// Package humanize puts values into words for people, the same on a terminal and on a page: ages, durations, sizes, counts. What others
-// wrote is made safe to show.
+// Package humanize formats values for people, in the same form on a terminal and on a page: ages, durations, sizes, counts. It also escapes
+// text from tasks and users, so that the text cannot control the terminal.
 package humanize
 
 import (
@@ -10,10 +10,10 @@ import (
 	"unicode/utf8"
 )
 
-// Safe shows control characters, marks that change the direction of text, and bytes that are not UTF-8, instead of handing
-// them to the terminal: \n, \t, \x1b, \u202e. Everything else stays as it is.
+// Safe escapes control characters, characters that change the direction of text, and bytes that are not UTF-8: \n, \t, \x1b, \u202e. It
+// does not change other characters.
 func Safe(text string) string {
-	if !strings.ContainsFunc(text, Drives) {
+	if !strings.ContainsFunc(text, IsControl) {
 		return text
 	}
 	var b strings.Builder
@@ -31,7 +31,7 @@ func Safe(text string) string {
 			default:
 				fmt.Fprintf(&b, `\x%02x`, text[i])
 			}
-		case Drives(r) && r != utf8.RuneError:
+		case IsControl(r) && r != utf8.RuneError:
 			fmt.Fprintf(&b, `\u%04x`, r)
 		default:
 			b.WriteString(text[i : i+size])
@@ -41,8 +41,8 @@ func Safe(text string) string {
 	return b.String()
 }
 
-// Drives says whether a terminal might obey the character instead of showing it. RuneError stands for broken UTF-8, too.
-func Drives(r rune) bool {
+// IsControl reports whether a character may control a terminal. It returns true for utf8.RuneError, which also stands for invalid UTF-8.
+func IsControl(r rune) bool {
 	switch {
 	case r < 0x20, 0x7f <= r && r <= 0x9f: // C0, DEL, C1
 		return true
@@ -54,7 +54,7 @@ func Drives(r rune) bool {
 	return r == utf8.RuneError
 }
 
-// SafeLines is Safe for text of several lines with tabs.
+// SafeLines is Safe for text of several lines. It keeps newlines and tabs.
 func SafeLines(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -67,7 +67,7 @@ func SafeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Age is how long ago, or how soon, in one unit: 12s, 9m, 2h, 6d.
+// Age formats a duration in one unit: 12s, 9m, 2h, 6d.
 func Age(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Minute:
@@ -80,7 +80,7 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd", d/(24*time.Hour))
 }
 
-// Took is how long something lasted, in two figures or two units: 142ms, 2.1s, 11s, 4m02s, 1h0m, 6d4h.
+// Took formats a run time with two digits or two units: 142ms, 2.1s, 11s, 4m02s, 1h0m, 6d4h.
 func Took(d time.Duration) string {
 	switch d = max(d, 0); {
 	case d < time.Second:
@@ -97,7 +97,7 @@ func Took(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", d/(24*time.Hour), d%(24*time.Hour)/time.Hour)
 }
 
-// Size is a number of bytes for people: 118 B, 1.2 MB, 84 MB.
+// Size formats a number of bytes: 118 B, 1.2 MB, 84 MB.
 func Size(bytes int64) string {
 	n, unit := float64(bytes), 0
 	names := []string{"B", "kB", "MB", "GB", "TB", "PB", "EB"}
@@ -110,7 +110,7 @@ func Size(bytes int64) string {
 	return fmt.Sprintf("%.0f %s", n, names[unit])
 }
 
-// Count is a number with commas: 1,284.
+// Count formats a number with commas: 1,284.
 func Count(n int64) string {
 	text := strconv.FormatInt(n, 10)
 	digits := strings.TrimPrefix(text, "-")
@@ -120,7 +120,7 @@ func Count(n int64) string {
 	return text[:len(text)-len(strings.TrimLeft(text, "-"))] + digits
 }
 
-// Plural is a number of things: 1 task, 1,203 tasks.
+// Plural formats a number with a noun: 1 task, 1,203 tasks.
 func Plural(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -128,7 +128,7 @@ func Plural(n int, thing string) string {
 	return Count(int64(n)) + " " + thing + "s"
 }
 
-// Clock is a moment for people, in their zone: only the time if that is today.
+// Clock formats a time in the local zone. It leaves out the date of today.
 func Clock(t, now time.Time) string {
 	t, now = t.Local(), now.Local()
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -137,7 +137,7 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Rounded is a duration as it was meant: the 47.78s until a time in whole seconds are 48s.
+// Rounded rounds a duration of a second or more to whole seconds. So the 47.78 s until a time in whole seconds become 48 s.
 func Rounded(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d
@@ -145,7 +145,7 @@ func Rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// Does is a number of things and what they do: Does(1, "task", "waits", "wait") is "1 task waits".
+// Does formats a number with a noun and a verb: Does(1, "task", "waits", "wait") returns "1 task waits".
 func Does(n int, thing, one, many string) string {
 	if n == 1 {
 		return Plural(n, thing) + " " + one
@@ -153,10 +153,10 @@ func Does(n int, thing, one, many string) string {
 	return Plural(n, thing) + " " + many
 }
 
-// Soon rounds a time to come to seconds, upwards: what is due in 900ms is not due in 0s.
+// Soon rounds the time until an event up to whole seconds. So an event that is due in 900 ms is not due in 0 s.
 func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
-// ExactSize writes a number of bytes without rounding, as flags accept it: 1MiB, 1000.
+// ExactSize formats a number of bytes without rounding, in the form that flags accept: 1MiB, 1000.
 func ExactSize(bytes int64) string {
 	for _, u := range []struct {
 		name string
@@ -169,7 +169,7 @@ func ExactSize(bytes int64) string {
 	return strconv.FormatInt(bytes, 10)
 }
 
-// TasksWait says how many tasks wait: "1 task waits", "118 tasks wait".
+// TasksWait formats a number of waiting tasks: "1 task waits", "118 tasks wait".
 func TasksWait(n int) string { return Does(n, "task", "waits", "wait") }
 
 // Cut shortens text to at most n bytes. It marks a cut with an ellipsis.

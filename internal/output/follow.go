@@ -40,7 +40,7 @@ func (w Range) shows(a jobs.Attempt) bool {
 // Cursor is a position in the output of a task.
 type Cursor struct {
 	Range      Range
-	Live       *Live        // receives the attempts that workers send to this process; nil for none
+	Live       *Live          // receives the attempts that workers send to this process; nil for none
 	generation int64          // generation of the task when its attempts were read; 0 before the first read
 	attempts   []jobs.Attempt // attempts that are not completely shown
 	shown      int64          // generation of the last completely shown attempt

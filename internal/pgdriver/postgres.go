@@ -17,39 +17,39 @@ import (
 )
 
 const (
-	defaultSchema = "runner"
-	dialFor       = 10 * time.Second
+	defaultSchema  = "runner"
+	connectTimeout = 10 * time.Second
 )
 
-// Engine returns what db.Options.Engine wants.
+// Engine returns the value for db.Options.Engine.
 func Engine() *db.Engine { return &db.Engine{Connect: connect} }
 
-func connect(address string, patience time.Duration) (db.Server, error) {
+func connect(address string, lockTimeout time.Duration) (db.Server, error) {
 	config, err := pgx.ParseConfig(address)
-	if err != nil { // its text may hold a part of what could not be read, and with it of a password
+	if err != nil { // the text of this error may contain a part of the password
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
 			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
-	if config.ConnectTimeout == 0 || config.ConnectTimeout > dialFor {
-		config.ConnectTimeout = dialFor
+	if config.ConnectTimeout == 0 || config.ConnectTimeout > connectTimeout {
+		config.ConnectTimeout = connectTimeout
 	}
 	s := db.Server{Name: name(config), Schema: cmp.Or(config.RuntimeParams["search_path"], defaultSchema)}
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "runner"
 	}
-	set := settings(patience)
+	set := settings(lockTimeout)
 	write := session(config, set)
 	set["default_transaction_read_only"], set["synchronous_commit"] = "on", "off"
 	read := session(config, set)
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
 	s.Together = together
-	s.Listen = func(ctx context.Context, channel string, told func(string)) error {
-		return listen(ctx, read, channel, told)
+	s.Listen = func(ctx context.Context, channel string, notify func(string)) error {
+		return listen(ctx, read, channel, notify)
 	}
 	return s, nil
 }
 
-// name is the address for people.
+// name returns the address without the password and the parameters.
 func name(config *pgx.ConnConfig) string {
 	host := config.Host
 	if len(host) == 0 || host[0] != '/' {
@@ -58,8 +58,9 @@ func name(config *pgx.ConnConfig) string {
 	return "postgres://" + config.User + "@" + host + "/" + config.Database
 }
 
-// listen waits for what is said on a channel.
-func listen(ctx context.Context, config *pgx.ConnConfig, channel string, told func(string)) error {
+// listen calls notify with the payload of each notification on a channel, and first with an empty text once it listens. It returns when
+// the connection fails or ctx ends.
+func listen(ctx context.Context, config *pgx.ConnConfig, channel string, notify func(string)) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return err
@@ -68,12 +69,12 @@ func listen(ctx context.Context, config *pgx.ConnConfig, channel string, told fu
 	if _, err := conn.Exec(ctx, "LISTEN "+pgx.Identifier{channel}.Sanitize()); err != nil {
 		return err
 	}
-	told("")
+	notify("")
 	for {
 		notice, err := conn.WaitForNotification(ctx)
 		if err != nil {
 			return err
 		}
-		told(notice.Payload)
+		notify(notice.Payload)
 	}
 }

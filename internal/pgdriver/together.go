@@ -14,7 +14,7 @@ import (
 	"example.com/runner/db"
 )
 
-// together sends statements in one message and waits for one.
+// together implements db.Server.Together: it sends the statements in one message and waits once for all results.
 func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ driver.Rows, affected []int64, err error) {
 	c := conn.(*stdlib.Conn).Conn()
 	if c.IsClosed() {
@@ -36,24 +36,24 @@ func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ dri
 	}()
 	var last *rows
 	for range list {
-		answer, err := results.Query()
+		result, err := results.Query()
 		if err != nil {
 			return nil, affected, err
 		}
-		r := &rows{columns: answer.FieldDescriptions()}
-		for answer.Next() {
-			values, err := valuesOf(answer, c.TypeMap())
+		r := &rows{columns: result.FieldDescriptions()}
+		for result.Next() {
+			values, err := valuesOf(result, c.TypeMap())
 			if err != nil {
-				answer.Close()
+				result.Close()
 				return nil, affected, err
 			}
 			r.values = append(r.values, values)
 		}
-		answer.Close()
-		if err := answer.Err(); err != nil {
+		result.Close()
+		if err := result.Err(); err != nil {
 			return nil, affected, err
 		}
-		affected = append(affected, answer.CommandTag().RowsAffected())
+		affected = append(affected, result.CommandTag().RowsAffected())
 		if len(r.columns) > 0 {
 			last = r
 		}
@@ -64,14 +64,14 @@ func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ dri
 	return last, affected, nil
 }
 
-// valuesOf returns the values of a row as package database/sql has them: every integer is an int64, and JSON is its text.
-func valuesOf(answer pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
-	columns := answer.FieldDescriptions()
+// valuesOf returns the values of a row as drivers of database/sql return them: each integer is an int64, and JSON is text.
+func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
+	columns := result.FieldDescriptions()
 	values := make([]driver.Value, len(columns))
-	for i, raw := range answer.RawValues() {
+	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // void is what the statement that takes the lock returns
+		if !ok { // the statement that takes the lock returns void
 			values[i] = string(raw)
 			continue
 		}
@@ -83,7 +83,7 @@ func valuesOf(answer pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	return values, nil
 }
 
-// rows are those of an answer that was read.
+// rows implements driver.Rows for rows that were read already.
 type rows struct {
 	columns []pgconn.FieldDescription
 	values  [][]driver.Value

@@ -29,7 +29,7 @@ func TestTableFits(t *testing.T) {
 				for _, c := range []string{"31", "32", "33", "34", "2", "0"} {
 					line = strings.ReplaceAll(line, "\x1b["+c+"m", "")
 				}
-				if Cells(line) > width || strings.ContainsFunc(line, humanize.Drives) || strings.HasSuffix(line, " ") {
+				if Cells(line) > width || strings.ContainsFunc(line, humanize.IsControl) || strings.HasSuffix(line, " ") {
 					t.Errorf("width %d: %d cells: %q", width, Cells(line), line)
 				}
 			}

@@ -13,10 +13,10 @@ import (
 // EscapeJSON returns a line of JSON in which every character that could control a terminal is a JSON escape. encoding/json leaves some.
 func EscapeJSON(line string) string {
 	line, newline := strings.CutSuffix(line, "\n")
-	if strings.ContainsFunc(line, humanize.Drives) {
+	if strings.ContainsFunc(line, humanize.IsControl) {
 		var b strings.Builder
 		for _, r := range line {
-			if humanize.Drives(r) && r != utf8.RuneError {
+			if humanize.IsControl(r) && r != utf8.RuneError {
 				fmt.Fprintf(&b, `\u%04x`, r)
 			} else {
 				b.WriteRune(r)

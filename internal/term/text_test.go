@@ -51,7 +51,7 @@ func FuzzSafe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		shown := humanize.Safe(text)
 		for _, r := range shown {
-			if humanize.Drives(r) && r != utf8.RuneError {
+			if humanize.IsControl(r) && r != utf8.RuneError {
 				t.Fatalf("%q shows %q", text, shown)
 			}
 		}
@@ -67,7 +67,7 @@ func FuzzSafe(f *testing.F) {
 			t.Fatalf("%q is JSON %s", text, &line)
 		}
 		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body,
-			func(r rune) bool { return humanize.Drives(r) && r != utf8.RuneError }) {
+			func(r rune) bool { return humanize.IsControl(r) && r != utf8.RuneError }) {
 			t.Fatalf("%q is JSON %q", text, body)
 		}
 		for width := range 30 {
