@@ -16,29 +16,31 @@ import (
 
 func backupCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "backup", Category: "Look after", Usage: "copy the database while it is in use",
+		Name: "backup", Category: "Maintain", Usage: "copy the database while it is in use",
 		UsageText: "runner backup FILE|- [--force]",
-		Description: `Writes a consistent copy: every task that was enqueued before it began is in
-it. Workers and others go on meanwhile. The file has mode 0600, is on the disk
-when this returns, and appears complete or not at all. - is stdout. (cp of a
-database in use is not a backup: it lacks what is in the log.)
-
-To restore: stop the workers, put the file in the database's place, remove
-its -wal and -shm, start them again. Tasks that ran when the copy was made
-are run again, once the lease of their worker is over.
-
-In a pipe: file and bytes, separated by a tab.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner backup "/var/backups/runner-$(date +%F).db"
+  runner backup - | gzip >runner.db.gz
   ssh vps runner backup - >runner.db
 
+backup writes a consistent copy while workers continue. The copy has every task
+that was enqueued before the backup began. The file has mode 0600. It is on the
+disk when backup returns; after a failure there is no file. With - the copy goes
+to stdout. Do not use cp on a database in use: the copy would lack the
+write-ahead log.
+
+To restore, stop the workers, put the file in the place of the database, remove
+the -wal and -shm files, and start the workers. Tasks that ran during the backup
+run again after the lease of their worker has expired.
+
+In a pipe, backup prints the file and its bytes, separated by a tab.
+
 EXIT STATUS
-  0   the copy is there
-  1   the file exists, or cannot be written; no database; nothing was changed
-  2   usage
+  0   the copy is complete
+  1   the file exists or cannot be written, or no database; nothing was changed
+  2   invalid usage
   75  the database is busy, or the disk is full`,
-		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it is a regular file")},
+		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},
 		Action: cli.Action(a, false, readBackupOptions, runBackup),
 	}
 }
@@ -54,9 +56,9 @@ func readBackupOptions(c *cli.Context, a *cli.App) (backupOptions, error) {
 	case c.NArg() != 1 || o.file == "":
 		return o, failure.Usage("backup needs one file, or -").Hint("runner backup /var/backups/runner.db")
 	case o.file == "-" && a.Printer.JSON:
-		return o, failure.Usage("backup - writes the copy to stdout: it excludes --json")
+		return o, failure.Usage("backup - writes the copy to stdout and cannot be used with --json")
 	case o.file == "-" && a.Printer.Stdout.TTY:
-		return o, failure.Usage("backup - would write a database to your terminal").Hint("runner backup - >runner.db")
+		return o, failure.Usage("stdout is a terminal; backup - writes binary data").Hint("runner backup - >runner.db")
 	}
 	return o, nil
 }

@@ -16,31 +16,32 @@ import (
 
 func cancelCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "cancel", Category: "Steer", Usage: "stop tasks that wait or run",
+		Name: "cancel", Category: "Control", Usage: "stop waiting or running tasks",
 		UsageText: "runner cancel ID...|SELECTOR [--now] [--no-wait] [--reason TEXT]",
-		Description: `A task that waits is cancelled at once. A command that runs gets SIGTERM, and
-SIGKILL after its --kill-after, with every process of its group; the context of
-a function ends. Returns when that is true: nothing of the tasks runs any more.
-A filter selects unfinished tasks only. A task that has finished stays as it is.
-
-Prints a line per task: id and state. A filter that selects several tasks asks
-on a terminal, and elsewhere needs --yes.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner cancel 1041 1039
   runner cancel -q media --reason "disk is full"
   runner cancel -s running --job email.send --yes
 
+cancel ends a waiting task at once. A running command gets SIGTERM and, after
+--kill-after, SIGKILL, with all its child processes. For a running function its
+context ends. cancel returns after the tasks have stopped. Finished tasks stay
+unchanged.
+
+A selector selects unfinished tasks only. If it selects several tasks, cancel
+asks for confirmation on a terminal and needs --yes elsewhere. cancel prints a
+line for each task: its id and state.
+
 EXIT STATUS
-  0   the tasks do not run, and will not; also when a filter selects none
+  0   the tasks have stopped or will not start; also if no task was selected
   1   no database, or the answer was no
-  2   usage; nothing was changed
-  3   some of the ids do not exist; the others are done
+  2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are cancelled
   75  the database is busy, or the disk is full`,
 		Flags: bulk.Options(a,
-			cli.BoolOption("now", "SIGKILL at once"),
+			cli.BoolOption("now", "send SIGKILL at once"),
 			cli.BoolOption("no-wait", "do not wait until running tasks have stopped"),
-			cli.TextOption("reason", "TEXT", "kept with the task and shown", "")),
+			cli.TextOption("reason", "TEXT", "reason that is stored with the task", "")),
 		Action: cli.Action(a, false, readCancelOptions, runCancel),
 	}
 }
@@ -147,11 +148,11 @@ func (o *cancelOptions) means(t jobs.Task, workers []runner.Worker) string {
 	alive := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == t.WorkerID })
 	switch {
 	case len(workers) == 0:
-		return "its worker is gone, and no other runs (runner work)"
+		return "its worker was lost, and no other worker runs (runner work)"
 	case !alive:
-		return "its worker is gone; another one takes over"
+		return "its worker was lost; another worker takes over"
 	case t.Job != jobs.CommandJob:
-		return "its function is told"
+		return "the context of its function ends"
 	case t.CancelNow || t.KillAfter == 0:
 		return "SIGKILL sent"
 	}

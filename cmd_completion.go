@@ -12,23 +12,23 @@ import (
 
 func completionCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "bash, zsh, fish or powershell", UsageText: "runner completion bash|zsh|fish|powershell",
-		Description: `Prints a script that lets a shell complete commands, options, states, queues,
-jobs, workers and recent task ids.
+		Name: "completion", Usage: "print the completion script of a shell", UsageText: "runner completion bash|zsh|fish|powershell",
+		Description: `EXAMPLES
+  source <(runner completion bash)     # bash: in ~/.bashrc
+  source <(runner completion zsh)      # zsh: in ~/.zshrc, after compinit
+  runner completion fish | source      # fish: in config.fish
+  runner completion powershell | Out-String | Invoke-Expression   # in $PROFILE
 
-  bash        in ~/.bashrc:   source <(runner completion bash)
-  zsh         in ~/.zshrc:    source <(runner completion zsh)   (after compinit)
-  fish        in config.fish: runner completion fish | source
-  powershell  in $PROFILE:
-              runner completion powershell | Out-String | Invoke-Expression
+completion prints a script for a shell. With it the shell completes commands,
+options, states, queues, jobs, workers and recent task ids.
 
 EXIT STATUS
   0  the script is on stdout
-  2  usage`,
+  2  invalid usage`,
 		Action: func(c *cli.Context) error {
 			script, ok := cli.CompletionScripts[c.Args().First()]
 			if !ok || c.NArg() != 1 {
-				return failure.Usage("completion needs a shell: %s", strings.Join(cli.Shells, ", "))
+				return failure.Usage("completion needs a shell; use one of %s", strings.Join(cli.Shells, ", "))
 			}
 			a.Printer.Print(script)
 			return nil
@@ -40,8 +40,9 @@ EXIT STATUS
 // It prints one suggestion per line, followed by a tab and a description.
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "__complete", Hidden: true, Usage: "what the scripts of completion ask", UsageText: "runner __complete [--new] -- WORD...",
-		Flags: []cli.Flag{cli.BoolOption("new", "the cursor stands behind the last word: some shells lose an empty one")},
+		Name: "__complete", Hidden: true, Usage: "print suggestions for the completion scripts",
+		UsageText: "runner __complete [--new] -- WORD...",
+		Flags:     []cli.Flag{cli.BoolOption("new", "complete a new word after the last one; some shells omit an empty word")},
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
 			if cli.Get[bool](c, "new") || len(words) == 0 {

@@ -14,25 +14,25 @@ import (
 
 func deleteCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "delete", Aliases: []string{"rm"}, Category: "Steer", Usage: "forget finished tasks",
+		Name: "delete", Aliases: []string{"rm"}, Category: "Control", Usage: "delete finished tasks",
 		UsageText: "runner delete ID...|SELECTOR",
-		Description: `Forgets finished tasks, with their attempts and output. There is no way back.
-Tasks that wait or run are left alone: cancel them first. A filter selects
-finished tasks only.
-
-Prints a line per task: id and "deleted". A filter that selects several tasks
-asks on a terminal, and elsewhere needs --yes.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner delete 1034
   runner delete -s completed --older-than 1w --yes
   runner delete --all --dry-run
 
+delete removes finished tasks with their attempts and output. It cannot be
+undone. Unfinished tasks stay unchanged: cancel them first.
+
+A selector selects finished tasks only. If it selects several tasks, delete asks
+for confirmation on a terminal and needs --yes elsewhere. delete prints a line
+for each task: its id and "deleted".
+
 EXIT STATUS
-  0   done; also when a filter selects none
-  1   a task has not finished; the others are deleted
-  2   usage; nothing was deleted
-  3   some of the ids do not exist; the others are deleted
+  0   done; also if no task was selected
+  1   a task has not finished; the other tasks are deleted
+  2   invalid usage; nothing was deleted
+  3   some ids do not exist; the other tasks are deleted
   75  the database is busy, or the disk is full`,
 		Flags:  bulk.Options(a),
 		Action: cli.Action(a, false, readDeleteOptions, runDelete),

@@ -13,34 +13,35 @@ import (
 
 func doctorCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Category: "Look after", Usage: "check the database, the workers, this machine",
+		Name: "doctor", Category: "Maintain", Usage: "check the database, the workers and this machine",
 		UsageText: "runner doctor [--quiet] [--full]",
-		Description: `One line per check: ok, warn, or FAIL with what to try. Nothing is changed.
-
-  database     which one, its schema and size; can it be opened?
-  messages     on a server: LISTEN and NOTIFY arrive (a pooler may break them)
-  filesystem   a local one, with space left
-  permissions  who may write the database may run commands as the worker's user
-  integrity    SQLite's quick_check of every page; --full: integrity_check
-  wal          the write-ahead log; who keeps it from starting afresh
-  clock        not behind the latest time in the database, no jump forwards
-  workers      who runs, who was lost, when one was last seen
-  queues       paused ones, and those that no worker serves
-  schedules    late ones, skipped ticks, a last task that failed
-  other db     databases in the other places where runner looks by itself
-
-In a pipe, separated by tabs: status, check, message, try.
-
-EXAMPLES
+		Description: `EXAMPLES
+  runner doctor
   runner doctor --quiet || mail -s "runner on $(hostname)" root
-  HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
+  runner doctor --full
+
+doctor prints a line for each check: ok, warn or FAIL, and what to try. It
+changes nothing. In a pipe, tabs separate status, check, message and hint.
+In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
+
+  database     path, schema and size; whether it can be opened
+  messages     on a server: LISTEN and NOTIFY work (a pooler can break them)
+  filesystem   it is local and has free space
+  permissions  only the user of the worker can write the database
+  integrity    quick_check of SQLite; with --full: integrity_check
+  wal          size of the write-ahead log; processes that keep it large
+  clock        it is not behind the times in the database, and did not jump
+  workers      running workers, lost workers, last heartbeat
+  queues       paused queues, and queues without a worker
+  schedules    late schedules, skipped ticks, failed last tasks
+  other db     databases in the other places that runner searches
 
 EXIT STATUS
   0   no check failed; there may be warnings
   1   a check failed
-  2   usage`,
-		Flags: []cli.Flag{cli.BoolOption("quiet", "only warnings and failures"),
-			cli.BoolOption("full", "compare the indexes with their tables, too")},
+  2   invalid usage`,
+		Flags: []cli.Flag{cli.BoolOption("quiet", "print only warnings and failures"),
+			cli.BoolOption("full", "also compare the indexes with their tables; slow")},
 		Action: func(c *cli.Context) error {
 			o, err := readDoctorOptions(c, a)
 			if err != nil {
@@ -65,7 +66,7 @@ type doctorOptions struct {
 
 func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return doctorOptions{}, failure.Usage("doctor takes no words: %q", words[0])
+		return doctorOptions{}, failure.Usage("doctor takes no arguments; got %q", words[0])
 	}
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
 	return doctorOptions{quiet: cli.Get[bool](c, "quiet"), full: cli.Get[bool](c, "full"), path: d.Path,

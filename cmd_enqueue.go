@@ -27,54 +27,58 @@ import (
 
 func enqueueCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "enqueue", Category: "Run tasks", Usage: "add a task (or many: --batch)",
+		Name: "enqueue", Category: "Run", Usage: "add a task, or many tasks (--batch)",
 		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
 runner enqueue [OPTIONS] --shell SCRIPT
 runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]
 runner enqueue [OPTIONS] --batch FILE|-`,
 		Flags: enqueueFlags(a),
-		Description: `The id goes to stdout, and nothing else. It is printed when the task is on the
-disk: from then on it survives a power cut.
-
-Everything from the first word on belongs to the command; options of runner
-come before it. There is no shell unless --shell asks for one. The program is
-looked up now, in this PATH or, if it has a slash, from --cwd.
-
--e NAME keeps the value of a variable in the database. For secrets use
---env-file: the file is read at each start, and never stored. It is a regular
-file of at most 1 MiB.
-
---batch reads JSON Lines, an object per task as list --json prints it, or an
-array: a bare argv. Keys:
-` + batch.Keys() + `
-Durations are in seconds, and input is base64. after and after_any name earlier
-lines by their id. Options fill what a line lacks. It is one transaction: a bad
-line is named, and then nothing is enqueued.
-
-EXAMPLES
+		Description: `EXAMPLES
   id=$(runner enqueue -- backup.sh --full)
-  runner enqueue -w -- make test          exit with the status of the task
+  runner enqueue -w -- make test       # exit with the status of the task
   runner enqueue --in 10m --max-attempts 5 --retry-on 75 -- sync.sh
+
+enqueue prints the id of the task on stdout, and nothing else. It does so when
+the task is on the disk. From then on the task survives a power failure.
+
+The command begins at the first word that is not an option, so the options of
+runner stand before it. No shell runs the command, except with --shell. enqueue
+looks up the program now: in the current PATH or, if its name has a slash,
+relative to --cwd.
+
+The database stores the value of a variable that -e sets. Use --env-file for
+secrets: each start reads the file again, and nothing stores its content. It
+must be a regular file of at most 1 MiB, with NAME=VALUE lines and # comments.
+
+MORE EXAMPLES
   runner enqueue --after 1036 -- test.sh
   runner enqueue --lane acct-7 -- invoice.sh 7
   runner enqueue --shell 'pg_dump app | gzip > app.gz'
   runner enqueue --job email.send --args '{"to":"ann@example.com"}'
   find . -name '*.mov' | jq -Rc '["convert.sh",.]' | runner enqueue --batch -
 
+BATCH
+--batch reads JSON Lines. A line is an object with the keys of list --json, or
+an array with the words of a command. Keys:
+` + batch.Keys() + `
+Durations are in seconds, and input is base64. after and after_any refer to
+earlier lines by their id. Flags set the defaults of all lines. A batch is one
+transaction: if a line is invalid, enqueue names it and adds no task.
+
 EXIT STATUS
-  0   the task is on the disk; with --wait: it completed
-  1   the command was not found, or a batch has a bad line: nothing enqueued
-  2   wrong usage: nothing enqueued
-  3   no such task (--after): nothing enqueued
-  75  database busy, or disk full: nothing enqueued, safe to try again
+  0   the task is on the disk; with --wait: the task completed
+  1   program not found, or invalid line in the batch; nothing was enqueued
+  2   invalid usage; nothing was enqueued
+  3   a task of --after does not exist; nothing was enqueued
+  75  database busy or disk full; nothing was enqueued, safe to try again
 
 EXIT STATUS with --wait
-  the task's own  when its command ended by itself
-  124             --wait-timeout, or the task's own timeout; stderr says which
-  125             cancelled, expired, deleted, lost, some output is missing, or
-                  runner itself failed
-  126/127         the command cannot be executed / was not found
-  128+n           the command died from signal n, or signal n ended the waiting`,
+  that of the task  the command ended by itself
+  124               --wait-timeout, or timeout of the task; stderr says which
+  125               the task was cancelled, expired, deleted or lost, or some
+                    output is missing, or runner itself failed
+  126, 127          the command cannot be executed, or was not found
+  128+n             signal n killed the command, or ended the waiting`,
 		Action: func(c *cli.Context) error {
 			o, err := readEnqueueOptions(c, a)
 			if err == nil {
@@ -108,13 +112,15 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 }
 
 func enqueueFlags(a *cli.App) []cli.Flag {
-	return append(taskflags.Flags(a),
-		cli.TextOption("batch", "FILE|-", "add a task for each line of JSON Lines", ""),
-		cli.BoolOption("keep-going", "with --batch: add the valid lines, report the others, exit 1"),
-		cli.BoolOption("wait w", "show the output and exit with the status of the task; ^C stops the waiting only"),
-		cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124 (never)", 0),
-		cli.BoolOption("result", "with --wait: print the JSON result instead of the output"),
-	)
+	return slices.Concat(
+		taskflags.Flags(a),
+		cli.Group(taskflags.What,
+			cli.TextOption("batch", "FILE|-", "add a task for each line of a file of JSON Lines", ""),
+			cli.BoolOption("keep-going", "with --batch: add the valid lines, report the others, exit 1")),
+		cli.Group("Waiting",
+			cli.BoolOption("wait w", "show the output, exit with the status of the task; ^C ends only the wait"),
+			cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124 (never)", 0),
+			cli.BoolOption("result", "with --wait: print the JSON result instead of the output")))
 }
 
 type enqueueOptions struct {

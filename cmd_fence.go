@@ -15,29 +15,31 @@ import (
 
 func fenceCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "fence", Category: "Inside a task", Usage: "does this attempt still own the task?",
+		Name: "fence", Category: "Run", Usage: "inside a task: check that this attempt still owns it",
 		UsageText: "runner fence [--task ID --generation N]",
-		Description: `To be asked by a task's command before it does what cannot be undone. Silent,
-exit 0, only while its attempt owns the running task and nobody has asked to
-cancel it. Treat every other status as "stop". It is a check and not a lock:
-where the target can compare numbers, give it $RUNNER_TASK_GENERATION, which
-only grows.
-
-The task, the generation and the database are those of the command's own
-environment: RUNNER_TASK_ID, RUNNER_TASK_GENERATION, RUNNER_DB.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner fence && mv build.tmp build
+  runner fence --task 1042 --generation 5
+
+The command of a task runs fence before it does something that cannot be undone.
+fence exits 0 only if its attempt still owns the running task and nobody has
+requested to cancel the task. Stop on any other status. fence is a check and not
+a lock: another attempt may start right after it. If the target can compare
+numbers, give it $RUNNER_TASK_GENERATION, which only grows.
+
+The defaults come from the environment of the task: RUNNER_TASK_ID,
+RUNNER_TASK_GENERATION and RUNNER_DB.
 
 EXIT STATUS
   0   this attempt owns the task
-  1   it does not: a later one does, or the task has ended or is to be cancelled
-  2   wrong usage, or not inside a task
+  1   it does not: a later attempt does, or the task has ended, or somebody has
+      requested to cancel it
+  2   invalid usage, or not inside a task
   3   the task was deleted
   75  the database was busy for too long`,
 		Flags: []cli.Flag{
-			cli.Scalar("task", "ID", "the task ($RUNNER_TASK_ID)", int64(0), cli.ParseID),
-			cli.Scalar("generation", "N", "of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
+			cli.Scalar("task", "ID", "id of the task ($RUNNER_TASK_ID)", int64(0), cli.ParseID),
+			cli.Scalar("generation", "N", "generation of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
 		},
 		Action: cli.Action(a, false, readFenceOptions, runFence),
 	}
@@ -48,7 +50,7 @@ type fenceOptions struct{ task, generation int64 }
 func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 	o := fenceOptions{task: cli.Get[int64](c, "task"), generation: cli.Get[int64](c, "generation")}
 	if c.Args().Present() {
-		return o, failure.Usage("fence takes no words: %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
+		return o, failure.Usage("fence takes no arguments; got %q", c.Args().First()).Hint("runner fence && %s", c.Args().First())
 	}
 	for _, number := range []struct {
 		to       *int64
@@ -60,7 +62,7 @@ func readFenceOptions(c *cli.Context, a *cli.App) (fenceOptions, error) {
 		case *number.to != 0:
 			continue
 		case text == "":
-			return o, failure.Usage("fence is for commands that run as a task: %s is not set",
+			return o, failure.Usage("fence runs inside a task; %s is not set",
 				number.variable).Hint("runner fence --task 1042 --generation 5")
 		}
 		var err error
@@ -84,8 +86,8 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if !p.JSON || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}
-	if told := p.Record(record.Fence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); told != nil || err == nil {
-		return told
+	if writeErr := p.Record(record.Fence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); writeErr != nil || err == nil {
+		return writeErr
 	}
 	return failure.ExitStatus(1) // the record has already reported the result
 }

@@ -21,40 +21,47 @@ import (
 
 func limitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "limit", Category: "Steer", Usage: "how many at once, how many per minute",
+		Name: "limit", Category: "Control", Usage: "limit running tasks and starts per time",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]\n" +
 			"runner limit list\nrunner limit remove TARGET...",
 		Subcommands: []*cli.Command{limitSetCommand(a), limitListCommand(a), limitRemoveCommand(a)},
-		Description: `A limit holds for all workers of the database together, and from the next start
-on: nothing that runs is stopped. TARGET is queue:NAME, job:NAME or lane:KEY.
+		Description: `EXAMPLES
+  runner limit set queue:media --running 2
+  runner limit set job:email.send --rate 100/1m
+  runner limit list
+
+A limit applies to all workers of the database together. It takes effect at the
+next start of a task; running tasks continue. TARGET is queue:NAME, job:NAME or
+lane:KEY.
 
 EXIT STATUS
   0   done
-  2   wrong usage; nothing was changed
-  3   remove: there is no such limit`,
+  2   invalid usage; nothing was changed
+  3   remove: the limit does not exist`,
 	}
 }
 
 func limitSetCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "set", Usage: "limit a queue, job or lane", UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
+		Name: "set", Usage: "set the limit of a queue, job or lane",
+		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
 		Flags: []cli.Flag{
-			cli.IntOption("running", "N", "at most so many at once; not for lanes: they run one at a time", 0, 0),
-			cli.Scalar("rate", "N/DUR", "so many starts in that time: 100/1m", startRate{}, parseRate),
-			cli.IntOption("burst", "N", "so many starts at once after a quiet time; 1: evenly spaced (N of --rate)", 0, 0),
+			cli.IntOption("running", "N", "maximum number of running tasks; not for lanes, which run one task at a time", 0, 0),
+			cli.Scalar("rate", "N/DUR", "maximum number of starts in a period, such as 100/1m", startRate{}, parseRate),
+			cli.IntOption("burst", "N", "maximum number of starts at once; 1 spaces the starts evenly (N of --rate)", 0, 0),
 		},
-		Description: `Replaces the whole limit of each target; setting the same one again changes
-nothing. In any DUR at most N + burst tasks start; each attempt is a start.
-To stop a queue altogether: runner pause.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner limit set queue:media --running 2
   runner limit set job:email.send --rate 100/1m
   runner limit set lane:acct-7 --rate 1/10s --burst 1
 
+limit set replaces the whole limit of each target. In any period DUR at most
+N + burst tasks start; each attempt counts as a start. To stop a queue, use
+runner pause.
+
 EXIT STATUS
-  0   the limit is on the disk, and holds for the next start
-  2   wrong usage; nothing was changed
+  0   the limit is on the disk and applies to the next start
+  2   invalid usage; nothing was changed
   75  the database is busy, or the disk is full`,
 		Action: cli.Action(a, false, readLimits, runLimitSet),
 	}
@@ -62,17 +69,21 @@ EXIT STATUS
 
 func limitListCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "list", Usage: "all limits, and how they stand", UsageText: "runner limit list",
-		Description: `In a pipe, separated by tabs: target, in use, running, rate, per (seconds),
-burst, next start (empty: now, or when one ends).
+		Name: "list", Usage: "list limits and their use", UsageText: "runner limit list",
+		Description: `EXAMPLES
+  runner limit list
+  runner limit list --json
+
+In a pipe, tabs separate target, in use, running, rate, per (seconds), burst and
+next start. The next start is empty if it is now or when a running task ends.
 
 EXIT STATUS
-  0   done, whatever was found
+  0   done; also if there is no limit
   1   no database, or it cannot be read
-  2   wrong usage`,
+  2   invalid usage`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) {
 			if c.Args().Present() {
-				return nil, failure.Usage("limit list takes no arguments: %q", c.Args().First())
+				return nil, failure.Usage("limit list takes no arguments; got %q", c.Args().First())
 			}
 			return nil, nil
 		}, runLimitList),
@@ -81,11 +92,17 @@ EXIT STATUS
 
 func limitRemoveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "remove", Usage: "lift limits", UsageText: "runner limit remove TARGET...",
-		Description: `EXIT STATUS
-  0   the limits are gone; what waited for them starts
-  2   wrong usage; nothing was changed
-  3   there is no such limit; the others are removed
+		Name: "remove", Usage: "remove limits", UsageText: "runner limit remove TARGET...",
+		Description: `EXAMPLES
+  runner limit remove queue:media
+  runner limit remove job:email.send lane:acct-7
+
+Tasks that waited because of the limits start.
+
+EXIT STATUS
+  0   the limits are removed
+  2   invalid usage; nothing was changed
+  3   some limits do not exist; the others are removed
   75  the database is busy, or the disk is full`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) { return readTargets(c, "remove") },
 			runLimitRemove),
@@ -144,11 +161,11 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 	r, running, burst := cli.Get[startRate](c, "rate"), cli.Get[int](c, "running"), cli.Get[int](c, "burst")
 	switch {
 	case c.IsSet("running") && running == 0:
-		return nil, failure.Usage("--running 0: at least 1").Hint("runner pause %s", targets[0].Name)
+		return nil, failure.Usage("--running 0: too small; use 1 or more").Hint("runner pause %s", targets[0].Name)
 	case c.IsSet("burst") && burst == 0:
-		return nil, failure.Usage("--burst 0: at least 1")
+		return nil, failure.Usage("--burst 0: too small; use 1 or more")
 	case c.IsSet("burst") && r.n == 0:
-		return nil, failure.Usage("--burst goes with --rate")
+		return nil, failure.Usage("--burst requires --rate")
 	case !c.IsSet("running") && r.n == 0:
 		return nil, failure.Usage("limit set needs --running or --rate").Hint("runner limit set %s --running 2", targets[0])
 	case burst == 0:

@@ -17,35 +17,36 @@ import (
 
 func listCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Category: "See", Usage: "tasks, newest first",
+		Name: "list", Aliases: []string{"ls"}, Category: "Inspect", Usage: "list tasks, newest first",
 		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID]\nrunner list [SELECTOR] --format TEMPLATE | --json",
 		Flags: append(a.Selectors(),
-			cli.IntOption("rows n", "ROWS", "at most so many; 0: all (30; all of given ids)", 30, 0),
+			cli.IntOption("rows n", "ROWS", "maximum number of tasks; 0: all (30; all given ids)", 30, 0),
 			cli.BoolOption("reverse r", "oldest first"),
-			cli.Scalar("before", "ID", "only tasks with lower ids: the next page", int64(0), cli.ParseID),
-			cli.BoolOption("wide", "columns PRI, LANE and WORKER too; lines may be long"),
+			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
+			cli.BoolOption("wide", "also print PRI, LANE and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
-		Description: `Filters are ANDed, repeats of one filter ORed. Without one: every task.
-
-COLUMNS
-  TRY   attempt/max attempts; – while the job's own maximum is not known
-  AGE   since the task was enqueued
-  TIME  of the current attempt, or of the last one
-  NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...
-  On a narrow terminal columns leave: TRY, QUEUE, AGE, TIME, NOTE.
-  In a pipe, separated by tabs: id, state, queue, try, created_at,
-  duration (seconds), note, worker, job.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner list -s failed --since 1d
   runner list -q media -s unfinished -n 0 --json
   runner list --format '{{.id}}\t{{.state}}\t{{json .args}}'
 
+list selects tasks that match all selectors. If a selector is repeated, one of
+its values must match. Without a selector it lists every task.
+
+COLUMNS
+  TRY   attempt/maximum; – while the maximum of the job is unknown
+  AGE   time since the task was enqueued
+  TIME  duration of the current or last attempt
+  NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...
+  A narrow terminal omits columns: TRY, QUEUE, AGE, TIME, NOTE, in this order.
+  In a pipe, tabs separate id, state, queue, try, created_at, duration
+  (seconds), note, worker and job.
+
 EXIT STATUS
-  0   done, whatever was found
+  0   done; also if no task was found
   1   no database, or it cannot be read
-  2   wrong usage
-  3   one of the given ids does not exist; the others are listed
+  2   invalid usage
+  3   some ids do not exist; the other tasks are listed
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readListOptions, runList),
 	}

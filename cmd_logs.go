@@ -22,35 +22,36 @@ import (
 func logsCommand(a *cli.App) *cli.Command {
 	selectors := slices.DeleteFunc(a.Selectors(), func(f cli.Flag) bool { return f.Names()[0] == "since" || f.Names()[0] == "until" })
 	return &cli.Command{
-		Name: "logs", Category: "See", Usage: "what a task printed (-f to follow)",
+		Name: "logs", Category: "Inspect", Usage: "print the output of tasks (-f: follow)",
 		UsageText: "runner logs [ID...|SELECTOR] [-f] [-n N] [--since WHEN] [--attempt N|all]",
 		Flags: append(selectors,
-			cli.BoolOption("follow f", "go on until the tasks have finished"),
-			cli.IntOption("tail n", "N", "the last N lines of each task only", -1, 0),
-			a.WhenOption("since", "what was printed since then"),
-			a.WhenOption("until", "tasks that finished until then; unfinished: created"),
-			cli.Scalar("attempt", "N|all", "the attempts with this number; all of them (latest)", output.Range{}, parseAttempt),
-			cli.BoolOption("timestamps", "the time before each line")),
-		Description: `Bytes as they were printed: stdout to stdout, stderr to stderr, in order.
-Several tasks: [ID] before each line. A filter means every task that matches,
-the oldest first; with -f those that run and those that start, until ^C.
-
--f waits for a task that has not started, goes on through its retries, and
-ends with it. Where the middle of a long output is not kept, a line on stderr
-says so. --json prints the pieces in which the output is kept.
-
-EXAMPLES
+			cli.BoolOption("follow f", "continue until the tasks have finished"),
+			cli.IntOption("tail n", "N", "print only the last N lines of each task", -1, 0),
+			a.WhenOption("since", "output that was printed at this time or later"),
+			a.WhenOption("until", "tasks that finished, or unfinished ones that were created, before this time"),
+			cli.Scalar("attempt", "N|all", "output of attempt N, or of all attempts (latest)", output.Range{}, parseAttempt),
+			cli.BoolOption("timestamps", "print the time before each line")),
+		Description: `EXAMPLES
   runner logs -f 1042
   runner logs -q media -f --timestamps
   runner logs -n 20 1042
 
+logs prints the output of tasks byte for byte: their stdout to stdout, their
+stderr to stderr. For several tasks each line begins with [ID]. A selector means
+all matching tasks, the oldest first. With -f a selector means the tasks that
+run now or start later, until ^C.
+
+With -f and an id, logs waits for the start of the task, continues through its
+retries, and ends with it. If the middle of a long output was not stored, a line
+on stderr says so. --json prints the chunks of output as they are stored.
+
 EXIT STATUS
-  0      done, whatever became of the tasks
+  0      done, in whatever state the tasks ended
   1      no database, or it cannot be read
-  2      wrong usage
-  3      one of the given ids does not exist; the others are shown
+  2      invalid usage
+  3      some ids do not exist; the output of the other tasks is printed
   75     the database was busy for too long
-  128+n  signal n ended it (130: ^C)`,
+  128+n  signal n ended logs (130: ^C)`,
 		Action: cli.Action(a, false, readLogsOptions, runLogs),
 	}
 }
@@ -75,7 +76,7 @@ func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
 	if o.follow && len(o.filter.IDs) == 0 {
 		for _, name := range []string{"state", "until", "older-than"} {
 			if c.IsSet(name) {
-				return o, failure.Usage("-f follows the tasks that run: --%s does not go with it", name)
+				return o, failure.Usage("-f cannot be used with --%s; it follows running tasks", name)
 			}
 		}
 	}

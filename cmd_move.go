@@ -20,33 +20,36 @@ import (
 
 func moveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "move", Category: "Look after", Usage: "carry everything to another database",
-		UsageText: "runner move SRC DST\n  runner move --undo SRC",
-		Description: `Carries all that is in SRC to DST, each a file or postgres://…: tasks with their
-ids, attempts, output, inputs, results, steps and dependencies; schedules,
-limits, pauses and counters. DST is made if it is missing, and must be empty.
-Stop the workers of both first: it is refused while one lives, or a task runs.
-
-From its beginning on SRC refuses every write, of older programs and of plain
-SQL, too, and so does DST until it is complete: no task can run in both. Killed
-or cut off, it goes on when the same line is typed again. At its end the rows
-of both are counted; the counts are printed, a line per table. SRC stays as it
-is, for reading. Then start workers on DST. --undo gives up a move that has not
-ended: SRC is used again, DST is to be thrown away.
-
-In a pipe: table and rows, separated by a tab.
-
-EXAMPLES
-  runner move /var/lib/runner/runner.db postgres://ann@db.example.com/app
+		Name: "move", Category: "Maintain", Usage: "move all data to another database",
+		UsageText: "runner move SRC DST\nrunner move --undo SRC",
+		Description: `EXAMPLES
+  runner move runner.db postgres://ann@db.example.com/app
   runner move postgres://ann@db.example.com/app /var/lib/runner/runner.db
+  runner move --undo runner.db
+
+move copies all data from SRC to DST; each is a file or postgres://…. It copies
+tasks with their ids, attempts, output, inputs, results, steps and dependencies,
+and schedules, limits, pauses and counters. move creates a missing DST; an
+existing DST must be empty. Stop the workers of both databases first: move fails
+if a worker runs or a task is running.
+
+From the beginning of the move, SRC and DST reject all writes, also by older
+programs and by plain SQL. So no task can run in both. To continue after an
+interruption, run the same command again. At the end move compares the number of
+rows in both databases and prints them, a line for each table. SRC stays
+readable. Then start the workers on DST.
+
+--undo cancels an unfinished move: SRC accepts writes again; delete DST.
+
+In a pipe, tabs separate table and rows.
 
 EXIT STATUS
-  0   everything is in DST, now or before; with --undo: SRC is used again
-  1   workers live, DST is not empty, the counts differ, or one of them is part
-      of another move; no database
-  2   usage; nothing was changed
-  75  a database is busy, full or away: type the same again`,
-		Flags: []cli.Flag{cli.BoolOption("undo", "give up a move that has not ended")},
+  0   all data is in DST, now or before; with --undo: SRC accepts writes again
+  1   a worker runs, DST is not empty, the numbers of rows differ, another move
+      uses one of the databases, or no database
+  2   invalid usage; nothing was changed
+  75  a database is busy, full or unreachable; run the same command again`,
+		Flags: []cli.Flag{cli.BoolOption("undo", "cancel an unfinished move")},
 		Action: func(c *cli.Context) error {
 			o, err := readMoveOptions(c, a)
 			if err != nil {
@@ -73,7 +76,7 @@ func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 	named := c.Args().Slice()
 	switch {
 	case c.IsSet("db") && cli.Get[string](c, "db") != "":
-		return o, failure.Usage("move names its databases as words, not by --db").Hint("runner move SRC DST")
+		return o, failure.Usage("move takes its databases as arguments, not by --db").Hint("runner move SRC DST")
 	case o.undo && len(named) != 1:
 		return o, failure.Usage("move --undo needs one database").Hint("runner move --undo SRC")
 	case !o.undo && len(named) != 2:
@@ -81,7 +84,7 @@ func readMoveOptions(c *cli.Context, a *cli.App) (moveOptions, error) {
 	}
 	for i, to := range []*string{&o.from, &o.to}[:len(named)] {
 		if named[i] == "" {
-			return o, failure.Usage("move: an empty name")
+			return o, failure.Usage("the name of the database is empty")
 		}
 		d, err := a.FindDatabase(named[i])
 		if err != nil {
@@ -100,7 +103,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 		if err := admin.UndoMove(ctx, r); err != nil {
 			return err
 		}
-		p.Note("%s is used again; throw away what it was moved to", r.Path())
+		p.Note("%s accepts writes again; delete the destination of the move", r.Path())
 		return nil
 	}
 	ctx, stop := signals.Until(ctx) // a signal stops the move between two commits
@@ -118,7 +121,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 	if moved.Before {
 		p.Note("%s was moved to %s before; nothing was done", r.Path(), moved.To)
 	} else {
-		p.Note("%s refuses writes from now on; start workers on %s", r.Path(), moved.To)
+		p.Note("%s rejects writes from now on; start workers on %s", r.Path(), moved.To)
 	}
 	for _, c := range moved.Rows {
 		switch {

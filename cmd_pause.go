@@ -14,25 +14,27 @@ import (
 
 func pauseCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "pause", Category: "Steer", Usage: "stop starting tasks from a queue",
+		Name: "pause", Category: "Control", Usage: "stop starting tasks of queues",
 		UsageText: "runner pause QUEUE...|--all [--reason TEXT]",
-		Description: `When it returns, no worker starts another task of these queues. Running tasks
-go on; what they retry waits. A pause survives restarts and is shown by status,
-list, show and enqueue. --all pauses the database: queues that come later, too.
-
-Prints a line per queue: its name and "paused".
-
-EXAMPLES
+		Description: `EXAMPLES
   runner pause media --reason "disk is full"
   trap 'runner resume web' EXIT; runner pause web; ./migrate.sh
+  runner pause --all
+
+After pause returns, no worker starts another task of these queues. Running
+tasks continue; their next attempts wait. A pause survives restarts. status,
+list, show and enqueue show it. --all pauses all queues of the database,
+including queues that do not exist yet.
+
+pause prints a line for each queue: its name and "paused".
 
 EXIT STATUS
-  0   nothing of these queues starts any more
+  0   no task of these queues starts any more
   1   no database, or it cannot be written
-  2   usage; nothing was changed
+  2   invalid usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{cli.BoolOption("all", "every queue, now and later"),
-			cli.TextOption("reason", "TEXT", "shown wherever the pause is", "")},
+		Flags: []cli.Flag{cli.BoolOption("all", "all queues, including future ones"),
+			cli.TextOption("reason", "TEXT", "reason that is shown with the pause", "")},
 		Action: cli.Action(a, false, readPauseOptions, runPause),
 	}
 }

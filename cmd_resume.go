@@ -14,24 +14,31 @@ import (
 
 func resumeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "resume", Category: "Steer", Usage: "start again",
+		Name: "resume", Category: "Control", Usage: "start tasks of paused queues again",
 		UsageText: "runner resume QUEUE...|--all|--deletion",
-		Description: `Ends the pause of queues; workers start their tasks within a second. --all ends
-every pause, that of the database and those of single queues.
+		Description: `EXAMPLES
+  runner resume media
+  runner resume --all
+  runner resume --deletion
 
-Workers delete no old tasks for an hour after the clock has jumped forwards by
-more than a day, or when no worker ran for more than a day. --deletion confirms
-that the clock is right: they delete old tasks again within ten minutes.
+resume ends the pause of queues. Workers start their tasks within a second.
+--all ends every pause, of the database and of single queues.
 
-Prints a line per queue: its name and "running"; nothing for --deletion.
+Workers do not delete old tasks for an hour after the clock has jumped forwards
+by more than a day, or when no worker ran for more than a day. --deletion
+confirms that the clock is right: workers delete old tasks again within ten
+minutes.
+
+resume prints a line for each queue: its name and "running". It prints nothing
+for --deletion.
 
 EXIT STATUS
-  0   the queues are not paused, now or before
-  1   the whole database is paused: resume --all; or it cannot be written
-  2   usage; nothing was changed
+  0   the queues are not paused
+  1   the whole database is paused (resume --all), or it cannot be written
+  2   invalid usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{cli.BoolOption("all", "end every pause of queues"),
-			cli.BoolOption("deletion", "the clock is right: delete old tasks again")},
+		Flags: []cli.Flag{cli.BoolOption("all", "end all pauses of queues"),
+			cli.BoolOption("deletion", "confirm that the clock is right, and delete old tasks again")},
 		Action: func(c *cli.Context) error {
 			deletion := cli.Get[bool](c, "deletion")
 			if deletion && (c.Args().Present() || cli.Get[bool](c, "all")) {

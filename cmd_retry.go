@@ -16,31 +16,32 @@ import (
 
 func retryCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "retry", Category: "Steer", Usage: "run finished tasks again",
+		Name: "retry", Category: "Control", Usage: "run finished tasks again",
 		UsageText: "runner retry ID...|SELECTOR [--in DUR] [--dependents]",
-		Description: `Finished tasks wait again under their ids, as if they were new: no attempts, no
-losses, no expiry; their history and output stay. Of the tasks that one named
-with --after only the unfinished hold it up again. Tasks that are scheduled or
-retrying become due now, their counts kept. A running task is left alone.
-
-A filter without --state selects failed tasks; completed ones are run again by
-id only. Prints a line per task: id and state. A filter that selects several
-tasks asks on a terminal, and elsewhere needs --yes.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner retry 1037
   runner retry -s failed --since 1h
   runner retry -q mail --in 10m --yes
 
+retry makes finished tasks pending again under their ids, like new tasks:
+without attempts, losses and expiry. Their history and output stay. Of the tasks
+in --after, only unfinished ones block the task again. Scheduled and retrying
+tasks become due now and keep their counts. Running tasks stay unchanged.
+
+A selector without --state selects failed tasks. Completed tasks run again by id
+only. If a selector selects several tasks, retry asks for confirmation on a
+terminal and needs --yes elsewhere. retry prints a line for each task: its id
+and state.
+
 EXIT STATUS
-  0   done; also when a filter selects none
-  1   a task is running, or its unique key belongs to another unfinished task;
-      the others are done
-  2   usage; nothing was changed
-  3   some of the ids do not exist; the others are done
+  0   done; also if no task was selected
+  1   a task is running, or another unfinished task has its unique key; the
+      other tasks are retried
+  2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are retried
   75  the database is busy, or the disk is full`,
-		Flags: bulk.Options(a, cli.DurationOption("in", "start them so much later", 0),
-			cli.BoolOption("dependents", "also those that were cancelled because of them: they wait for them again")),
+		Flags: bulk.Options(a, cli.DurationOption("in", "start the tasks after this delay (0s)", 0),
+			cli.BoolOption("dependents", "also retry the tasks that were cancelled because of these tasks")),
 		Action: cli.Action(a, false, readRetryOptions, runRetry),
 	}
 }
@@ -55,11 +56,11 @@ func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
 	s, err := bulk.Read(c, a.Now(), "retry", "retried")
 	o := retryOptions{Action: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
 	if err == nil && o.in > jobs.MaxDelay {
-		return o, failure.Usage("--in %s is too long: at most 10 years", timetext.WriteDuration(o.in))
+		return o, failure.Usage("--in %s is too long; use at most 10 years", timetext.WriteDuration(o.in))
 	}
 	o.OnlyEligible()
 	if err == nil && o.Nothing {
-		return o, failure.Usage("completed tasks are run again by id only").Hint("runner retry 1042")
+		return o, failure.Usage("completed tasks can be retried by id only").Hint("runner retry 1042")
 	}
 	return o, err
 }

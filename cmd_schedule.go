@@ -16,7 +16,7 @@ import (
 
 func scheduleCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "schedule", Category: "Run tasks", Usage: "add, list, pause, remove cron schedules",
+		Name: "schedule", Category: "Run", Usage: "manage cron schedules",
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
 runner schedule list | show NAME [-n 5] | run NAME
 runner schedule pause|resume|remove NAME...
@@ -26,34 +26,44 @@ runner schedule import FILE|- [--prefix TEXT] [--dry-run]`,
 			scheduleAddCommand(a), scheduleListCommand(a), scheduleShowCommand(a), scheduleRunCommand(a), schedulePauseCommand(a),
 			scheduleResumeCommand(a), scheduleRemoveCommand(a), scheduleApplyCommand(a), scheduleImportCommand(a),
 		},
-		Description: `A schedule enqueues a task at each of its ticks. It lives in the database: any
-worker does it, and every tick gets one task, however many workers there are.
+		Description: `EXAMPLES
+  runner schedule add backup --cron '0 3 * * *' -- backup.sh --full
+  runner schedule list
+  runner schedule show backup
+
+A schedule enqueues a task at each of its ticks. The database stores the
+schedules, and the workers enqueue the tasks. Each tick adds one task, even if
+several workers run.
 
 EXIT STATUS
   0   done
-  1   no database; or a schedule exists with another definition
-  2   wrong usage; nothing was changed
-  3   no schedule of that name
+  1   no database, or a schedule exists with another definition
+  2   invalid usage; nothing was changed
+  3   the schedule does not exist
   75  the database is busy, or the disk is full`,
 	}
 }
 
 func scheduleListCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "all schedules, by name",
+		Name: "list", Aliases: []string{"ls"}, Usage: "list schedules",
 		UsageText: "runner schedule list [--reveal] [--format TEMPLATE]",
 		Flags:     []cli.Flag{cli.RevealOption(), cli.FormatOption()},
-		Description: `NEXT is the next tick, LAST the last task and when it was due.
-In a pipe, separated by tabs: name, cron, zone, next_at, last_state, last_at,
-last_duration (seconds), skipped, job.
+		Description: `EXAMPLES
+  runner schedule list
+  runner schedule list --json --reveal >schedules.jsonl
 
-What --json prints is what "runner schedule apply" reads; where a task has env
-or input that needs --reveal.
+NEXT is the next tick. LAST is the state of the last task and when it was due.
+In a pipe, tabs separate name, cron, zone, next_at, last_state, last_at,
+last_duration (seconds), skipped and job.
+
+runner schedule apply reads the output of --json. Add --reveal if a task has
+variables or input.
 
 EXIT STATUS
-  0   done, whatever was found
+  0   done; also if there is no schedule
   1   no database, or it cannot be read
-  2   wrong usage
+  2   invalid usage
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readScheduleListOptions, runScheduleList),
 	}
@@ -66,7 +76,7 @@ type scheduleListOptions struct {
 
 func readScheduleListOptions(c *cli.Context, a *cli.App) (o scheduleListOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return o, failure.Usage("schedule list takes no words: %q", words[0]).Hint("runner schedule show %s", words[0])
+		return o, failure.Usage("schedule list takes no arguments; got %q", words[0]).Hint("runner schedule show %s", words[0])
 	}
 	o.reveal = cli.Get[bool](c, "reveal")
 	o.format, err = cli.FormatterOf(c, a.Printer)
@@ -103,18 +113,22 @@ func runScheduleList(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 
 func scheduleShowCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "show", Usage: "one schedule: its next ticks, its last tasks",
+		Name: "show", Usage: "show a schedule, its next ticks and its last tasks",
 		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags:     []cli.Flag{cli.IntOption("rows n", "N", "so many ticks and tasks (5)", 5, 0), cli.RevealOption(), cli.FormatOption()},
-		Description: `The values of env are shown as ••• (in JSON: null) unless --reveal is given.
-In a pipe: a line "key, tab, value" for each key of the JSON record, then a
-line "run, tab, id, tab, state, tab, time" for each of its last tasks.
+		Flags:     []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and of tasks (5)", 5, 0), cli.RevealOption(), cli.FormatOption()},
+		Description: `EXAMPLES
+  runner schedule show backup
+  runner schedule show backup -n 20 --reveal
+
+Without --reveal the values of variables are shown as •••, in JSON as null.
+In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
+then a line "run<tab>ID<tab>STATE<tab>TIME" for each of the last tasks.
 
 EXIT STATUS
   0   done
   1   no database, or it cannot be read
-  2   wrong usage
-  3   no schedule of that name
+  2   invalid usage
+  3   the schedule does not exist
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readScheduleShowOptions, runScheduleShow),
 	}
@@ -143,7 +157,7 @@ func readScheduleName(c *cli.Context, verb string) (string, error) {
 	case err != nil:
 		return "", err
 	case len(names) > 1:
-		return "", failure.Usage("schedule %s takes one name: %q is left over", verb, names[1])
+		return "", failure.Usage("schedule %s takes one name; unexpected argument %q", verb, names[1])
 	}
 	return names[0], nil
 }
@@ -158,7 +172,7 @@ func readScheduleNames(c *cli.Context, _ *cli.App) (names []string, err error) {
 		names = append(names, name)
 	}
 	if len(names) == 0 {
-		return nil, failure.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list, to find it")
+		return nil, failure.Usage("schedule %s needs a name", c.Command.Name).Hint("runner schedule list")
 	}
 	return distinct(names), nil
 }

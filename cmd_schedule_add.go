@@ -19,48 +19,50 @@ import (
 
 func scheduleAddCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "add", Usage: "add a schedule, or change it",
+		Name: "add", Usage: "add or change a schedule",
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
 runner schedule add NAME --cron EXPR [OPTIONS] --shell SCRIPT
 runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 		Flags: append([]cli.Flag{
-			cli.TextOption("cron", "EXPR", "when: five fields, @daily and its like, or @every 90s", ""),
-			cli.TextOption("zone", "ZONE", "time zone of the fields, as in Europe/Berlin (the system's)", ""),
-			cli.ChoiceOption("overlap", "at a tick while an earlier task is unfinished: skip the tick, allow both, or replace the "+
-				"task (skip)",
+			cli.TextOption("cron", "EXPR", "ticks: five cron fields, @daily or @every 90s", ""),
+			cli.TextOption("zone", "ZONE", "time zone of the fields, such as Europe/Berlin (that of the system)", ""),
+			cli.ChoiceOption("overlap", "if the last task is unfinished at a tick: skip the tick, allow both tasks, or "+
+				"replace the old task (skip)",
 				string(jobs.OverlapSkip), string(jobs.OverlapSkip), string(jobs.OverlapAllow), string(jobs.OverlapReplace)),
-			cli.ChoiceOption("catch-up", "for ticks while no worker ran: one task for all of them, none, or one for each (one)",
+			cli.ChoiceOption("catch-up", "for missed ticks: add one task for all, skip them, or add a task for all of them (one)",
 				string(jobs.CatchUpOne), string(jobs.CatchUpOne), string(jobs.CatchUpSkip), string(jobs.CatchUpAll)),
-			cli.DurationOption("catch-up-window", "--catch-up all: ticks no older than this, at most 100 (1d)", jobs.DefaultCatchUpWindow),
-			cli.DurationOption("jitter", "start each task up to so much after its tick (0)", 0),
-			cli.BoolOption("replace", "change the schedule of that name, keeping its history and its pause"),
+			cli.DurationOption("catch-up-window", "with --catch-up all: oldest tick that gets a task, at most 100 (1d)", jobs.DefaultCatchUpWindow),
+			cli.DurationOption("jitter", "start each task up to this time after its tick, by chance (0)", 0),
+			cli.BoolOption("replace", "replace an existing schedule; keep its history and its pause"),
 		}, cli.Without(taskflags.Flags(a), taskflags.OfOneTask()...)...),
-		Description: `The name goes to stdout, the next three ticks to stderr. The same definition
-again changes nothing; another one needs --replace. Everything from the first
-word after NAME on belongs to the command, which is looked up now.
-
-EXPR is cron's: minute, hour, day of month, month, day of week; lists, ranges,
-steps, names (jan, MON). Day of month and day of week both set: either matches.
-@hourly @daily @weekly @monthly @yearly, and @every 90s.
-
-When the clock changes: with a fixed hour (3, 1-5) a tick that is skipped runs
-at the first minute that exists, and one that comes twice runs once. With * or
-*/n as hour, ticks follow real time.
-
-A tick that is noticed within a minute was not missed. An earlier task that is
-to be replaced ends before the new one starts.
-
-EXAMPLES
+		Description: `EXAMPLES
   runner schedule add backup --cron '0 3 * * *' -- backup.sh --full
   runner schedule add feed --cron '@every 90s' --timeout 1m -- fetch-feeds
   runner schedule add report --cron '0 6 * * MON' --zone Europe/Berlin \
     --expires-in 2h --job report.weekly --args '{"days":7}'
 
+schedule add prints the name on stdout and the next three ticks on stderr. It
+does nothing if the schedule exists with the same definition. It fails if the
+definition differs, unless --replace is set. The command begins at the first
+word after NAME, and its program is looked up now.
+
+EXPR has the fields of cron: minute, hour, day of month, month, day of week. A
+field can have lists, ranges, steps and names (jan, MON). If both days are set,
+one of them must match. EXPR can also be @hourly, @daily, @weekly, @monthly,
+@yearly or @every 90s.
+
+When daylight saving time begins or ends: a fixed hour (3, 1-5) that does not
+exist ticks at the first minute that exists, and an hour that comes twice ticks
+once. If the hour is * or */n, ticks follow elapsed time.
+
+A tick counts as missed if workers notice it more than a minute late. With
+--overlap replace, the old task ends before the new one starts.
+
 EXIT STATUS
-  0   the schedule is in the database as it was typed
-  1   the command was not found, or the schedule is there and differs
-  2   wrong usage: nothing was changed
-  75  database busy, or disk full: nothing was changed, safe to try again`,
+  0   the database has the schedule with this definition
+  1   program not found, or the schedule exists with another definition
+  2   invalid usage; nothing was changed
+  75  database busy or disk full; nothing was changed, safe to try again`,
 		Action: cli.Action(a, true, readScheduleAddOptions, runScheduleAdd),
 	}
 }
@@ -101,9 +103,9 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter")}
 	switch {
 	case c.IsSet("catch-up-window") && s.CatchUp != jobs.CatchUpAll:
-		return o, failure.Usage("--catch-up-window goes with --catch-up all")
+		return o, failure.Usage("--catch-up-window requires --catch-up all")
 	case s.CatchUpWindow == 0:
-		return o, failure.Usage("--catch-up-window 0: no tick would be caught up").Hint("--catch-up skip")
+		return o, failure.Usage("--catch-up-window 0: too short; no tick would get a task").Hint("--catch-up skip")
 	}
 	return scheduleAddOptions{schedule: s, replace: cli.Get[bool](c, "replace")}, nil
 }

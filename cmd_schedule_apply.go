@@ -17,25 +17,30 @@ import (
 
 func scheduleApplyCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "apply", Usage: "make schedules what a file says", UsageText: "runner schedule apply FILE|- [--prune] [--dry-run]",
+		Name: "apply", Usage: "add and change schedules from a file", UsageText: "runner schedule apply FILE|- [--prune] [--dry-run]",
 		Flags: []cli.Flag{cli.BoolOption("prune", "remove the schedules that are not in the file"), cli.DryRunOption()},
-		Description: `FILE has JSON Lines as "runner schedule list --json" prints them, one per
-schedule: name, cron and task are needed, null or a missing key is the default.
-It is one transaction: a bad line is named, and then nothing is changed. The
-same file again changes nothing.
+		Description: `EXAMPLES
+  runner schedule list --json --reveal >schedules.jsonl
+  runner schedule apply schedules.jsonl --dry-run
+  runner schedule apply schedules.jsonl --prune
 
-A schedule that is new and "paused" comes paused; one that is there keeps its
-pause and its history. Keys that say what happened (next_at, last_*, skipped)
-are passed over. Lines with hidden env or input are refused: export with
---reveal.
+schedule apply adds and changes schedules as FILE says. FILE has JSON Lines as
+schedule list --json prints them, a line for each schedule. The keys name, cron
+and task are required; a missing key or null means the default. apply is one
+transaction: if a line is invalid, apply names it and changes nothing. To apply
+the same file again changes nothing.
 
-Prints a line per schedule: its name, and added, changed, unchanged or removed.
-In a pipe with a tab between.
+A new schedule with "paused" starts paused. An existing schedule keeps its pause
+and its history. apply ignores the keys that report history (next_at, last_*,
+skipped). It rejects lines with hidden variables or input: export with --reveal.
+
+apply prints a line for each schedule: its name and added, changed, unchanged or
+removed. In a pipe, a tab separates them.
 
 EXIT STATUS
   0   the schedules are as the file says
-  1   a line is wrong, or no database: nothing was changed
-  2   wrong usage
+  1   a line is invalid, or no database; nothing was changed
+  2   invalid usage
   75  the database is busy, or the disk is full`,
 		Action: func(c *cli.Context) error {
 			f, err := readScheduleFile(c, a, "nothing was changed")
@@ -57,26 +62,27 @@ EXIT STATUS
 
 func scheduleImportCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "take over a crontab", UsageText: "runner schedule import FILE|- [--prefix TEXT] [--dry-run]",
-		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "in front of each name", ""), cli.DryRunOption()},
-		Description: `FILE is a user's crontab, as "crontab -l" prints it. Environment lines hold for
-the entries below them, SHELL runs the commands, CRON_TZ is the zone of the
-times, RANDOM_DELAY becomes --jitter, and % ends a command and begins its
-input, as in cron. Commands run in the home directory. MAILTO is not obeyed: a
-note says what to use instead. What cannot be kept is refused by its line, and
-then nothing is imported.
-
-Names are made from the commands; the same file again changes nothing. A
-schedule that is there and differs is not overwritten.
-
-EXAMPLES
+		Name: "import", Usage: "add the entries of a crontab", UsageText: "runner schedule import FILE|- [--prefix TEXT] [--dry-run]",
+		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text before each name", ""), cli.DryRunOption()},
+		Description: `EXAMPLES
   crontab -l | runner schedule import - --dry-run
   crontab -l | runner schedule import - && crontab -r
+  runner schedule import crontab.txt --prefix web-
+
+FILE is the crontab of a user, as crontab -l prints it. Environment lines apply
+to the entries below them. SHELL runs the commands, CRON_TZ is the time zone,
+and RANDOM_DELAY becomes --jitter. As in cron, % ends a command and begins its
+input. Commands run in the home directory. import ignores MAILTO; a note says
+what to use instead. If import cannot keep the meaning of a line, it names the
+line and imports nothing.
+
+import makes names from the commands. To import the same file again changes
+nothing. import does not overwrite an existing schedule that differs.
 
 EXIT STATUS
   0   every entry is a schedule
-  1   a line is refused, or no database: nothing was changed
-  2   wrong usage
+  1   a line was rejected, or no database; nothing was changed
+  2   invalid usage
   75  the database is busy, or the disk is full`,
 		Action: func(c *cli.Context) error {
 			f, err := readScheduleFile(c, a, "nothing was imported")

@@ -17,15 +17,19 @@ import (
 func scheduleRunCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "run", Usage: "enqueue a task of a schedule now", UsageText: "runner schedule run NAME",
-		Description: `Even when the schedule is paused, or an earlier task of it is unfinished. The
-id goes to stdout.
+		Description: `EXAMPLES
+  runner schedule run backup
+  runner wait "$(runner schedule run backup)"
+
+schedule run enqueues a task even if the schedule is paused or its last task is
+unfinished. It prints the id of the task on stdout.
 
 EXIT STATUS
   0   the task is on the disk
   1   no database
-  2   wrong usage
-  3   no schedule of that name
-  75  database busy, or disk full: nothing was enqueued`,
+  2   invalid usage
+  3   the schedule does not exist
+  75  database busy or disk full; nothing was enqueued`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (string, error) { return readScheduleName(c, "run") },
 			runScheduleRun),
 	}
@@ -45,18 +49,20 @@ func runScheduleRun(ctx context.Context, r *runner.Runner, p *term.Printer, name
 }
 
 func schedulePauseCommand(a *cli.App) *cli.Command {
-	return scheduleChangeCommand(a, "pause", "stop a schedule for a while",
-		`Its ticks pass and are not caught up. Tasks that are there already go on.
-Survives restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
+	return scheduleChangeCommand(a, "pause", "stop the ticks of schedules",
+		`A paused schedule adds no tasks, and resume does not catch up the ticks.
+Existing tasks continue. A pause survives restarts.`, scheduleChange{do: (*runner.Runner).PauseSchedule, word: "paused"})
 }
 
 func scheduleResumeCommand(a *cli.App) *cli.Command {
-	return scheduleChangeCommand(a, "resume", "let it tick again", "It goes on with the first tick to come.",
+	return scheduleChangeCommand(a, "resume", "start the ticks of paused schedules again",
+		"The schedule continues with its next tick.",
 		scheduleChange{do: (*runner.Runner).ResumeSchedule, word: "running"})
 }
 
 func scheduleRemoveCommand(a *cli.App) *cli.Command {
-	return scheduleChangeCommand(a, "remove", "forget a schedule; its tasks stay", "Its tasks stay, those that wait too.",
+	return scheduleChangeCommand(a, "remove", "remove schedules; their tasks stay",
+		"The tasks of the schedule stay, also those that have not started.",
 		scheduleChange{do: (*runner.Runner).RemoveSchedule, word: "removed", gone: true})
 }
 
@@ -70,14 +76,20 @@ type scheduleChange struct {
 func scheduleChangeCommand(a *cli.App, name, usageText, about string, change scheduleChange) *cli.Command {
 	return &cli.Command{
 		Name: name, Usage: usageText, UsageText: "runner schedule " + name + " NAME...",
-		Description: about + `
-Prints a line per schedule: its name, and ` + change.word + `. In a pipe with a tab between.
+		Description: strings.ReplaceAll(`EXAMPLES
+  runner schedule VERB backup
+  runner schedule VERB feed report
+
+`, "VERB", name) + about + `
+
+schedule ` + name + ` prints a line for each schedule: its name and ` + change.word + `.
+In a pipe, a tab separates them.
 
 EXIT STATUS
-  0   done, or it was so already
+  0   done; also if nothing had to change
   1   no database
-  2   wrong usage; nothing was changed
-  3   one of the names does not exist; the others are done
+  2   invalid usage; nothing was changed
+  3   some schedules do not exist; the others are changed
   75  the database is busy, or the disk is full`,
 		Action: cli.Action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *term.Printer, names []string) error {
 			return runScheduleChange(ctx, r, p, names, change)

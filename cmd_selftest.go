@@ -21,37 +21,37 @@ import (
 
 func selftestCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "selftest", Usage: "check the guarantees on this machine: kill, stop and starve workers",
+		Name: "selftest", Usage: "test the guarantees of runner on this machine",
 		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--postgres] [--json]",
-		Description: `Checks the guarantees of docs/reliability.md on this machine, its disk and its
-kernel. Six workers run a demanding workload in a new database below --dir.
-Meanwhile the test kills, stops and starves them several times a second, and
-freezes all of its processes several times a minute, as a suspend does. Then it
-checks every step of the recorded history against the invariants. It does not
-touch your databases, and it uses all processors. It also fills a filesystem
+		Description: `EXAMPLES
+  runner selftest
+  runner selftest --for 30m --dir /mnt/backup
+  runner selftest --postgres
+
+selftest checks the guarantees of docs/reliability.md on this machine, its disk
+and its kernel. Six workers run a demanding workload in a new database below
+--dir. Meanwhile the test kills, stops and starves them several times a second.
+It also stops all of its processes several times a minute, as a suspend does.
+Then it checks every step of the recorded history against the invariants. It
+does not touch your databases, and it uses all processors. It fills a filesystem
 smaller than 1 GB for moments. As root it also starts processes of the user
 65534 and mounts a file in a mount namespace of its own.
 
---postgres uses a PostgreSQL server that the test starts from the installed
-programs. The test then simulates two hosts. It cuts and stalls their
-connections, also in the middle of commits, and it kills the server.
+With --postgres the test starts a PostgreSQL server from the installed programs
+and simulates two hosts. It cuts and stalls their connections, also in the
+middle of commits, and it kills the server.
 
-The test deletes its files unless it found a violation. Then it keeps the
+The test deletes its files unless it finds a violation. Then it keeps the
 database, the logs and the histories. --seed repeats the random choices; the
 timing of the machine may still lead to other events.
 
-In a pipe: each figure and its value, separated by a tab, then each violation.
---json prints one record with violations and figures. Linux only.
-
-EXAMPLES
-  runner selftest
-  runner selftest --for 30m --dir /mnt/the-disk-in-question
-  runner selftest --postgres
+In a pipe, selftest prints each figure and its value, separated by a tab, then
+each violation. --json prints one record. selftest runs on Linux only.
 
 EXIT STATUS
   0   no violation
   1   a violation, or the test could not run
-  2   usage`,
+  2   invalid usage`,
 		Flags: []cli.Flag{
 			cli.DurationOption("for", "how long workers are killed and stopped (60s)", time.Minute),
 			cli.Scalar("seed", "N", "seed of the random choices (random; it is printed)", uint64(0), parseSeed),
@@ -79,7 +79,7 @@ func readSelftestOptions(c *cli.Context) (selftest.Options, error) {
 	o := selftest.Options{For: cli.Get[time.Duration](c, "for"), Seed: cli.Get[uint64](c, "seed"), Dir: cli.Get[string](c, "dir"),
 		Name: os.Args[0]}
 	if c.Args().Present() {
-		return o, failure.Usage("selftest takes no arguments: %q", c.Args().First())
+		return o, failure.Usage("selftest takes no arguments; got %q", c.Args().First())
 	}
 	if o.For < time.Second {
 		return o, failure.Usage("--for %s is too short; use 1s or more", timetext.WriteDuration(o.For)).Hint("runner selftest --for 10s")

@@ -19,32 +19,36 @@ import (
 
 func serveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "serve", Category: "Look after", Usage: "web dashboard, health and metrics", UsageText: "runner serve [OPTIONS]",
-		Description: `Shows queues, tasks, their output and schedules to a browser, until a signal
-stops it. Open the address that it prints on a terminal: it holds a token, which
-is in a file of this user (runner.db.d/token). A pipe or a log gets the address
-without the token, and the path of that file. Without the token nobody sees or
-does anything, not even another user of this machine. From another machine:
-  ssh -L 8484:127.0.0.1:8484 HOST
+		Name: "serve", Category: "Maintain", Usage: "serve the dashboard, health checks and metrics", UsageText: "runner serve [OPTIONS]",
+		Description: `EXAMPLES
+  runner serve --open
+  runner serve --listen 127.0.0.1:9000 --read-only
+  ssh -L 8484:127.0.0.1:8484 HOST      # to open the pages of another machine
 
-Tasks can be retried, cancelled and deleted there, queues and schedules paused;
-commands cannot be enqueued. runner work --serve ADDR does the same in a worker.
-Every option has a variable: RUNNER_LISTEN=127.0.0.1:9000.
+serve shows queues, tasks, output and schedules in a browser, until a signal
+stops it. On a terminal it prints the address with a token; open that address.
+The token is in a file that only this user can read (runner.db.d/token). To a
+pipe or a log it prints the address without the token, and the path of the file.
+Every page and every action needs the token.
 
-  /healthz  200 while the process lives          /readyz  200 when the database
-  takes writes and a worker was seen; both without the token
+The pages can retry, cancel and delete tasks and pause queues and schedules.
+They cannot enqueue commands. runner work --serve ADDR serves the same pages.
+Each option has an environment variable, such as RUNNER_LISTEN=127.0.0.1:9000.
+
+Two pages need no token. /healthz answers 200 while the process runs. /readyz
+answers 200 if the database accepts writes and a worker runs.
 
 EXIT STATUS
   0   stopped by a signal
-  1   no database, or the address cannot be listened on
-  2   usage; also an address that other machines reach, without --insecure
+  1   no database, or the address cannot be used
+  2   invalid usage, or an address that other machines can reach
   75  the database was busy for too long`,
 		Flags: cli.FromEnvironment(append([]cli.Flag{
-			cli.TextOption("listen", "ADDR", "HOST:PORT or unix:PATH (127.0.0.1:8484)", "127.0.0.1:8484"),
-			cli.BoolOption("open", "open it in the browser")}, pages.Options()...)),
+			cli.TextOption("listen", "ADDR", "address: HOST:PORT or unix:PATH (127.0.0.1:8484)", "127.0.0.1:8484"),
+			cli.BoolOption("open", "open the pages in a browser")}, pages.Options()...)),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return failure.Usage("serve takes no words: %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
+				return failure.Usage("serve takes no arguments; got %q", c.Args().First()).Hint("runner serve --listen 127.0.0.1:8484")
 			}
 			o := pages.ReadOptions(c)
 			o.Listen = cli.Get[string](c, "listen")
@@ -76,11 +80,11 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	if hidden != "" && !p.JSON {
 		p.Say("%s", hidden)
 	}
-	p.Note("^C stops it")
+	p.Note("press ^C to stop")
 	if open {
 		file, err := pages.OpenBrowser(ctx, s.URL())
 		if err != nil {
-			p.Say("no browser could be started: %v", err)
+			p.Say("cannot start a browser: %v", err)
 		}
 		defer os.Remove(file)
 	}

@@ -29,13 +29,18 @@ var (
 
 func serviceCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "service", Category: "Look after", Usage: "run the worker as a service of systemd",
+		Name: "service", Category: "Maintain", Usage: "run the worker as a service of systemd",
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]\n" +
 			"runner service uninstall [--user] [--name NAME]",
 		Subcommands: []*cli.Command{serviceInstallCommand(a), serviceUninstallCommand(a)},
-		Description: `A service starts the worker with the machine and restarts it after a failure.
-Without --user it is a service of the machine, and root installs it. Its state
-and its log:
+		Description: `EXAMPLES
+  sudo runner service install
+  runner service install --user
+  sudo runner service uninstall
+
+A service starts the worker when the machine starts, and restarts it after a
+failure. Without --user it is a service of the machine, and root installs it. To
+see its state and its log:
 
   systemctl status runner
   journalctl -u runner -f
@@ -45,7 +50,7 @@ With --user: systemctl --user status runner, journalctl --user -u runner.
 EXIT STATUS
   0   done
   1   systemd does not run here, or it reported an error
-  2   usage`,
+  2   invalid usage`,
 	}
 }
 
@@ -54,34 +59,34 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
 		Name: "install", Usage: "write and enable the unit, and start the worker",
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
 		Flags: []cli.Flag{
-			cli.BoolOption("user", "a service of your own, without root"), unitNameOption(),
+			cli.BoolOption("user", "install a service of your own, without root"), unitNameOption(),
 			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks (runner, which is created)", "runner",
 				parseUnitName),
 		},
-		Description: `Writes a unit that runs this program, enables it, and starts the worker. The
-unit is the one of contrib/systemd. If a package has installed that unit, it is
-used. Running the command again is safe: it changes only what differs, and
-restarts the worker only if the unit has changed.
-
-The database is --db or $RUNNER_DB. Without them it is
-/var/lib/runner/runner.db, and with --user ~/.local/state/runner/runner.db.
-
-Options of the worker are variables in /etc/default/NAME, and with --user in
-~/.config/NAME.env. Example: RUNNER_CONCURRENCY=8. Then: systemctl restart NAME.
-To change the unit: systemctl edit NAME.
-
-In a pipe, separated by tabs: unit, file, changed or unchanged, database.
-
-EXAMPLES
+		Description: `EXAMPLES
   sudo runner service install
   runner service install --user
   sudo runner service install --name reports --db /srv/reports/runner.db \
     --run-as reports
 
+install writes a unit that runs this program, enables it, and starts the worker.
+The unit is that of contrib/systemd. If a package has installed that unit,
+install uses it. A second install changes only what differs, and restarts the
+worker only if the unit has changed.
+
+The database is --db or $RUNNER_DB. Without them it is
+/var/lib/runner/runner.db, and with --user ~/.local/state/runner/runner.db.
+
+Set options of the worker as variables in /etc/default/NAME, and with --user in
+~/.config/NAME.env, such as RUNNER_CONCURRENCY=8. Then run systemctl restart
+NAME. To change the unit, run systemctl edit NAME.
+
+In a pipe, tabs separate unit, file, changed or unchanged, and database.
+
 EXIT STATUS
   0   the service is enabled and runs
   1   systemd does not run here, or it reported an error
-  2   usage`,
+  2   invalid usage`,
 		Action: func(c *cli.Context) error { return installService(c, a) },
 	}
 }
@@ -90,15 +95,19 @@ func serviceUninstallCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "uninstall", Usage: "stop the worker, disable and remove its unit",
 		UsageText: "runner service uninstall [--user] [--name NAME]",
-		Flags:     []cli.Flag{cli.BoolOption("user", "your own service"), unitNameOption()},
-		Description: `Stops the worker, which gets time for its running tasks (work --grace), and
-disables the unit. Removes the unit file that "service install" wrote. The
+		Flags:     []cli.Flag{cli.BoolOption("user", "uninstall your own service"), unitNameOption()},
+		Description: `EXAMPLES
+  sudo runner service uninstall
+  runner service uninstall --user
+
+uninstall stops the worker and disables the unit. Running tasks get the time of
+work --grace to end. uninstall removes the unit file that install wrote. The
 database, the settings and the user stay.
 
 EXIT STATUS
-  0   there is no such service any more
+  0   the service does not exist any more
   1   systemd does not run here, or it reported an error
-  2   usage`,
+  2   invalid usage`,
 		Action: func(c *cli.Context) error { return uninstallService(c, a) },
 	}
 }

@@ -15,23 +15,28 @@ import (
 
 func showCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "show", Category: "See", Usage: "one task: attempts, timing, why it waits",
+		Name: "show", Category: "Inspect", Usage: "show a task: attempts, times, why it waits",
 		UsageText: "runner show ID... [--reveal] [--format TEMPLATE]",
 		Flags:     []cli.Flag{cli.RevealOption(), cli.FormatOption()},
-		Description: `What a task runs, under which rules, and each of its attempts. For one that
-has not finished, why it waits; after a failed attempt, the last five lines of
-its output (all of it: runner logs ID). Processes that live though their attempt
-has ended are named.
+		Description: `EXAMPLES
+  runner show 1042
+  runner show 1042 1043 --json
+  runner show 1042 --format '{{.state}}'
 
-The values of env are shown as ••• (in JSON: null) unless --reveal is given.
-In a pipe: a line "key, tab, value" for each key of the JSON record, then a
-line "attempt" for each attempt; an empty line between tasks.
+show prints what a task runs, its options and its attempts. For an unfinished
+task it says why the task waits. After a failed attempt it prints the last five
+lines of output; runner logs prints all of it. It lists processes that still run
+although their attempt has ended.
+
+Without --reveal the values of variables are shown as •••, in JSON as null.
+In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
+then a line "attempt" for each attempt, and an empty line between tasks.
 
 EXIT STATUS
   0   done
   1   no database, or it cannot be read
-  2   wrong usage
-  3   one of the tasks does not exist; the others are shown
+  2   invalid usage
+  3   some tasks do not exist; the others are shown
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readShowOptions, runShow),
 	}
@@ -49,7 +54,7 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 	case err != nil:
 		return showOptions{}, err
 	case len(ids) == 0:
-		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list, to find it")
+		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list")
 	}
 	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal")}
 	o.format, err = cli.FormatterOf(c, a.Printer)

@@ -15,35 +15,42 @@ import (
 
 func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "status", Category: "See", Usage: "queues, workers, what is wrong",
+		Name: "status", Category: "Inspect", Usage: "show queues, workers and problems",
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "only this queue; repeatable", cli.One(cli.ParseQueue)),
-			cli.BoolOption("follow f", "draw again every 2s, with plots of the last hour, until ^C (terminal only)"), cli.FormatOption()},
-		Description: `The first line says whether anything works here. Then the queues, the workers,
-and what somebody should look at, each with the command to type.
+		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with figures of the last hour; repeatable",
+			cli.One(cli.ParseQueue)),
+			cli.BoolOption("follow f", "print again every 2s, with charts of the last hour, until ^C (terminal only)"), cli.FormatOption()},
+		Description: `EXAMPLES
+  runner status
+  runner status -q mail -q media
+  runner status -f
+
+The first line of status says whether workers run. Then status prints the
+queues, the workers, and the problems, each with a command to type.
 
 COLUMNS
-  PENDING SCHED BLOCK RETRY RUN   tasks in that state now
-  FAILED 24H  DONE 24H            tasks that ended so in the last 24 hours
-  OLDEST                          the pending task that waits longest
-  paused                          nothing of the queue starts (runner resume)
-  limit                           it is at its limit (runner limit list)
-  SLOTS                           busy/all
-  With -q, of the last hour:
-  STARTS             attempts that started
-  WAIT P50 WAIT P95  from when a task was due until it started, half and 95 of
-                     100 waited no longer; RUN: how long its last attempt took.
-                     Exact up to 10,000 tasks that ended (of all queues), then
-                     of the last 10,000, and STARTS estimated from counters.
-  LIMIT              of the queue: running/most at once, starts/time
-  On a narrow terminal some of them leave.
-  In a pipe, separated by tabs: a line per record, its first field queue,
-  worker, schedule or problem, then the record's values in the order of --json.
+  PENDING SCHED BLOCK RETRY RUN   number of tasks in this state
+  FAILED 24H, DONE 24H            tasks that failed or completed in 24 hours
+  OLDEST                          age of the oldest pending task
+  paused                          no task of the queue starts (runner resume)
+  limit                           the queue is at its limit (runner limit list)
+  SLOTS                           busy slots/all slots
+  With -q, for the last hour:
+  STARTS     attempts that started
+  WAIT       time from when a task was due until it started: median and 95th
+             percentile
+  RUN        duration of the last attempt, likewise
+  LIMIT      of the queue: running/maximum, starts/time
+  The figures are exact up to 10,000 ended tasks of all queues. Above that they
+  describe the last 10,000, and STARTS is an estimate from counters.
+  A narrow terminal omits some columns.
+  In a pipe, tabs separate the fields of a line. The first field is queue,
+  worker, schedule or problem; the others are in the order of --json.
 
 EXIT STATUS
-  0   the database can be read, whatever is wrong with its tasks
+  0   the database can be read; also if there are problems
   1   no database, or it cannot be read
-  2   wrong usage
+  2   invalid usage
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readStatusOptions, runStatus),
 	}
@@ -57,12 +64,12 @@ type statusOptions struct {
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return o, failure.Usage("status takes no words: %q", words[0]).Hint("runner status -q %s", words[0])
+		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("runner status -q %s", words[0])
 	}
 	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
 	o.format, err = cli.FormatterOf(c, a.Printer)
 	if err == nil && o.follow && (!a.Printer.Stdout.TTY || a.Printer.JSON || o.format != nil) {
-		err = failure.Usage("--follow draws on a terminal").Hint("runner status --json, every so often")
+		err = failure.Usage("--follow needs a terminal and no --json or --format").Hint("runner status --json")
 	}
 	return o, err
 }

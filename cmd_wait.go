@@ -19,40 +19,41 @@ import (
 
 func waitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "wait", Category: "Steer", Usage: "block until tasks finish",
+		Name: "wait", Category: "Control", Usage: "wait until tasks finish",
 		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--output|--result]",
 		Flags: append(a.Selectors(),
-			cli.DurationOption("timeout", "give up after this time, exit 124 (never)", 0),
-			cli.BoolOption("any", "until the first of them finishes: its status decides"),
-			cli.BoolOption("output o", "print the output of the tasks, with its id before each line if there are several"),
-			cli.BoolOption("result", "print the JSON result of each task on a line, or null")),
-		Description: `Silent on success. A filter means the tasks that match and are unfinished at
-the start; if there are none: exit 0. Ending the wait, by ^C or --timeout,
-does not end a task. --json prints the record of each task as it ends.
-
-EXAMPLES
-  runner wait 1042                  exit with the status of the task
-  runner wait --output 1042         the same, with its output
-  runner wait 1042 1043             0 if both completed, else 1
+			cli.DurationOption("timeout", "stop waiting after this time, exit 124 (never)", 0),
+			cli.BoolOption("any", "wait for the first task that finishes, exit with its status"),
+			cli.BoolOption("output o", "print the output of the tasks; if there are several, with [ID] before each line"),
+			cli.BoolOption("result", "print the JSON result of each task, or null, on a line")),
+		Description: `EXAMPLES
+  runner wait 1042                     # exit with the status of the task
+  runner wait --output 1042            # also print its output
+  runner wait 1042 1043                # exit 0 if both completed, else 1
   runner wait -q media && runner enqueue -- publish.sh
 
-EXIT STATUS, one task or --any
-  0        the task completed
-  1        it is a function and failed, or left a result that is not JSON
-  2        wrong usage
-  124      --timeout, or the task's own timeout; stderr says which
-  125      no result: cancelled, expired, deleted, lost, no such task, some
-           output of --output is missing, or runner itself failed
-  126/127  the command could not be executed / was not found
-  128+n    the command died from signal n, or signal n ended the waiting
-  others   the exit status of the command
+wait prints nothing if the tasks complete. A selector means the matching tasks
+that are unfinished when wait starts; without such a task wait exits 0. ^C and
+--timeout end only the wait; the tasks continue. --json prints the record of
+each task when it ends.
 
-EXIT STATUS, several tasks
-  0        all completed
-  1        some did not
-  3        some do not exist
-  124      --timeout
-  others   as usual: 2 usage, 75 busy, 128+n`,
+EXIT STATUS with one task or --any
+  0         the task completed
+  1         a function failed, or its result is not JSON
+  2         invalid usage
+  124       --timeout, or timeout of the task; stderr says which
+  125       no result: the task was cancelled, expired, deleted or lost, or does
+            not exist, some of its output is missing, or runner itself failed
+  126, 127  the command cannot be executed, or was not found
+  128+n     signal n killed the command, or ended the waiting
+  others    exit status of the command
+
+EXIT STATUS with several tasks
+  0         all tasks completed
+  1         some tasks did not complete
+  3         some tasks do not exist
+  124       --timeout
+  others    2 invalid usage, 75 database busy, 128+n signal n`,
 		Action: func(c *cli.Context) error {
 			o, err := readWaitOptions(c, a.Now())
 			if err != nil {
@@ -86,9 +87,9 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	case err != nil:
 		return o, err
 	case o.output && (o.result || o.any || c.Bool("json")):
-		return o, failure.Usage("--output excludes --result, --any and --json")
+		return o, failure.Usage("--output cannot be used with --result, --any or --json")
 	case o.result && c.Bool("json"):
-		return o, failure.Usage("--result and --json exclude each other").Because("the record holds the result")
+		return o, failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return o, s.Require("wait")
 }

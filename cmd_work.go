@@ -27,55 +27,63 @@ import (
 
 func workCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "work", Category: "Run tasks", Usage: "run tasks until interrupted", UsageText: "runner work [OPTIONS]",
-		Description: `Runs the commands of the database's tasks, in the foreground: highest priority
-first, then the oldest; queues take turns. Functions (--job) run in the program
-that registers them, on the same database. The database is created if there is
-none. stdout stays empty but for --tee; the log goes to stderr.
-
-Every option has a variable: RUNNER_CONCURRENCY=8, RUNNER_QUEUE=mail,media=2.
-
-Whoever may write the database may run commands as this user: one that others
-may write, or whose directory they may, is refused without --insecure-perms.
-
---on-failure runs once for each task that failed for good, for a minute at
-most, in the task's environment and RUNNER_TASK_STATE, _REASON and _ERROR; the
-last 50 lines of the task's output are its stdin. It dies with the worker.
-Best effort: a crash loses it.
+		Name: "work", Category: "Run", Usage: "run tasks until interrupted", UsageText: "runner work [OPTIONS]",
+		Description: `EXAMPLES
+  runner work
+  runner work -c 8 -q mail -q media=2
   runner work --on-failure 'mail -s "task $RUNNER_TASK_ID failed" ops'
 
+work runs the commands of tasks in the foreground. In each queue the task with
+the highest priority starts first, then the oldest one; queues take turns.
+Functions (--job) run in the program that registers them on the same database.
+work creates a missing database. The log goes to stderr; stdout stays empty
+without --tee.
+
+Each option has an environment variable, such as RUNNER_CONCURRENCY=8 or
+RUNNER_QUEUE=mail,media=2.
+
+A user with write access to the database can run commands as the user of the
+worker. So work refuses a database that other users can write, or whose
+directory they can write, unless --insecure-perms is set.
+
+--on-failure runs a command for each task that failed for good, for at most a
+minute. The command gets the environment of the task and RUNNER_TASK_STATE,
+RUNNER_TASK_REASON and RUNNER_TASK_ERROR. Its stdin has the last 50 lines of the
+task's output. It ends with the worker, and a crash can lose it.
+
 SIGNALS
-  TERM, INT  start nothing more; running tasks get --grace to end, then TERM:
-             a command that exits 0 then has completed, any other waits for
-             the next worker
-  again      kill them now, exit 1
-  HUP        on a terminal as TERM
-  USR1       log what is running and waiting
+  TERM, INT  start no more tasks; running tasks get --grace to end, then TERM.
+             A command that exits 0 after TERM has completed; any other command
+             runs again on the next worker
+  again      kill the running tasks now, exit 1
+  HUP        on a terminal: as TERM
+  USR1       log the running and waiting tasks
 
 EXIT STATUS
-  0   stopped by a signal, or nothing left (--until-empty), however tasks ended
-  1   the database cannot be used, or a second signal
-  2   usage
+  0   stopped by a signal, or no task left (--until-empty); also if tasks failed
+  1   the database cannot be used, or a second signal came
+  2   invalid usage
   75  the database is busy, or the disk is full`,
 		Flags: cli.FromEnvironment(append([]cli.Flag{
-			cli.IntOption("concurrency c", "N", "tasks at once (the CPUs this process may use)", runtime.GOMAXPROCS(0), 1),
-			cli.Repeated("queue q", "NAME[=MAX]", "only tasks of this queue, MAX at once; repeatable (all queues)", cli.One(parseQueueMax)),
-			cli.BoolOption("until-empty", "run what is due, and what becomes due meanwhile, then exit"),
-			cli.DurationOption("grace", "on stop, let tasks go on for this long (30s)", 30*time.Second),
-			cli.DurationOption("timeout", "for commands without a timeout of their own (none)", 0),
-			cli.Scalar("lease", "DUR", "other workers take over after so long without a heartbeat; at least 5s (60s)", time.Minute,
+			cli.IntOption("concurrency c", "N", "number of tasks that run at once (number of CPUs)", runtime.GOMAXPROCS(0), 1),
+			cli.Repeated("queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable (all queues)",
+				cli.One(parseQueueMax)),
+			cli.BoolOption("until-empty", "run all tasks that are due or become due meanwhile, then exit"),
+			cli.DurationOption("grace", "after a signal, let running tasks continue for this time (30s)", 30*time.Second),
+			cli.DurationOption("timeout", "time limit of an attempt, for commands without --timeout (none)", 0),
+			cli.Scalar("lease", "DUR", "time without a heartbeat after which other workers take over; at least 5s (60s)", time.Minute,
 				parseLease),
-			cli.DurationOption("max-wait", "in its queue, a task due for longer starts first, whatever its priority (off)", 0),
-			cli.BoolOption("tee", "copy what tasks print to stdout and stderr"),
-			cli.TextOption("on-failure", "CMD", "/bin/sh -c CMD for each task that failed: see below", ""),
-			cli.DurationOption("keep", "forget completed and cancelled tasks after so long; 0s: never (7d)", 7*24*time.Hour),
-			cli.DurationOption("keep-failed", "forget failed ones after so long; 0s: never (30d)", 30*24*time.Hour),
-			cli.Scalar("name", "TEXT", "what this worker is called (HOST:PID)", "", parseWorkerName),
-			cli.BoolOption("insecure-perms", "run although others may write the database"),
-			cli.TextOption("serve", "ADDR", "dashboard and metrics in this process, as runner serve --listen ADDR", ""),
-			cli.ChoiceOption("log-format", "auto: by what stderr is (auto)", "auto", "auto", "text", "json"),
-			cli.ChoiceOption("log-level", "the least level to log (info)", "info", "debug", "info", "warn", "error"),
-		}, pages.Options()...)),
+			cli.DurationOption("max-wait", "start a task that has been due for this time before tasks of higher priority in its queue (off)", 0),
+			cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
+			cli.TextOption("on-failure", "CMD", "run CMD by /bin/sh -c for each failed task; see below", ""),
+			cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never (7d)", 7*24*time.Hour),
+			cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never (30d)", 30*24*time.Hour),
+			cli.Scalar("name", "TEXT", "name of this worker (HOST:PID)", "", parseWorkerName),
+			cli.BoolOption("insecure-perms", "accept a database that other users can write"),
+			cli.TextOption("serve", "ADDR", "serve the dashboard and metrics, as runner serve --listen ADDR does", ""),
+			cli.ChoiceOption("log-format", "format of the log; auto depends on stderr (auto)", "auto", "auto", "text", "json"),
+			cli.ChoiceOption("log-level", "lowest level of messages in the log (info)", "info", "debug", "info", "warn", "error"),
+		}, cli.Group("Dashboard", pages.Options()...)...)),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)
 			if err != nil {
@@ -109,7 +117,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	o := workOptions{untilEmpty: cli.Get[bool](c, "until-empty"), tee: cli.Get[bool](c, "tee"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
 		term.IsTerminal(a.Stdin)}
 	if c.Args().Present() {
-		return o, failure.Usage("work takes no arguments: %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
+		return o, failure.Usage("work takes no arguments; got %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
 	}
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
 		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
@@ -118,20 +126,20 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}
-	o.engine.Keep, o.engine.KeepFailed = forEver(cli.Get[time.Duration](c, "keep")), forEver(cli.Get[time.Duration](c, "keep-failed"))
+	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")), neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
 	if address := cli.Get[string](c, "serve"); address != "" {
 		served := pages.ReadOptions(c)
 		served.Listen = address
 		o.serve, o.printToken = &served, cli.Get[bool](c, "print-token")
 	} else if name := firstSet(c, pages.Options()); name != "" {
-		return o, failure.Usage("--%s goes with --serve", name).Hint("runner work --serve 127.0.0.1:8484")
+		return o, failure.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 	}
 	if hook := cli.Get[string](c, "on-failure"); hook != "" {
 		o.engine.OnFailure = jobs.Shell(hook).Argv
 	}
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
-			return o, failure.Usage("--queue %s is given twice", q.Queue)
+			return o, failure.Usage("--queue %s is repeated", q.Queue)
 		}
 	}
 	var level slog.Level
@@ -145,8 +153,8 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	return o, nil
 }
 
-// forEver converts the time to keep tasks for the library: it turns 0 into -1, because 0 means the default there.
-func forEver(keep time.Duration) time.Duration {
+// neverIfZero converts the time to keep tasks for the library: it turns 0 into -1, because 0 means the default there.
+func neverIfZero(keep time.Duration) time.Duration {
 	if keep == 0 {
 		return -1
 	}

@@ -118,13 +118,15 @@ func TestManualPageIsWellFormed(t *testing.T) {
 	if err != nil || said.Len() > 0 {
 		t.Fatalf("got %v\n%s; want no error, said.Len() <= 0", err, said.String())
 	}
-	for _, want := range []string{"runner enqueue -- backup.sh --full", `Prints a line per queue: its name and "paused".`,
+	for _, want := range []string{"runner enqueue -- backup.sh --full", `pause prints a line for each queue: its name and "paused".`,
 		`'{"to":"ann@example.com"}'`} {
 		if !strings.Contains(string(shown), want) {
 			t.Errorf("the page does not show %q", want)
 		}
 	}
 }
+
+var globalOptions = regexp.MustCompile(`\nglobal options .*\n  .*\n\n`)
 
 // manualPage returns the manual page: the unchanged help texts between .nf and .fi.
 func manualPage(list []*cli.Command, help func(...string) string) string {
@@ -154,14 +156,7 @@ prints it.
 				words = append(words, sub.Name)
 			}
 			text := help(words...)
-			if at := strings.Index(text, "\nGLOBAL OPTIONS\n"); at >= 0 { // the global options are listed once
-				rest := text[at+1:]
-				if next := strings.Index(rest, "\n\n"); next >= 0 {
-					text = text[:at] + rest[next:]
-				} else {
-					text = text[:at]
-				}
-			}
+			text = globalOptions.ReplaceAllString(text, "\n") // the page has a section for them
 			fmt.Fprintf(&b, ".SH \"RUNNER %s\"\n", strings.ToUpper(strings.Join(words, " ")))
 			manualText(&b, text)
 		}

@@ -37,7 +37,7 @@ type App struct {
 
 // groups are the headings of the root help screen, in order. The Category of a command is one of them. A command without a Category is at
 // the bottom of the screen.
-var groups = []string{"Run tasks", "See", "Steer", "Look after", "Inside a task"}
+var groups = []string{"Run", "Inspect", "Control", "Maintain"}
 
 func (a *App) Run(ctx context.Context, args []string) (status int) {
 	list := a.Commands(a)
@@ -76,7 +76,7 @@ func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, 
 	case line.on("version"):
 		return PrintVersion(a.Printer)
 	case line.Command == nil:
-		return a.rootHelp(list, line)
+		return a.rootHelp(list, globals, line)
 	case line.on("help"):
 		return CommandHelp(a.Printer, line, globals)
 	}

@@ -11,13 +11,20 @@ import (
 )
 
 // rootHelp prints the screen of runner without arguments: every command, in at most 80 columns.
-func (a *App) rootHelp(list []*Command, line Line) error {
+func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
 	p := a.Printer
 	d, err := a.FindDatabase(line.last("db"))
 	if failure.ExitCode(err) == 2 {
 		return err
 	}
-	p.Print("runner - a job runner in one file: one binary, one SQLite database\n\nusage: runner COMMAND [OPTIONS] [ARGS]\n\n")
+	p.Print("runner - a job runner in one file: one binary, one SQLite database\n" + `
+  runner enqueue -- backup.sh --full      add a task; print its id
+  runner enqueue -w -- make test          wait; exit with the status of the task
+  runner work                             run tasks until interrupted
+
+usage: runner COMMAND [OPTIONS] [ARGS]
+
+`)
 	var also []string
 	for _, group := range append(groups, "") {
 		heading := group
@@ -27,17 +34,12 @@ func (a *App) rootHelp(list []*Command, line Line) error {
 			case group == "":
 				also = append(also, c.Name)
 			default:
-				p.Print(fmt.Sprintf("  %-14s  %-8s  %s\n", heading, c.Name, c.Usage))
+				p.Print(fmt.Sprintf("  %-10s%-8s  %s\n", heading, c.Name, c.Usage))
 				heading = ""
 			}
 		}
 	}
-	p.Print(`
-  runner enqueue -- backup.sh --full      the id goes to stdout
-  runner enqueue -w -- make test          wait; exit with the task's status
-  runner work                             run tasks until interrupted
-
-`)
+	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(globals) + "\n")
 	switch {
 	case err != nil:
 		p.Print("database: none   (" + failure.Explain(err).What + ")\n")
@@ -47,7 +49,7 @@ func (a *App) rootHelp(list []*Command, line Line) error {
 		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(from "+d.from+")"))
 	}
 	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") +
-		"\nwords such as lane, lease, suspect: docs/glossary.md\n")
+		"\nterms such as lane, lease and suspect: docs/glossary.md\n")
 	return nil
 }
 
@@ -59,16 +61,18 @@ func fitted(text, remark string) string {
 	return text + "   " + remark + "\n"
 }
 
-// CommandHelp prints the output of COMMAND --help: usage, options, and the long text, which ends with EXIT STATUS.
+// CommandHelp prints the output of COMMAND --help: the purpose, examples, usage, options by group, and the rest of the description, which
+// ends with EXIT STATUS. The first paragraph of a description has the examples.
 func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
-	for i, form := range strings.Split(strings.TrimSpace(cmp.Or(c.UsageText, name+" [OPTIONS]")), "\n") {
-		p.Print([]string{"usage: ", "       "}[min(i, 1)] + strings.TrimSpace(form) + "\n")
+	examples, text, _ := strings.Cut(strings.TrimSpace(c.Description), "\n\n")
+	p.Print(name + " - " + c.Usage + "\n\n" + examples + "\n\n")
+	for i, form := range strings.Split(cmp.Or(c.UsageText, name+" [OPTIONS]"), "\n") {
+		p.Print([]string{"usage: ", "       "}[min(i, 1)] + form + "\n")
 	}
-	p.Print("\n" + c.Usage + "\n")
 	if len(c.Aliases) > 0 {
-		p.Print("also known as: " + strings.Join(c.Aliases, ", ") + "\n")
+		p.Print("alias: runner " + strings.Join(c.Aliases, ", ") + "\n")
 	}
 	if len(c.Subcommands) > 0 {
 		p.Print("\nCOMMANDS\n")
@@ -76,16 +80,39 @@ func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 			p.Print(fmt.Sprintf("  %-10s  %s\n", sub.Name, sub.Usage))
 		}
 	}
-	if list := optionsOf(c); len(list) > 0 {
-		p.Print("\nOPTIONS\n" + OptionHelp(list))
-	}
-	p.Print("\nGLOBAL OPTIONS\n" + OptionHelp(globals))
-	if text := strings.TrimSpace(c.Description); text != "" {
-		p.Print("\n" + text + "\n")
-	}
+	p.Print(groupedHelp(optionsOf(c)) + "\n" + globalLine(globals) + "\n" + text + "\n")
 	return nil
 }
 
+// groupedHelp returns the help of options, with a heading for each group.
+func groupedHelp(list []*Option) string {
+	text := ""
+	for len(list) > 0 {
+		heading := list[0].group
+		var group, rest []*Option
+		for _, o := range list {
+			if o.group == heading {
+				group = append(group, o)
+			} else {
+				rest = append(rest, o)
+			}
+		}
+		text += "\n" + strings.ToUpper(cmp.Or(heading, "options")) + "\n" + OptionHelp(group)
+		list = rest
+	}
+	return text
+}
+
+// globalLine names the global options. The help of runner describes them.
+func globalLine(globals []*Option) string {
+	var names []string
+	for _, o := range globals {
+		names = append(names, "--"+o.name)
+	}
+	return strings.Join(term.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
+}
+
+// OptionHelp returns the help of options: a line or more for each.
 func OptionHelp(list []*Option) string {
 	const indent = 28
 	var b strings.Builder

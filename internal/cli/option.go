@@ -22,6 +22,7 @@ type Option struct {
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
 	usage       string // help text; ends with the default, if there is one: "... (10s)"
 	absent      bool   // the option cannot be typed for this command; code that commands share reads its default
+	group       string // heading of the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
 	value       optionValue
 }
@@ -160,18 +161,18 @@ func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usag
 
 // GlobalOptions returns the options of every command. They may also stand before the command.
 func GlobalOptions() []*Option {
-	busy := DurationOption("busy-timeout", "wait this long for the database, then exit 75 (10s)", 10*time.Second)
+	busy := DurationOption("busy-timeout", "wait this long for a busy database, then exit 75 (10s)", 10*time.Second)
 	busy.env = "RUNNER_BUSY_TIMEOUT"
-	unsafe := BoolOption("unsafe-fs", "use a database on a network file system")
+	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "the database; $RUNNER_DB", ""), // FindDatabase reads the variable
-		BoolOption("json", "JSON Lines on stdout; errors as JSON on stderr"),
-		ChoiceOption("color", "colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
+		TextOption("db", "PATH", "file of the database, or postgres://…; $RUNNER_DB", ""), // FindDatabase reads the variable
+		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
+		ChoiceOption("color", "use of colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,
-		BoolOption("verbose v", "say more on stderr: database, retries, causes"),
-		BoolOption("help h", "this text"),
-		BoolOption("version V", "version and commit of runner"),
+		BoolOption("verbose v", "print details on stderr: database, retries, causes"),
+		BoolOption("help h", "print this text"),
+		BoolOption("version V", "print the version and commit of runner"),
 	}
 }
 
@@ -182,10 +183,18 @@ func queueOption() *Option {
 }
 
 func FormatOption() *Option {
-	return TextOption("format", "TEMPLATE", "a Go template over the keys of the JSON record", "")
+	return TextOption("format", "TEMPLATE", "Go template for each record; keys as in --json", "")
 }
 
-func RevealOption() *Option { return BoolOption("reveal", "show the values of env, and input") }
+func RevealOption() *Option { return BoolOption("reveal", "show the input and the values of env") }
+
+// Group sets the heading of options in the help.
+func Group(heading string, list ...Flag) []Flag {
+	for _, f := range list {
+		f.(*Option).group = heading
+	}
+	return list
+}
 
 // Without marks the named options of a list as absent.
 func Without(list []Flag, names ...string) []Flag {
@@ -196,9 +205,11 @@ func Without(list []Flag, names ...string) []Flag {
 	return list
 }
 
-func YesOption() *Option { return BoolOption("yes y", "do not ask") }
+func YesOption() *Option { return BoolOption("yes y", "do not ask for confirmation") }
 
-func DryRunOption() *Option { return BoolOption("dry-run", "list what would be done; change nothing") }
+func DryRunOption() *Option {
+	return BoolOption("dry-run", "print what would change, and change nothing")
+}
 
 // optionsOf returns the options of a command except the global ones.
 func optionsOf(c *Command) []*Option {

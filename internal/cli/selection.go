@@ -21,20 +21,20 @@ type Selection struct {
 
 // Selectors returns the options of every command that selects tasks.
 func (a *App) Selectors() []Flag {
-	return []Flag{
+	return Group("Selector",
 		queueOption(),
-		Repeated("state s", "STATE,...", "tasks in these states; also: unfinished, finished", search.ParseStates),
-		Repeated("job j", "NAME", "tasks of this job: command, email.send; repeatable", One(ParseJob)),
+		Repeated("state s", "STATE,...", "tasks in these states, or unfinished, or finished", search.ParseStates),
+		Repeated("job j", "NAME", "tasks of this job, such as command or email.send; repeatable", One(ParseJob)),
 		TextOption("label", "TEXT", "tasks with this label", ""),
 		Scalar("schedule", "NAME", "tasks of this schedule", "", ParseScheduleName),
 		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
-		TextOption("worker", "NAME", "tasks that ran last on this worker", ""),
-		TextOption("match", "TEXT", "part of label, job, args or error; ASCII case ignored", ""),
-		a.WhenOption("since", "finished since then; unfinished ones: created since then"),
-		a.WhenOption("until", "the same, until then"),
-		DurationOption("older-than", "finished longer ago than this", 0),
-		BoolOption("all", "every task: no other filter"),
-	}
+		TextOption("worker", "NAME", "tasks whose last attempt ran on this worker", ""),
+		TextOption("match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored", ""),
+		a.WhenOption("since", "tasks that finished, or unfinished ones that were created, at this time or later"),
+		a.WhenOption("until", "tasks that finished, or unfinished ones that were created, before this time"),
+		DurationOption("older-than", "tasks that finished longer ago than this", 0),
+		BoolOption("all", "all tasks; excludes the other selectors"),
+	)
 }
 
 // ReadSelection reads the ids among the arguments and the options of Selectors. It skips the options in except, which have another
@@ -64,9 +64,9 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	s.All = Get[bool](c, "all")
 	switch {
 	case len(ids) > 0 && (filtered || s.All):
-		return s, failure.Usage("task ids and filters exclude each other")
+		return s, failure.Exclusive("task ids", "selectors")
 	case s.All && filtered:
-		return s, failure.Usage("--all and filters exclude each other")
+		return s, failure.Exclusive("--all", "other selectors")
 	}
 	f.IDs = ids
 	s.Filter, s.empty = f, len(ids) == 0 && !filtered && !s.All
@@ -117,7 +117,7 @@ func (s Selection) Require(verb string) error {
 	if !s.empty {
 		return nil
 	}
-	return failure.Usage("%s needs task ids or a filter", verb).
+	return failure.Usage("%s needs task ids or a selector", verb).
 		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
 }
 
@@ -128,8 +128,8 @@ func (s Selection) Confirm(p *term.Printer, yes bool, n int, question string) er
 	case yes || n <= 1 || len(s.Filter.IDs) > 0:
 		return nil
 	case !p.CanAsk:
-		return failure.Usage("the filter matches %s tasks, and nobody can be asked", humanize.Count(int64(n))).
-			Because("nothing was changed").Hint("--yes, or --dry-run to see them")
+		return failure.Usage("%s tasks match and there is no terminal to confirm", humanize.Count(int64(n))).
+			Because("nothing was changed").Hint("--yes, or --dry-run to list them")
 	case p.Confirm("%s", question):
 		return nil
 	}

@@ -17,14 +17,14 @@ import (
 // Options returns the options that serve and work --serve share.
 func Options() []cli.Flag {
 	return []cli.Flag{
-		cli.BoolOption("read-only", "show everything, change nothing"),
-		cli.TextOption("base-path", "PATH", "where the pages begin (/)", "/"),
-		cli.TextOption("public-url", "URL", "how browsers reach it through a proxy", ""),
-		cli.ChoiceOption("auth", "none: with a unix socket only (token)", "token", "token", "none"),
-		cli.TextOption("token-file", "FILE", "holds the token; made if missing (runner.db.d/token)", ""),
-		cli.BoolOption("print-token", "print the address with the token to a pipe or a log, too"),
-		cli.BoolOption("hide-args", "keep arguments, commands, results and output here"),
-		cli.BoolOption("insecure", "listen where other machines reach it, without TLS"),
+		cli.BoolOption("read-only", "show tasks, but do not allow changes"),
+		cli.TextOption("base-path", "PATH", "path of the first page (/)", "/"),
+		cli.TextOption("public-url", "URL", "address of the pages behind a proxy", ""),
+		cli.ChoiceOption("auth", "none is allowed with a unix socket only (token)", "token", "token", "none"),
+		cli.TextOption("token-file", "FILE", "file with the token; created if missing (runner.db.d/token)", ""),
+		cli.BoolOption("print-token", "print the address with the token also to a pipe or a log"),
+		cli.BoolOption("hide-args", "do not show arguments, commands, results and output"),
+		cli.BoolOption("insecure", "allow an address that other machines can reach, without TLS"),
 	}
 }
 
@@ -51,7 +51,7 @@ func ShownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden str
 // address with the token is written to a file that only this user can read. The caller must remove the file.
 func OpenBrowser(ctx context.Context, url string) (file string, err error) {
 	if !strings.HasPrefix(url, "http") {
-		return "", errors.New("a unix socket has no address that a browser knows")
+		return "", errors.New("a browser cannot open a unix socket")
 	}
 	made, err := os.CreateTemp("", "runner-*.html") // only this user can read the file
 	if err != nil {

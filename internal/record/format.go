@@ -25,7 +25,7 @@ type Formatter struct {
 // unchanged.
 func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
-		return nil, failure.Usage("--format and --json exclude each other")
+		return nil, failure.Exclusive("--format", "--json")
 	}
 	t, err := template.New("--format").Option("missingkey=error").Funcs(template.FuncMap{"json": templateJSON}).Parse(unescape(text))
 	if err != nil {

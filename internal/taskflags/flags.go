@@ -17,23 +17,25 @@ const (
 	uniqueReplace = "replace"
 )
 
-// Flags returns the flags of the task options, in the order of jobs.OptionList, and the flags that choose what the task runs.
+// What is the heading of the flags that choose what a task runs.
+const What = "What to run"
+
+// Flags returns the flags that choose what the task runs, and the flags of the task options by group, in the order of jobs.OptionList.
 func Flags(a *cli.App) []cli.Flag {
-	var list []cli.Flag
-	for i := range jobs.OptionList() {
-		if o := &jobs.OptionList()[i]; o.Flag != "" {
-			list = append(list, taskFlag(a, o))
-			if more := flagAfter(o.Key); more != nil {
-				list = append(list, more)
-			}
-		}
-	}
-	return append(list,
-		cli.BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
+	list := cli.Group(What,
 		cli.TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
 		cli.Scalar("job", "NAME", "call this registered function", "", cli.ParseJob),
 		cli.TextOption("args", "JSON|@FILE|-", "arguments of the function (none)", ""),
+		cli.BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
 	)
+	for _, group := range []string{What, "When", "Order", "Retry", "Environment"} {
+		for i := range jobs.OptionList() {
+			if o := &jobs.OptionList()[i]; o.Flag != "" && o.Group == group {
+				list = append(list, cli.Group(group, append([]cli.Flag{taskFlag(a, o)}, flagAfter(o.Key)...)...)...)
+			}
+		}
+	}
+	return list
 }
 
 // OfOneTask returns the names of the flags that do not apply to the tasks of a schedule.
@@ -47,16 +49,16 @@ func OfOneTask() []string {
 	return names
 }
 
-// flagAfter returns the flag that follows the flag of a task option but is not a task option itself, or nil.
-func flagAfter(key string) cli.Flag {
+// flagAfter returns the flag that follows the flag of a task option but is not a task option itself.
+func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
-		return cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)", uniqueKeep,
-			uniqueKeep, uniqueReplace)
+		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)", uniqueKeep,
+			uniqueKeep, uniqueReplace)}
 	case "max_losses":
-		return cli.BoolOption("at-most-once", "start the task once: --max-attempts 1 --max-losses 0")
+		return []cli.Flag{cli.BoolOption("at-most-once", "start the task once: --max-attempts 1 --max-losses 0")}
 	case "env":
-		return cli.BoolOption("inherit-env", "copy all variables of this shell")
+		return []cli.Flag{cli.BoolOption("inherit-env", "copy all variables of this shell")}
 	}
 	return nil
 }
