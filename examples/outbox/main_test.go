@@ -21,7 +21,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestMain runs the program instead of the tests if the environment says so. The tests start and kill such processes.
+// TestMain runs the program instead of the tests if OUTBOX_TEST is set. The tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("OUTBOX_TEST") != "" {
 		main()
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // server is a server that often fails, before or after it has stored a reading.
 type server struct {
 	mu     sync.Mutex
-	calm   bool
+	stable bool // no request fails
 	calls  int
 	seen   map[string]bool
 	stored map[string][]int64
@@ -45,11 +45,11 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.calls++
 	var reading Reading
 	if err := json.NewDecoder(r.Body).Decode(&reading); err != nil || r.Header.Get("Idempotency-Key") != reading.key() {
-		http.Error(w, "what is this?", http.StatusBadRequest)
+		http.Error(w, "invalid reading or key", http.StatusBadRequest)
 		return
 	}
-	luck := rand.IntN(10)
-	if !s.calm && luck < 3 {
+	random := rand.IntN(10)
+	if !s.stable && random < 3 {
 		http.Error(w, "try later", http.StatusServiceUnavailable)
 		return
 	}
@@ -57,7 +57,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.seen[key] = true
 		s.stored[reading.Device] = append(s.stored[reading.Device], reading.Seq)
 	}
-	if !s.calm && luck < 5 {
+	if !s.stable && random < 5 {
 		panic(http.ErrAbortHandler) // the reading is stored, but the sender gets no answer
 	}
 	w.WriteHeader(http.StatusNoContent)
@@ -74,8 +74,8 @@ func start(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestEachReadingArrivesOnceAndInOrder records readings, kills the sender again and again, and uses a server that fails half of the time.
-func TestEachReadingArrivesOnceAndInOrder(t *testing.T) {
+// TestReadingsArriveOnceAndInOrder records readings, kills the sender repeatedly, and uses a server that fails half of the time.
+func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 	const devices, readings, kills = 4, 25, 6
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	s := &server{seen: map[string]bool{}, stored: map[string][]int64{}}
@@ -118,7 +118,7 @@ func TestEachReadingArrivesOnceAndInOrder(t *testing.T) {
 	}
 	recording.Wait()
 	s.mu.Lock()
-	s.calm = true
+	s.stable = true
 	s.mu.Unlock()
 	sender := start(t, "-db", path, "deliver", web.URL)
 	if err := sender.Start(); err != nil {
@@ -143,30 +143,30 @@ func TestEachReadingArrivesOnceAndInOrder(t *testing.T) {
 	for d := range devices {
 		device := fmt.Sprint("device", d)
 		if got := s.stored[device]; len(got) != readings {
-			t.Errorf("%s: %d readings arrived, %d were recorded", device, len(got), readings)
+			t.Errorf("%s: got %d readings at the server, want %d", device, len(got), readings)
 		}
 		for i, seq := range s.stored[device] {
-			if seq != int64(i+1) {
-				t.Errorf("%s: reading %d arrived as number %d", device, seq, i+1)
+			if want := int64(i + 1); seq != want {
+				t.Errorf("%s: got reading %d, want reading %d", device, seq, want)
 			}
 		}
 	}
 	if s.calls <= devices*readings {
-		t.Errorf("%d calls for %d readings: the server was not flaky", s.calls, devices*readings)
+		t.Errorf("got %d calls for %d readings, want more, because the server often fails", s.calls, devices*readings)
 	}
 	t.Logf("%d calls for %d readings, %d kills", s.calls, devices*readings, kills)
-	seenByTheCommandLine(t, path, devices*readings)
+	checkCommandLine(t, path, devices*readings)
 }
 
-// TestAReadingOutlivesAnyNumberOfKills checks that a reading survives if the machine is switched off again and again during its delivery.
-func TestAReadingOutlivesAnyNumberOfKills(t *testing.T) {
+// TestAReadingSurvivesRepeatedKills checks that a reading is delivered although the sender is killed at each of the first attempts.
+func TestAReadingSurvivesRepeatedKills(t *testing.T) {
 	const kills = 5 // more losses than the default limit of a task
 	path := filepath.Join(t.TempDir(), "outbox.db")
-	calls, calm := make(chan bool), make(chan struct{})
+	calls, stable := make(chan bool), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // only after the body does the server notice that the sender is dead
+		_, _ = io.Copy(io.Discard, r.Body) // the server notices that the sender is dead only after it has read the body
 		select {
-		case <-calm:
+		case <-stable:
 		case calls <- true:
 			<-r.Context().Done()
 		}
@@ -188,46 +188,46 @@ func TestAReadingOutlivesAnyNumberOfKills(t *testing.T) {
 		select {
 		case <-calls:
 		case <-time.After(20 * time.Second):
-			t.Errorf("it is not delivered any more after %d kills", n)
+			t.Errorf("after %d kills: got no call of the sender within 20s, want one", n)
 		}
 		_ = sender.Process.Kill()
 		_ = sender.Wait()
 	}
-	close(calm)
+	close(stable)
 	sender := start(t, "-db", path, "deliver", web.URL)
 	if err := sender.Start(); err != nil {
 		t.Fatal(err)
 	}
 	task, err := o.runner.Await(t.Context(), 1)
 	if err != nil || task.State != jobs.Completed || task.Losses != kills {
-		t.Errorf("%s after %d losses: %s %v", task.State, task.Losses, task.Error, err)
+		t.Errorf("got task %s (%s) with %d losses and error %v, want completed with %d losses", task.State, task.Error, task.Losses, err, kills)
 	}
 	_ = sender.Process.Kill()
 	_ = sender.Wait()
 }
 
-// seenByTheCommandLine checks the tasks of the file with the runner command.
-func seenByTheCommandLine(t *testing.T, path string, want int) {
+// checkCommandLine checks the tasks of the file with the runner command.
+func checkCommandLine(t *testing.T, path string, want int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", command, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("build runner: got error %v, want none: %s", err, out)
 	}
 	out, err := exec.CommandContext(t.Context(), command, "--db", path, "list", "-j", "reading.deliver", "-s", "completed", "-n",
 		"0").Output()
-	if err != nil || strings.Count(string(out), "\n") != want {
-		t.Errorf("runner list: %d lines, want %d: %v", strings.Count(string(out), "\n"), want, err)
+	if got := strings.Count(string(out), "\n"); err != nil || got != want {
+		t.Errorf("runner list: got %d lines and error %v, want %d lines", got, err, want)
 	}
 	out, err = exec.CommandContext(t.Context(), command, "--db", path, "show", "1").Output()
 	if err != nil || !strings.Contains(string(out), "reading.deliver") {
-		t.Errorf("runner show: %v: %s", err, out)
+		t.Errorf("runner show: got error %v and output %s, want the job reading.deliver", err, out)
 	}
 	if out, err := exec.CommandContext(t.Context(), command, "--db", path, "logs", "1").CombinedOutput(); err != nil {
-		t.Errorf("runner logs: %v: %s", err, out)
+		t.Errorf("runner logs: got error %v, want none: %s", err, out)
 	}
 }
 
-func TestAReadingIsCountedAndKeptTogether(t *testing.T) {
+func TestRecordCountsAndStoresAReadingTogether(t *testing.T) {
 	o, err := open(t.Context(), filepath.Join(t.TempDir(), "outbox.db"), time.Second, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
@@ -236,20 +236,20 @@ func TestAReadingIsCountedAndKeptTogether(t *testing.T) {
 	if _, err := o.record(t.Context(), "boiler", 20.5); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := o.record(t.Context(), strings.Repeat("x", jobs.MaxText+1), 1); err == nil { // the name is too long for a lane
-		t.Error("recorded")
+	if _, err := o.record(t.Context(), strings.Repeat("x", jobs.MaxText+1), 1); err == nil {
+		t.Error("a name that is too long for a lane: got no error, want one")
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := o.record(ended, "boiler", 21); err == nil {
-		t.Error("recorded")
+		t.Error("a cancelled context: got no error, want one")
 	}
 	r, err := o.record(t.Context(), "boiler", 21.5)
 	if err != nil || r.Seq != 2 {
-		t.Errorf("reading %d, want 2: %v", r.Seq, err)
+		t.Errorf("got reading %d and error %v, want reading 2", r.Seq, err)
 	}
 	tasks, err := o.runner.List(t.Context(), jobs.Filter{}, runner.Page{Oldest: true})
 	if err != nil || len(tasks) != 2 || tasks[1].Lane != "boiler" || tasks[1].State != jobs.Blocked {
-		t.Errorf("%+v, %v", tasks, err)
+		t.Errorf("got tasks %+v and error %v, want two tasks, the second blocked in the lane boiler", tasks, err)
 	}
 }

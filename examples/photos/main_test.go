@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestMain runs the program instead of the tests if the environment says so. The tests start and kill such processes.
+// TestMain runs the program instead of the tests if PHOTOS_TEST is set. The tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("PHOTOS_TEST") != "" {
 		main()
@@ -38,8 +38,8 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	return c
 }
 
-// TestOneThumbnailForEachPhotoWhateverIsKilled kills the program at random moments and starts it again. The last start ends by itself.
-func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
+// TestRepeatedKillsLeaveOneThumbnailPerPhoto kills the program at random moments and starts it again. The last start ends by itself.
+func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	const photos, kills = 60, 10
 	dir := t.TempDir()
 	folder, path := filepath.Join(dir, "pictures"), filepath.Join(dir, "photos.db")
@@ -78,7 +78,7 @@ func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
 		}
 	}
 	if out, err := program(t, "-db", path, "import", folder).Output(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("the last import: got error %v, want none: %s", err, out)
 	}
 
 	// There is one thumbnail, one row and one completed task for each photo, and no incomplete thumbnail.
@@ -97,7 +97,7 @@ func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if picture, err := png.Decode(bytes.NewReader(text)); err != nil || picture.Bounds().Dx() != thumbSize {
-			t.Errorf("%s: %v", f.Name(), err)
+			t.Errorf("%s: got error %v or a wrong width, want a thumbnail of %d pixels", f.Name(), err, thumbSize)
 		}
 	}
 	completed, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
@@ -113,40 +113,41 @@ func TestOneThumbnailForEachPhotoWhateverIsKilled(t *testing.T) {
 		losses += task.Losses
 	}
 	if thumbs != photos || imported() != photos || completed != photos || len(all) != photos {
-		t.Errorf("%d thumbnails, %d rows, %d tasks, %d of them completed, for %d photos", thumbs, imported(), len(all), completed, photos)
+		t.Errorf("got %d thumbnails, %d rows, %d tasks and %d completed tasks, want %d of each",
+			thumbs, imported(), len(all), completed, photos)
 	}
 	var list strings.Builder
 	if err := look.list(t.Context(), &list); err != nil || strings.Count(list.String(), "\n") != photos {
-		t.Errorf("%v:\n%s", err, list.String())
+		t.Errorf("list: got error %v and this text, want %d lines:\n%s", err, photos, list.String())
 	}
 	t.Logf("%d photos, %d kills, %d attempts lost", photos, kills, losses)
-	seenByTheCommandLine(t, path, photos)
+	checkCommandLine(t, path, photos)
 }
 
-// seenByTheCommandLine checks the tasks of the file with the runner command.
-func seenByTheCommandLine(t *testing.T, path string, photos int) {
+// checkCommandLine checks the tasks of the file with the runner command.
+func checkCommandLine(t *testing.T, path string, photos int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", command, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("build runner: got error %v, want none: %s", err, out)
 	}
-	runs := func(args ...string) string {
+	run := func(args ...string) string {
 		out, err := exec.CommandContext(t.Context(), command, append([]string{"--db", path}, args...)...).CombinedOutput()
 		if err != nil {
-			t.Errorf("runner %v: %v: %s", args, err, out)
+			t.Errorf("runner %v: got error %v, want none: %s", args, err, out)
 		}
 		return string(out)
 	}
-	if out := runs("list", "-j", "photo.import", "-n", "0"); strings.Count(out, "completed") != photos {
-		t.Errorf("runner list:\n%s", out)
+	if out := run("list", "-j", "photo.import", "-n", "0"); strings.Count(out, "completed") != photos {
+		t.Errorf("runner list: got this output, want %d completed tasks:\n%s", photos, out)
 	}
-	if out := runs("show", "1", "--json"); !strings.Contains(out, `"name":"thumbnail"`) {
-		t.Errorf("runner show:\n%s", out)
+	if out := run("show", "1", "--json"); !strings.Contains(out, `"name":"thumbnail"`) {
+		t.Errorf("runner show: got this output, want a step with the name thumbnail:\n%s", out)
 	}
-	runs("logs", "1")
+	run("logs", "1")
 }
 
-func TestWhatIsNoPhotoEndsAtOnce(t *testing.T) {
+func TestAFileThatIsNoPhotoIsCancelled(t *testing.T) {
 	dir := t.TempDir()
 	folder := filepath.Join(dir, "pictures")
 	if err := generate(folder, 1); err != nil {
@@ -160,12 +161,12 @@ func TestWhatIsNoPhotoEndsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.close()
-	for round, want := range []int{2, 1} { // the second import leaves out the imported image and tries the failed one again
+	for round, want := range []int{2, 1} { // the second import skips the imported image and enqueues the failed one again
 		if n, err := l.enqueueFolder(t.Context(), folder); err != nil || n != want {
-			t.Errorf("round %d: %d enqueued, want %d: %v", round, n, want, err)
+			t.Errorf("round %d: got %d new tasks and error %v, want %d tasks", round, n, err, want)
 		}
 		if n, err := l.enqueueFolder(context.WithoutCancel(t.Context()), folder); err != nil || n != 0 {
-			t.Errorf("round %d: %d enqueued twice: %v", round, n, err)
+			t.Errorf("round %d, second call: got %d new tasks and error %v, want no task", round, n, err)
 		}
 		if err := l.runner.WorkUntilEmpty(t.Context()); err != nil {
 			t.Fatal(err)
@@ -173,7 +174,7 @@ func TestWhatIsNoPhotoEndsAtOnce(t *testing.T) {
 	}
 	for state, want := range map[jobs.State]int{jobs.Completed: 1, jobs.Cancelled: 2} {
 		if n, err := l.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{state}}); err != nil || n != want {
-			t.Errorf("%d are %s, want %d: %v", n, state, want, err)
+			t.Errorf("got %d %s tasks and error %v, want %d", n, state, err, want)
 		}
 	}
 }

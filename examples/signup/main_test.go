@@ -22,7 +22,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestMain runs the program instead of the tests if the environment says so. The tests start and kill such processes.
+// TestMain runs the program instead of the tests if SIGNUP_TEST is set. The tests start and kill such processes.
 func TestMain(m *testing.M) {
 	if os.Getenv("SIGNUP_TEST") != "" {
 		main()
@@ -53,25 +53,25 @@ func startMail(t *testing.T, address string) *mailServer {
 			if err != nil {
 				return
 			}
-			go m.talk(c)
+			go m.serve(c)
 		}
 	}()
 	return m
 }
 
-func (m *mailServer) talk(c net.Conn) {
+func (m *mailServer) serve(c net.Conn) {
 	defer c.Close()
-	talk := textproto.NewConn(c)
-	_ = talk.PrintfLine("220 here")
+	conn := textproto.NewConn(c)
+	_ = conn.PrintfLine("220 ready")
 	for {
-		line, err := talk.ReadLine()
+		line, err := conn.ReadLine()
 		if err != nil {
 			return
 		}
 		switch word, _, _ := strings.Cut(line, " "); word {
 		case "DATA":
-			_ = talk.PrintfLine("354 go on")
-			text, err := talk.ReadDotBytes()
+			_ = conn.PrintfLine("354 go on")
+			text, err := conn.ReadDotBytes()
 			if err != nil {
 				return
 			}
@@ -79,12 +79,12 @@ func (m *mailServer) talk(c net.Conn) {
 			m.mu.Lock()
 			m.letters = append(m.letters, header)
 			m.mu.Unlock()
-			_ = talk.PrintfLine("250 taken")
+			_ = conn.PrintfLine("250 accepted")
 		case "QUIT":
-			_ = talk.PrintfLine("221 bye")
+			_ = conn.PrintfLine("221 bye")
 			return
 		default:
-			_ = talk.PrintfLine("250 fine")
+			_ = conn.PrintfLine("250 ok")
 		}
 	}
 }
@@ -110,8 +110,8 @@ func post(base, email string) (int, string, error) {
 	return answer.StatusCode, string(text), err
 }
 
-// TestAUserIsWelcomed checks that each user gets one mail when the mail server is available. A rejected address gets no mail.
-func TestAUserIsWelcomed(t *testing.T) {
+// TestEachUserGetsOneMail checks that each user gets one mail when the mail server is available. A rejected address gets no mail.
+func TestEachUserGetsOneMail(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -139,7 +139,7 @@ func TestAUserIsWelcomed(t *testing.T) {
 	}{{"ann@example.com", 201}, {"ann@example.com", 409}, {"ann", 400}, {"", 400}, {"Bob <bob@example.com>", 400},
 		{"bob@example.com", 201}} {
 		if got, text, err := post(base, c.email); got != c.want || err != nil {
-			t.Errorf("%q: %d %s, want %d (%v)", c.email, got, text, c.want, err)
+			t.Errorf("%q: got status %d, text %s and error %v, want status %d", c.email, got, text, err, c.want)
 		}
 	}
 	err = a.runner.Changes(t.Context(), func() (bool, error) { // attempts fail while there is no mail server
@@ -152,25 +152,25 @@ func TestAUserIsWelcomed(t *testing.T) {
 	mail := startMail(t, address)
 	for id := range int64(2) {
 		if task, err := a.runner.Await(t.Context(), id+1); err != nil || task.State != jobs.Completed {
-			t.Errorf("task %d is %s: %v", id+1, task.State, err)
+			t.Errorf("task %d: got state %s and error %v, want completed", id+1, task.State, err)
 		}
 	}
 	stop()
 	if err := <-ran; err != nil {
 		t.Error(err)
 	}
-	if got := fmt.Sprint(mail.byID()); got != "map[<welcome-1@example.com>:1 <welcome-2@example.com>:1]" {
-		t.Error(got)
+	if got, want := fmt.Sprint(mail.byID()), "map[<welcome-1@example.com>:1 <welcome-2@example.com>:1]"; got != want {
+		t.Errorf("got letters %s, want %s", got, want)
 	}
-	seenByTheCommandLine(t, path)
+	checkCommandLine(t, path)
 }
 
-// seenByTheCommandLine checks the tasks of the file with the runner command.
-func seenByTheCommandLine(t *testing.T, path string) {
+// checkCommandLine checks the tasks of the file with the runner command.
+func checkCommandLine(t *testing.T, path string) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")
 	if out, err := exec.CommandContext(t.Context(), "go", "build", "-C", "../..", "-o", command, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("build runner: got error %v, want none: %s", err, out)
 	}
 	for want, args := range map[string][]string{
 		"completed\tmail":              {"list", "-q", "mail", "-s", "completed"},
@@ -179,14 +179,14 @@ func seenByTheCommandLine(t *testing.T, path string) {
 	} {
 		out, err := exec.CommandContext(t.Context(), command, append([]string{"--db", path}, args...)...).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
-			t.Errorf("runner %v: %v, want %q in\n%s", args, err, want, out)
+			t.Errorf("runner %v: got error %v and this output, want %q in it:\n%s", args, err, want, out)
 		}
 	}
 }
 
-// TestKillingTheProcessLosesNobody kills the process again and again while users sign up. Each user in the table has one task and gets a
-// mail. Each user who got a 201 is in the table.
-func TestKillingTheProcessLosesNobody(t *testing.T) {
+// TestKillingTheProcessLosesNoUser kills the process repeatedly while users sign up. Each user in the table has one task and gets a mail.
+// Each user who got status 201 is in the table.
+func TestKillingTheProcessLosesNoUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	mail := startMail(t, "127.0.0.1:0")
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -199,7 +199,7 @@ func TestKillingTheProcessLosesNobody(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	promised := map[string]bool{}
+	confirmed := map[string]bool{}
 	for round := range 4 {
 		p := exec.CommandContext(t.Context(), self, "-db", path, "-listen", address, "-smtp", mail.address)
 		p.Env = append(os.Environ(), "SIGNUP_TEST=1")
@@ -224,10 +224,10 @@ func TestKillingTheProcessLosesNobody(t *testing.T) {
 						}
 					}
 					mu.Lock()
-					if status == http.StatusCreated || status == http.StatusConflict { // after a 409, too: the 201 may have been lost
-						promised[email] = true
+					if status == http.StatusCreated || status == http.StatusConflict { // 409 if the answer with 201 was lost
+						confirmed[email] = true
 					}
-					if len(promised) == (round+1)*12 {
+					if len(confirmed) == (round+1)*12 {
 						_ = p.Process.Kill()
 						kill()
 					}
@@ -264,19 +264,19 @@ func TestKillingTheProcessLosesNobody(t *testing.T) {
 			t.Fatal(err)
 		}
 		users++
-		delete(promised, email)
-		if !welcomed || letters[fmt.Sprintf("<welcome-%d@example.com>", id)] == 0 {
-			t.Errorf("%s (task %d) was not welcomed", email, id)
+		delete(confirmed, email)
+		if n := letters[fmt.Sprintf("<welcome-%d@example.com>", id)]; !welcomed || n == 0 {
+			t.Errorf("%s: got %d letters, task %d completed: %v; want a letter and a completed task", email, n, id, welcomed)
 		}
 	}
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		t.Error(err)
 	}
 	if tasks, err := a.runner.Count(t.Context(), jobs.Filter{}); err != nil || tasks != users {
-		t.Errorf("%d tasks for %d users: %v", tasks, users, err)
+		t.Errorf("got %d tasks and error %v, want %d, one for each user", tasks, err, users)
 	}
-	if len(promised) > 0 {
-		t.Errorf("they were told that they are registered, and are not: %v", promised)
+	if len(confirmed) > 0 {
+		t.Errorf("got no rows of the confirmed users %v, want one for each", confirmed)
 	}
 	t.Logf("%d users, %d letters", users, len(letters))
 }
