@@ -1,11 +1,10 @@
 package web_test
 
 import (
-	"errors"
 	"strings"
 	"testing"
 
-	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -15,28 +14,8 @@ import (
 
 // TestPagesAndMetricsOnPostgreSQL checks the pages and metrics of a PostgreSQL database.
 func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
-	server, err := pgserver.Start(t.Context())
-	if errors.Is(err, pgserver.ErrNone) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	r, err := runner.Open(t.Context(), server.Address("postgres"), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(),
-		Concurrency: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := r.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	options := runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), Concurrency: 2}
+	r := runnerkit.OpenAt(t, pgkit.Start(t).Address("postgres"), options)
 	r.Register(runner.Commands(runner.CommandOptions{}))
 
 	s := serve(t, r, web.ServerOptions{})

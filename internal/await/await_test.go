@@ -56,7 +56,7 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 	// When the context ends, Each returns its cause.
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, TimedOut{After: time.Millisecond})
 	defer cancel()
-	err = Each(ctx, r, ids[4:], func(jobs.Task) (bool, error) { t.Error("nothing has ended"); return false, nil })
+	err = Each(ctx, r, ids[4:], func(jobs.Task) (bool, error) { t.Error("got a task, want none: no task has ended"); return false, nil })
 	if err != (TimedOut{After: time.Millisecond}) {
 		t.Error(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestVerdict(t *testing.T) {
+func TestExitStatusOfATask(t *testing.T) {
 	code := func(n int) *int { return &n }
 	for _, test := range []struct {
 		task   jobs.Task
@@ -41,7 +41,7 @@ func TestVerdict(t *testing.T) {
 	} {
 		test.task.ID = 7
 		if status, why := ExitStatus(test.task); status != test.status || why != test.why {
-			t.Errorf("%s %s: %d %q", test.task.State, test.task.Reason, status, why)
+			t.Errorf("%s %s: got %d %q, want %d %q", test.task.State, test.task.Reason, status, why, test.status, test.why)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -64,13 +65,13 @@ func TestBatchKnowsTheKeysOfRecords(t *testing.T) {
 		}
 		for key := range keys {
 			if _, known := l.keys[key]; !known {
-				t.Errorf("%T: a batch does not know the key %s", record, key)
+				t.Errorf("%T: got an unknown key %s, want every key of a record known to a batch", record, key)
 			}
 		}
 	}
 }
 
-func TestBatchLinesThatAreWrong(t *testing.T) {
+func TestInvalidBatchLinesAreRejected(t *testing.T) {
 	l := testLines(t, jobs.Command{}.With())
 	l.base.Job = ""
 	for _, test := range []struct{ line, want string }{
@@ -132,7 +133,7 @@ func TestBatchLinesThatAreWrong(t *testing.T) {
 	}
 }
 
-func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
+func TestABatchLineOverridesTheOptionsOfTheCommandLine(t *testing.T) {
 	base := jobs.Command{Dir: "/base", Env: map[string]string{"A": "base", "B": "base"}, EnvFile: "/base.env", Input: []byte("base")}.
 		With(jobs.Queue("base"), jobs.Priority(1), jobs.In(time.Minute), jobs.Retry(jobs.Backoff{Delay: time.Second}))
 	base.Job = ""
@@ -144,31 +145,38 @@ func TestBatchLineLacksNothingThatWasGiven(t *testing.T) {
 			err = s.Validate()
 		}
 		if err != nil {
-			t.Fatalf("%s: %v", line, err)
+			t.Fatalf("%s: got error %v, want none", line, err)
 		}
 		return s
 	}
 	s := spec(`{"args":["true"],"env":{"A":"line"},"backoff_delay":0.0001,"run_at":"2030-01-31T14:00:00+01:00","kill_after":0}`)
-	if s.Queue != "base" || s.Priority != 1 || s.Cwd != "/base" || s.EnvFile != "/base.env" || string(s.Input) != "base" ||
-		s.MaxAttempts != 1 ||
-		!maps.Equal(s.Env, map[string]string{"A": "line", "B": "base"}) || s.Backoff.Delay != time.Millisecond || s.In != 0 ||
-		s.RunAt.UTC().Hour() != 13 || s.KillAfter != 0 || s.Path != l.caller.Dir+"/true" {
-		t.Errorf("%+v", s)
+	testkit.Equal(t, "queue", s.Queue, "base")
+	testkit.Equal(t, "priority", s.Priority, 1)
+	testkit.Equal(t, "cwd", s.Cwd, "/base")
+	testkit.Equal(t, "env file", s.EnvFile, "/base.env")
+	testkit.Equal(t, "input", string(s.Input), "base")
+	testkit.Equal(t, "max attempts", s.MaxAttempts, 1)
+	testkit.Equal(t, "backoff delay", s.Backoff.Delay, time.Millisecond)
+	testkit.Equal(t, "in", s.In, 0)
+	testkit.Equal(t, "hour of run_at", s.RunAt.UTC().Hour(), 13)
+	testkit.Equal(t, "kill after", s.KillAfter, 0)
+	testkit.Equal(t, "path", s.Path, l.caller.Dir+"/true")
+	testkit.Equal(t, "env", s.Env, map[string]string{"A": "line", "B": "base"})
+	s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`)
+	testkit.Equal(t, "cwd", s.Cwd, l.caller.Dir+"/sub")
+	testkit.Equal(t, "backoff max", s.Backoff.Max, 2*time.Hour)
+	testkit.Equal(t, "in", s.In, 0)
+	testkit.Equal(t, "run_at is zero", s.RunAt.IsZero(), true)
+	s = spec(`{"job":"a.b","args":[ 1 , 2 ]}`)
+	testkit.Equal(t, "cwd", s.Cwd, "")
+	testkit.Equal(t, "env file", s.EnvFile, "")
+	testkit.Equal(t, "path", s.Path, "")
+	testkit.Equal(t, "max attempts", s.MaxAttempts, 1)
+	testkit.Equal(t, "args", string(s.Args), "[ 1 , 2 ]")
+	if s.Env != nil || s.Input != nil {
+		t.Errorf("got env %v and input %q, want none", s.Env, s.Input)
 	}
-	if s = spec(`{"args":["true"],"cwd":"sub","backoff_delay":7200,"in":0}`); s.Cwd != l.caller.Dir+"/sub" ||
-		s.Backoff.Max != 2*time.Hour ||
-		s.In != 0 || !s.RunAt.IsZero() {
-		t.Errorf(`got %+v; want Cwd = l.caller.Dir+"/sub", Backoff.Max = 2*Hour, In = 0, RunAt.IsZero()`, s)
-	}
-	if s = spec(`{"job":"a.b","args":[ 1 , 2 ]}`); s.Cwd != "" || s.Env != nil || s.EnvFile != "" || s.Input != nil || s.Path != "" ||
-		s.MaxAttempts != 1 || string(s.Args) != "[ 1 , 2 ]" {
-		t.Errorf(`got %+v; want Cwd = "", Env = nil, EnvFile = "", Input = nil, Path = "", MaxAttempts = 1, `+
-			`string(Args) = "[ 1 , 2 ]"`,
-			s)
-	}
-	if base.Env["A"] != "base" {
-		t.Error("a line has changed what other lines lack")
-	}
+	testkit.Equal(t, "env[A] of the base", base.Env["A"], "base")
 }
 
 func FuzzBatchLine(f *testing.F) {
@@ -186,9 +194,7 @@ func FuzzBatchLine(f *testing.F) {
 			return
 		}
 		var values map[string]any // the same line, parsed by encoding/json
-		if err := json.Unmarshal([]byte(line), &values); err != nil {
-			t.Fatalf("%q was read, and is not JSON: %v", line, err)
-		}
+		testkit.NoError(t, json.Unmarshal([]byte(line), &values))
 		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "",
 			"backoff": "exponential"}
 		for key := range want {
@@ -202,9 +208,8 @@ func FuzzBatchLine(f *testing.F) {
 			t.Errorf("%q:\n got %v\nwant %v", line, got, want)
 		}
 		for key := range values {
-			if _, known := l.keys[key]; !known {
-				t.Errorf("%q: the key %q was passed over", line, key)
-			}
+			_, known := l.keys[key]
+			testkit.Equal(t, line+": known", known, true)
 		}
 	})
 }

@@ -12,16 +12,17 @@ import (
 	"time"
 
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-// scraps is a reader that returns its text in pieces of random length.
-type scraps struct {
+// randomPieces is a reader that returns its text in pieces of random length.
+type randomPieces struct {
 	text   string
 	random *rand.Rand
 }
 
-func (s *scraps) Read(p []byte) (int, error) {
+func (s *randomPieces) Read(p []byte) (int, error) {
 	if s.text == "" {
 		return 0, io.EOF
 	}
@@ -30,7 +31,7 @@ func (s *scraps) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-func TestPartsAreWholeLinesHoweverTheyCome(t *testing.T) {
+func TestPartsAreWholeLines(t *testing.T) {
 	for seed := range uint64(200) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		var text strings.Builder
@@ -40,27 +41,27 @@ func TestPartsAreWholeLinesHoweverTheyCome(t *testing.T) {
 		if random.IntN(2) == 0 {
 			text.WriteString("the last line has no end")
 		}
-		for _, in := range []io.Reader{&scraps{text.String(), random}, iotest.DataErrReader(strings.NewReader(text.String()))} {
+		for _, in := range []io.Reader{&randomPieces{text.String(), random}, iotest.DataErrReader(strings.NewReader(text.String()))} {
 			var all []byte
 			for p := range parts(in) {
 				if p.err != nil {
-					t.Fatalf("got %+v, %v; want no error", seed, p.err)
+					t.Fatalf("seed %d: got error %v, want none", seed, p.err)
 				}
 				if want := 1 + bytes.Count(all, []byte("\n")); p.line != want {
-					t.Fatalf("%d: a part begins with line %d, not %d", seed, p.line, want)
+					t.Fatalf("seed %d: got a part that begins with line %d, want line %d", seed, p.line, want)
 				}
 				if all = append(all, p.text...); len(all) < text.Len() && all[len(all)-1] != '\n' {
-					t.Fatalf("%d: a part ends within a line", seed)
+					t.Fatalf("seed %d: got a part that ends within a line, want whole lines", seed)
 				}
 			}
 			if string(all) != text.String() {
-				t.Fatalf("%d: %d bytes of %d, or others", seed, len(all), text.Len())
+				t.Fatalf("seed %d: got %d bytes, want the %d bytes of the text", seed, len(all), text.Len())
 			}
 		}
 	}
 }
 
-func TestPartsEndWithWhatCannotBeRead(t *testing.T) {
+func TestPartsEndWithTheErrorOfTheReader(t *testing.T) {
 	broken := errors.New("broken")
 	for _, test := range []struct {
 		in   io.Reader
@@ -72,12 +73,12 @@ func TestPartsEndWithWhatCannotBeRead(t *testing.T) {
 	} {
 		last := slices.Collect(parts(test.in))
 		if p := last[len(last)-1]; p.line != test.line || p.err == nil || p.err.Error() != test.want {
-			t.Errorf("line %d: %v; want %d: %s", p.line, p.err, test.line, test.want)
+			t.Errorf("got line %d, error %v; want line %d, error %s", p.line, p.err, test.line, test.want)
 		}
 	}
 }
 
-func TestABadLineOfASlowPipeIsToldAtOnce(t *testing.T) {
+func TestAnInvalidLineOfASlowPipeIsReportedAtOnce(t *testing.T) {
 	out, in := io.Pipe()
 	defer in.Close()
 	go func() { _, _ = io.WriteString(in, "[\"true\"]\n{\"quue\":1}\n[\"tr") }() // the writer sends no more data
@@ -86,9 +87,8 @@ func TestABadLineOfASlowPipeIsToldAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer b.close()
-	if _, err := b.check(); err == nil || !strings.Contains(err.Error(), "stdin:2") {
-		t.Errorf(`got %v; want an error, Contains(Error(), "stdin:2")`, err)
-	}
+	_, err = b.check()
+	testkit.ErrorContains(t, err, "stdin:2")
 }
 
 func TestBesideKeepsTheOrder(t *testing.T) {
@@ -100,9 +100,7 @@ func TestBesideKeepsTheOrder(t *testing.T) {
 			}
 		}
 	}, func(i int) int { return 2 * i }) {
-		if n != 2*got {
-			t.Fatalf("%d after %d", n, got)
-		}
+		testkit.Equal(t, "value", n, 2*got)
 		if got++; got == 9_000 {
 			break
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
 )
 
@@ -42,20 +43,18 @@ func TestLocateDatabase(t *testing.T) {
 			env[name] = value
 		}
 		d, err := locateDatabase(test.flag, func(n string) string { return env[n] }, test.uid, test.goos, owner(test.owner))
-		if err != nil || d.Path != test.path || d.from != test.from || d.standard != (test.from == "" || test.from == "$STATE_DIRECTORY") {
-			t.Errorf("%+v: got %+v %v; want no error, d.Path = test.path, d.from = test.from, d.standard = (test.from "+
-				`== "" || test.from == "$STATE_DIRECTORY")`,
-				test, d, err)
-		}
+		testkit.NoError(t, err)
+		testkit.Equal(t, "path", d.Path, test.path)
+		testkit.Equal(t, "from", d.from, test.from)
+		testkit.Equal(t, "standard", d.standard, (test.from == "" || test.from == "$STATE_DIRECTORY"))
 	}
 	none := func(string) string { return "" }
 	_, err := locateDatabase("", none, 8, "linux", owner(-1))
-	if failure.ExitCode(err) != 1 || !strings.Contains(failure.Explain(err).What+failure.Explain(err).Try, "RUNNER_DB") {
-		t.Errorf("no HOME: %v", err)
-	}
+	testkit.Equal(t, "exit status without HOME", failure.ExitCode(err), 1)
+	testkit.Contains(t, failure.Explain(err).What+failure.Explain(err).Try, "RUNNER_DB")
 }
 
-func TestNobodyIsShownAPassword(t *testing.T) {
+func TestErrorsDoNotShowThePassword(t *testing.T) {
 	none := func(string) string { return "" }
 	owner := func(string) (int, bool) { return -1, false }
 	for address, want := range map[string]string{
@@ -70,17 +69,17 @@ func TestNobodyIsShownAPassword(t *testing.T) {
 		if got := d.shown(); got != cmp.Or(want, address) || strings.Contains(got, "s3") {
 			t.Errorf("%s is shown as %s, want %s", address, got, cmp.Or(want, address))
 		}
-		if _, err := locateDatabase(address, none, 8, "linux", owner); (err != nil) != (want != "") || err != nil &&
-			(failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
-			t.Errorf("--db %s: %v", address, err)
+		_, err := locateDatabase(address, none, 8, "linux", owner)
+		testkit.Equal(t, "--db "+address+": is rejected", err != nil, want != "")
+		if err != nil && (failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "s3")) {
+			t.Errorf("--db %s: got error %v, want exit status 2 and no password", address, err)
 		}
-		if _, err := locateDatabase("", func(string) string { return address }, 8, "linux", owner); err != nil {
-			t.Errorf("RUNNER_DB=%s: %v", address, err)
-		}
+		_, err = locateDatabase("", func(string) string { return address }, 8, "linux", owner)
+		testkit.NoError(t, err)
 	}
 }
 
-func TestOpenCreatesWhatItMay(t *testing.T) {
+func TestOpenCreatesOnlyTheStandardDatabase(t *testing.T) {
 	state := t.TempDir()
 	open := func(create bool, args ...string) (text string, err error) {
 		var out, talk bytes.Buffer
@@ -103,23 +102,22 @@ func TestOpenCreatesWhatItMay(t *testing.T) {
 		return talk.String(), err
 	}
 	file := filepath.Join(state, "service", "runner.db")
-	if _, err := open(false); failure.ExitCode(err) != 1 || failure.Explain(err).Code != "no_database" {
-		t.Errorf("nothing there: %v", err)
-	}
+	_, err := open(false)
+	testkit.Equal(t, "exit status without a database", failure.ExitCode(err), 1)
+	testkit.Equal(t, "code without a database", failure.Explain(err).Code, "no_database")
 	if _, err := os.Stat(filepath.Dir(file)); err == nil {
-		t.Error("a command that does not create made the directory")
+		t.Error("got a new directory from a command that only opens, want none")
 	}
-	if text, err := open(true); err != nil || text != "created "+file+"\n" {
-		t.Errorf("created: %q %v", text, err)
-	}
-	if info, err := os.Stat(filepath.Dir(file)); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("directory: %v %v", info, err)
-	}
-	if text, err := open(false, "-v"); err != nil || text != "database: "+file+"   (from $STATE_DIRECTORY)\n" {
-		t.Errorf("opened: %q %v", text, err)
-	}
-	if _, err := open(true, "--db", filepath.Join(state, "nodir", "x.db")); failure.ExitCode(err) != 1 ||
-		failure.Explain(err).Code != "no_database" {
-		t.Errorf("the parent of a path that somebody named is not created: %v", err)
-	}
+	text, err := open(true)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "text after the creation", text, "created "+file+"\n")
+	info, err := os.Stat(filepath.Dir(file))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "mode of the directory", info.Mode().Perm(), 0o700)
+	text, err = open(false, "-v")
+	testkit.NoError(t, err)
+	testkit.Equal(t, "text after the open", text, "database: "+file+"   (from $STATE_DIRECTORY)\n")
+	_, err = open(true, "--db", filepath.Join(state, "nodir", "x.db"))
+	testkit.Equal(t, "exit status without the directory", failure.ExitCode(err), 1)
+	testkit.Equal(t, "code without the directory", failure.Explain(err).Code, "no_database")
 }

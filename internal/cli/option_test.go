@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -50,18 +51,18 @@ func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) 
 	return got, newCLI(list, globals).RunContext(context.Background(), line.argv())
 }
 
-func TestOptionsStandAnywhere(t *testing.T) {
+func TestOptionsMayStandAnywhere(t *testing.T) {
 	for _, line := range []string{"show 42 --json", "--json show 42", "show --json 42", "sh --json=true 42",
 		"show --json --db x 42 -n 3 --db y"} {
 		got, err := parse(t, nil, strings.Fields(line)...)
 		if err != nil || got.command != "show" || !slices.Equal(got.words, []string{"42"}) || !got.c.Bool("json") {
-			t.Errorf("%s: %v %q json=%v", line, err, got.words, got.c.Bool("json"))
+			t.Errorf("%s: got error %v, words %q, json %v; want none, 42, true", line, err, got.words, got.c.Bool("json"))
 		}
 	}
 }
 
 // urfave/cli issue #1424: its reordering of arguments lost the "--".
-func TestWordsBelongToTheCommand(t *testing.T) {
+func TestWordsAfterTheProgramBelongToItsCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"enqueue -- help":                          "help",
 		"enqueue help":                             "help",
@@ -84,35 +85,26 @@ func TestWordsBelongToTheCommand(t *testing.T) {
 			t.Errorf("%s: %q, %v; want %q", line, got.words, err, want)
 		}
 		if got.c != nil && strings.Contains(line, "media") && got.c.String("queue") != "media" {
-			t.Errorf("%s: queue %q", line, got.c.String("queue"))
+			t.Errorf("%s: got queue %q, want media", line, got.c.String("queue"))
 		}
 	}
 }
 
-func TestValuesArriveWhole(t *testing.T) {
+func TestOptionValuesAreNotSplit(t *testing.T) {
 	got, err := parse(t, nil, "enqueue", "-e", "A=1,2", "--env", "B= x", "-e=C=", "-p", "1", "-p", "-5", "--retry-on", "75,100-111",
 		"--after", "3,4", "--after=9", "--in", "1h30m", "x", "", "\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if env := Get[[]string](got.c, "env"); !slices.Equal(env, []string{"A=1,2", "B= x", "C="}) {
-		t.Errorf("env %q", env)
-	}
-	if n := got.c.Int("priority"); n != -5 || Get[int](got.c, "priority") != -5 {
-		t.Errorf("priority %d: the last one wins", n)
-	}
-	if ids := Get[[]int64](got.c, "after"); !slices.Equal(ids, []int64{3, 4, 9}) {
-		t.Errorf("after %v", ids)
-	}
-	if codes := Get[jobs.Codes](got.c, "retry-on"); codes != "75,100-111" {
-		t.Errorf("retry-on %q", codes)
-	}
-	if d := Get[time.Duration](got.c, "in"); d != 90*time.Minute || !got.c.IsSet("in") || got.c.IsSet("queue") {
-		t.Errorf("in %v", d)
-	}
-	if !slices.Equal(got.words, []string{"x", "", "\n"}) {
-		t.Errorf("words %q", got.words)
-	}
+	testkit.Equal(t, "env", Get[[]string](got.c, "env"), []string{"A=1,2", "B= x", "C="})
+	testkit.Equal(t, "priority as urfave/cli reads it", got.c.Int("priority"), -5)
+	testkit.Equal(t, "priority", Get[int](got.c, "priority"), -5)
+	testkit.Equal(t, "ids", Get[[]int64](got.c, "after"), []int64{3, 4, 9})
+	testkit.Equal(t, "codes", Get[jobs.Codes](got.c, "retry-on"), "75,100-111")
+	testkit.Equal(t, "in", Get[time.Duration](got.c, "in"), 90*time.Minute)
+	testkit.Equal(t, "in is set", got.c.IsSet("in"), true)
+	testkit.Equal(t, "queue is set", got.c.IsSet("queue"), false)
+	testkit.Equal(t, "words", got.words, []string{"x", "", "\n"})
 }
 
 func TestEnvironment(t *testing.T) {
@@ -122,32 +114,25 @@ func TestEnvironment(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := Get[int](got.c, "concurrency"); n != 8 {
-		t.Errorf("concurrency %d", n)
-	}
-	if q := Get[[]string](got.c, "queue"); !slices.Equal(q, []string{"a", "b"}) {
-		t.Errorf("queues %q", q)
-	}
-	if !Get[bool](got.c, "tee") || got.c.IsSet("max-wait") || Get[time.Duration](got.c, "busy-timeout") != 3*time.Second {
-		t.Error("tee, max-wait or busy-timeout")
-	}
+	testkit.Equal(t, "concurrency", Get[int](got.c, "concurrency"), 8)
+	testkit.Equal(t, "queues", Get[[]string](got.c, "queue"), []string{"a", "b"})
+	testkit.Equal(t, "busy timeout", Get[time.Duration](got.c, "busy-timeout"), 3*time.Second)
+	testkit.Equal(t, "tee", Get[bool](got.c, "tee"), true)
+	testkit.Equal(t, "max wait is set", got.c.IsSet("max-wait"), false)
 	// Options win over variables both before and after the command.
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
 		if err != nil || Get[int](got.c, "concurrency") != 2 || Get[time.Duration](got.c, "busy-timeout") != time.Second ||
 			!slices.Equal(Get[[]string](got.c, "queue"), []string{"z"}) {
-			t.Errorf(`%s: got %v; want no error, Get[int](got.c, "concurrency") = 2, Get[Duration](got.c, `+
-				`"busy-timeout") = Second, Equal(Get[[]string](got.c, "queue"), []string{"z"})`,
-				line, err)
+			t.Errorf("%s: got error %v, concurrency %d, busy timeout %v, queues %q; want none, 2, 1s, z", line, err,
+				Get[int](got.c, "concurrency"), Get[time.Duration](got.c, "busy-timeout"), Get[[]string](got.c, "queue"))
 		}
 	}
-	if got, err = parse(t, env, "show"); err != nil || Get[int](got.c, "rows") != 30 {
-		t.Errorf("show reads a variable that is not its: %v", err)
-	}
-	if _, err = parse(t, map[string]string{"RUNNER_MAX_WAIT": "5"}, "work"); err == nil ||
-		!strings.Contains(err.Error(), "$RUNNER_MAX_WAIT") {
-		t.Errorf("bad variable: %v", err)
-	}
+	got, err = parse(t, env, "show")
+	testkit.NoError(t, err)
+	testkit.Equal(t, "rows of show", Get[int](got.c, "rows"), 30)
+	_, err = parse(t, map[string]string{"RUNNER_MAX_WAIT": "5"}, "work")
+	testkit.ErrorContains(t, err, "$RUNNER_MAX_WAIT")
 }
 
 func TestUsageErrors(t *testing.T) {
@@ -179,11 +164,14 @@ func TestUsageErrors(t *testing.T) {
 	} {
 		_, err := parse(t, nil, strings.Fields(test.line)...)
 		f := failure.Explain(err)
-		if failure.ExitCode(err) != 2 || f.Code != "usage" || !strings.HasPrefix(f.What, test.what) || f.Try != test.try {
-			t.Errorf("%s: exit %d, %q try %q", test.line, failure.ExitCode(err), f.What, f.Try)
+		testkit.Equal(t, test.line+": exit status", failure.ExitCode(err), 2)
+		testkit.Equal(t, test.line+": code", f.Code, "usage")
+		testkit.Equal(t, test.line+": try", f.Try, test.try)
+		if !strings.HasPrefix(f.What, test.what) {
+			t.Errorf("%s: got error %q, want one that begins with %q", test.line, f.What, test.what)
 		}
 		if n := strings.Count(f.Text(false), "\n"); n > 3 {
-			t.Errorf("%s: %d lines", test.line, n)
+			t.Errorf("%s: got an error of %d lines, want at most 3", test.line, n)
 		}
 	}
 }
@@ -197,31 +185,31 @@ func TestSelection(t *testing.T) {
 		return ReadSelection(got.c, time.Unix(1_800_000_000, 0))
 	}
 	s, err := read("show 41 43,42 -n 1 41")
-	if err != nil || !slices.Equal(s.Filter.IDs, []int64{41, 43, 42}) || s.empty {
-		t.Errorf("got %+v %v; want no error, Equal(s.Filter.IDs, []int64{41, 43, 42}), not (s.empty)", s, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Equal(t, "ids of the filter", s.Filter.IDs, []int64{41, 43, 42})
+	testkit.Equal(t, "empty", s.empty, false)
 	s, err = read("show -q a -q b -s failed,unfinished -s completed --older-than 1h --since 2h")
-	if err != nil || !slices.Equal(s.Filter.Queues, []string{"a", "b"}) || len(s.Filter.States) != 7 || s.empty ||
-		s.Filter.FinishedBefore.Unix() != 1_800_000_000-3600 || s.Filter.Since.Unix() != 1_800_000_000-7200 {
-		t.Errorf(`got %+v %v; want no error, Equal(s.Filter.Queues, []string{"a", "b"}), len(s.Filter.States) = 7, not `+
-			"(s.empty), s.Filter.FinishedBefore.Unix() = 1_800_000_000-3600, s.Filter.Since.Unix() = "+
-			"1_800_000_000-7200",
-			s, err)
-	}
-	if s, err = read("show"); err != nil || !s.empty || failure.ExitCode(s.Require("cancel")) != 2 {
-		t.Errorf(`got %+v %v; want no error, s.empty, failure.ExitCode(s.Require("cancel")) = 2`, s, err)
-	}
-	if s, err = read("show --all"); err != nil || s.empty || !s.All {
-		t.Errorf("got %+v %v; want no error, not (s.empty), s.All", s, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Equal(t, "queues of the filter", s.Filter.Queues, []string{"a", "b"})
+	testkit.Len(t, "states of the filter", s.Filter.States, 7)
+	testkit.Equal(t, "empty", s.empty, false)
+	testkit.Equal(t, "finished before", s.Filter.FinishedBefore.Unix(), 1_800_000_000-3600)
+	testkit.Equal(t, "since", s.Filter.Since.Unix(), 1_800_000_000-7200)
+	s, err = read("show")
+	testkit.NoError(t, err)
+	testkit.Equal(t, "empty", s.empty, true)
+	testkit.Equal(t, "exit status", failure.ExitCode(s.Require("cancel")), 2)
+	s, err = read("show --all")
+	testkit.NoError(t, err)
+	testkit.Equal(t, "empty", s.empty, false)
+	testkit.Equal(t, "all", s.All, true)
 	for _, line := range []string{"show 4 -q x", "show 4 --all", "show --all -q x", "show x", "show 0", "show 4,"} {
-		if _, err := read(line); failure.ExitCode(err) != 2 {
-			t.Errorf("%s: got %v, want failure.ExitCode(err) = 2", line, err)
-		}
+		_, err := read(line)
+		testkit.Equal(t, line+": exit status", failure.ExitCode(err), 2)
 	}
 }
 
-func FuzzPermute(f *testing.F) {
+func FuzzArgumentOrder(f *testing.F) {
 	f.Add("show\x0142\x01--json\x01-n\x015")
 	f.Add("enqueue\x01-p\x01-5\x01--\x01--\x01-")
 	f.Add("--db\x01--\x01schedule\x01add\x01x\x01--cron=\x01y")
@@ -229,15 +217,15 @@ func FuzzPermute(f *testing.F) {
 		args := strings.Split(text, "\x01")
 		got, err := parse(t, nil, args...)
 		if err != nil && failure.ExitCode(err) != 2 {
-			t.Fatalf("%q: got %v, want not (err != nil && failure.ExitCode(err) != 2)", args, err)
+			t.Fatalf("%q: got error %v, want none or exit status 2", args, err)
 		}
 		for _, word := range got.words {
 			if !slices.Contains(args, word) {
-				t.Fatalf("%q: word %q from nowhere", args, word)
+				t.Fatalf("%q: got the word %q, want only words of the input", args, word)
 			}
 		}
 		if err == nil && got.command == "enqueue" && len(got.words) > 0 && !slices.Equal(got.words, args[len(args)-len(got.words):]) {
-			t.Fatalf("%q: words %q are not its end", args, got.words)
+			t.Fatalf("%q: got the words %q, want the last words of the input", args, got.words)
 		}
 	})
 }

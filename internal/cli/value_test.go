@@ -11,7 +11,7 @@ import (
 func TestParseSize(t *testing.T) {
 	for text, want := range map[string]int64{"65536": 65536, "64KiB": 65536, "1MiB": 1 << 20, "1GiB": 1 << 30, "0": 0} {
 		if n, err := parseSize(text); err != nil || n != want {
-			t.Errorf("%s: got %d %v; want no error, n = want", text, n, err)
+			t.Errorf("%s: got %d, error %v; want %d", text, n, err, want)
 		}
 	}
 	for _, text := range []string{"", "KiB", "-1", "+1", "1.5MiB", "64kb", "64 KiB", "9223372036854775808", "8589934592GiB"} {
@@ -29,7 +29,8 @@ func FuzzParseSize(f *testing.F) {
 			return
 		}
 		if again, err := parseSize(humanize.ExactSize(n)); n < 0 || err != nil || again != n {
-			t.Fatalf("%q is %d, written %q", text, n, humanize.ExactSize(n))
+			t.Fatalf("%q: got %d, written as %q and read as %d (%v); want the same size, not negative", text, n, humanize.ExactSize(n), again,
+				err)
 		}
 	})
 }
@@ -41,10 +42,10 @@ func FuzzTimes(f *testing.F) {
 		now := time.Unix(seconds%(1<<33), 0)
 		if at, err := timetext.ParseTime(text, now, time.UTC); err == nil && len(text) <= 5 &&
 			(!at.After(now) || at.Sub(now) > 24*time.Hour) {
-			t.Fatalf("%q at %v: %v", text, now, at)
+			t.Fatalf("%q at %v: got %v, want a time within the next 24h", text, now, at)
 		}
 		if at, err := timetext.ParseWhen(text, now, time.UTC); err == nil && len(text) <= 5 && at.After(now) {
-			t.Fatalf("%q at %v: %v", text, now, at)
+			t.Fatalf("%q at %v: got %v, want a time that is not in the future", text, now, at)
 		}
 	})
 }
@@ -56,12 +57,12 @@ func FuzzIDsAndCodes(f *testing.F) {
 		if ids, err := ParseIDs(text); err == nil {
 			for _, id := range ids {
 				if id < 1 {
-					t.Fatalf("%q: got %v, want id >= 1", text, ids)
+					t.Fatalf("%q: got ids %v, want ids of at least 1", text, ids)
 				}
 			}
 		}
 		if codes, err := parseCodes(text); err == nil && (codes.Contains(0) || codes.Contains(256)) {
-			t.Fatalf("%q: got %v, want not (err == nil && (codes.Contains(0) || codes.Contains(256)))", text, codes)
+			t.Fatalf("%q: got codes %v, want none outside of 1 to 255", text, codes)
 		}
 	})
 }

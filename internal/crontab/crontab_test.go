@@ -5,10 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-func TestCrontabIsReadAsCronReadsIt(t *testing.T) {
+func TestParseReadsACrontabAsCronDoes(t *testing.T) {
 	tab, err := Parse(`# a comment
   PATH=/usr/local/bin:/usr/bin
 "NAME" = ' two words '
@@ -40,15 +41,16 @@ HOME=/srv
 			t.Errorf("entry %d:\n got %q\nwant %q", i, got, w)
 		}
 	}
-	if env := tab.Schedules[0].Spec.Env; env["NAME"] != " two words " || env["PATH"] != "/usr/local/bin:/usr/bin" || env["SHELL"] != "" {
-		t.Errorf(`got %q; want env["NAME"] = " two words ", env["PATH"] = "/usr/local/bin:/usr/bin", env["SHELL"] = ""`, env)
-	}
-	if env := tab.Schedules[1].Spec.Env; env["SHELL"] != "/bin/bash" || env["HOME"] != "/srv" || env["MAILTO"] != "" {
-		t.Errorf(`got %q; want env["SHELL"] = "/bin/bash", env["HOME"] = "/srv", env["MAILTO"] = ""`, env)
-	}
-	if tab.MailTo != "ann@example.com" || tab.MailLine != 4 {
-		t.Errorf(`got %+v, %+v; want tab.MailTo = "ann@example.com", tab.MailLine = 4`, tab.MailTo, tab.MailLine)
-	}
+	env := tab.Schedules[0].Spec.Env
+	testkit.Equal(t, "env[NAME]", env["NAME"], " two words ")
+	testkit.Equal(t, "env[PATH]", env["PATH"], "/usr/local/bin:/usr/bin")
+	testkit.Equal(t, "env[SHELL]", env["SHELL"], "")
+	env = tab.Schedules[1].Spec.Env
+	testkit.Equal(t, "env[SHELL]", env["SHELL"], "/bin/bash")
+	testkit.Equal(t, "env[HOME]", env["HOME"], "/srv")
+	testkit.Equal(t, "env[MAILTO]", env["MAILTO"], "")
+	testkit.Equal(t, "MAILTO", tab.MailTo, "ann@example.com")
+	testkit.Equal(t, "line of MAILTO", tab.MailLine, 4)
 }
 
 func TestCrontabNames(t *testing.T) {
@@ -69,16 +71,15 @@ func TestCrontabNames(t *testing.T) {
 			t.Errorf("%q: %q, want %q", script, got, want)
 		}
 		if name := crontabName("p.", script); jobs.ValidSchedule(name) != nil {
-			t.Errorf("%q is not a valid name", name)
+			t.Errorf("got the name %q, want a valid name of a schedule", name)
 		}
 	}
 	tab, err := Parse("0 8 * * * feed\n0 20 * * * feed\n", Options{Zone: "UTC", Home: "/"})
-	if err != nil || tab.Schedules[1].Name != "feed-2" {
-		t.Errorf(`got %+v, %v; want no error, tab.Schedules[1].Name = "feed-2"`, tab, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Equal(t, "name of the second schedule", tab.Schedules[1].Name, "feed-2")
 }
 
-func TestCrontabLinesThatAreRefused(t *testing.T) {
+func TestInvalidCrontabLinesAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
 		"\n@reboot x\n":               "line 2: @reboot is not supported; use a service manager to start a command at boot",
 		"0 0 * * *\n":                 `line 1: invalid entry "0 0 * * *"; use five fields (or @daily and the like), then a command`,

@@ -3,11 +3,11 @@ package failure
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -36,20 +36,17 @@ func TestFailuresAreExplained(t *testing.T) {
 	} {
 		p, _, talk := termtest.Printer(0)
 		if Report(p, test.err); talk.String() != test.text || ExitCode(test.err) != test.exit {
-			t.Errorf("%v: exit %d\n%s", test.err, ExitCode(test.err), talk)
+			t.Errorf("%v: got exit status %d and\n%s\nwant %d and\n%s", test.err, ExitCode(test.err), talk, test.exit, test.text)
 		}
 	}
 	p, _, talk := termtest.Printer(0)
 	p.Verbose = true
 	Report(p, busy)
-	if text := talk.String(); !strings.Contains(text, "cause: insert task: database is busy") || strings.Contains(text, "locked") {
-		t.Error(text)
-	}
+	testkit.Contains(t, talk.String(), "cause: insert task: database is busy")
+	testkit.ContainsNone(t, talk.String(), "locked")
 	p, _, talk = termtest.Printer(0)
 	p.JSON = true
 	Report(p, &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, What: "no task 9999"})
 	want := `{"error":{"code":"not_found","message":"no task 9999","why":null,"try":"runner list","exit":3}}` + "\n"
-	if talk.String() != want {
-		t.Error(talk)
-	}
+	testkit.Equal(t, "stderr", talk.String(), want)
 }

@@ -8,9 +8,10 @@ import (
 	"testing"
 
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/testkit"
 )
 
-func TestFindLooksWhereAShellWould(t *testing.T) {
+func TestFindSearchesAsAShellDoes(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("modes of files")
 	}
@@ -65,25 +66,28 @@ func TestFindLooksWhereAShellWould(t *testing.T) {
 		switch {
 		case test.exit == 0:
 			file, err := filepath.EvalSymlinks(got)
-			if want := filepath.Clean(real + test.want); f != nil || err != nil || file != want || !filepath.IsAbs(got) {
-				t.Errorf("%+v: %q is %q, want %q; %v", test, got, file, want, f)
+			testkit.NoError(t, err)
+			testkit.Equal(t, "file", file, filepath.Clean(real+test.want))
+			if f != nil || !filepath.IsAbs(got) {
+				t.Errorf("%+v: got %q and error %v, want an absolute path", test, got, f)
 			}
 		case f == nil || f.Exit != test.exit || f.Code != "start" || !strings.HasPrefix(f.What, test.want):
-			t.Errorf("%+v: %q %+v", test, got, f)
+			t.Errorf("%+v: got %q and error %+v, want exit status %d and %q", test, got, f, test.exit, test.want)
 		}
 	}
 }
 
-func TestEnvironmentShowsNoValue(t *testing.T) {
+func TestErrorsOfEnvironmentShowNoValue(t *testing.T) {
 	t.Setenv("SECRET", "pass\xffword")
 	for _, settings := range [][]string{{"SECRET"}, {"X=pass\xffword"}, {"NOSUCH_VARIABLE"}} {
 		if _, err := Environment(settings, false); failure.ExitCode(err) != 2 || strings.Contains(err.Error(), "pass") {
-			t.Errorf("%q: %v", settings, err)
+			t.Errorf("%q: got error %v, want exit status 2 and no value", settings, err)
 		}
 	}
 	t.Setenv("SECRET", "a=b\nc")
 	env, err := Environment([]string{"SECRET", "X=", "X=1"}, true)
-	if err != nil || env["SECRET"] != "a=b\nc" || env["X"] != "1" || env["PATH"] != os.Getenv("PATH") {
-		t.Errorf("%v %v", env, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Equal(t, "env[SECRET]", env["SECRET"], "a=b\nc")
+	testkit.Equal(t, "env[X]", env["X"], "1")
+	testkit.Equal(t, "env[PATH]", env["PATH"], os.Getenv("PATH"))
 }

@@ -20,7 +20,7 @@ func FuzzMembers(f *testing.F) {
 		for key, value := range Members(text) {
 			name, err := Unquote(append(append([]byte{'"'}, quoted(t, key)...), '"'))
 			if err != nil {
-				t.Fatalf("%q: key %q: %v", text, key, err)
+				t.Fatalf("%q: key %q: got error %v, want none", text, key, err)
 			}
 			got[name] = value
 		}

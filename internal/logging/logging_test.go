@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/testkit"
 )
 
 // logged returns the text that a log of this style writes for one record.
@@ -39,15 +40,11 @@ func TestLogStyles(t *testing.T) {
 		JSON: `{"time":"2026-01-31T13:00:01.000Z","level":"INFO","msg":"ready","db":"/var/lib/runner.db","slots":4,"queues":"all"}` +
 			"\n",
 	} {
-		if got := logged(t, term.Stream{}, style, slog.LevelInfo, "ready", args...); got != want {
-			t.Errorf("style %d\n%q\n%q", style, got, want)
-		}
+		testkit.Equal(t, "log line", logged(t, term.Stream{}, style, slog.LevelInfo, "ready", args...), want)
 	}
 	for level, want := range map[slog.Level]string{slog.LevelDebug: "<7>", slog.LevelInfo: "<6>", slog.LevelWarn: "<4>",
 		slog.LevelError: "<3>"} {
-		if got := logged(t, term.Stream{}, Journal, level, "x"); got != want+"x\n" {
-			t.Errorf(`%v: got %q, want got = want+"x\n"`, level, got)
-		}
+		testkit.Equal(t, "log line", logged(t, term.Stream{}, Journal, level, "x"), want+"x\n")
 	}
 	if got := logged(t, term.Stream{Colour: true}, Terminal, slog.LevelWarn, "x"); got != "14:00:01 \x1b[33mWARN \x1b[0m x\n" {
 		t.Errorf("got %q, want %q", got, "14:00:01 \x1b[33mWARN \x1b[0m x\n")
@@ -76,13 +73,10 @@ func TestLogValuesStayOneWordOnOneLine(t *testing.T) {
 		{errors.New("it broke"), `"it broke"`, `"it broke"`},
 		{[]int{1, 2}, `"[1 2]"`, `[1,2]`},
 	} {
-		if got := logged(t, term.Stream{}, Journal, slog.LevelInfo, "m", "k", test.value); got != "<6>m k="+test.text+"\n" {
-			t.Errorf(`%v: got %q, want got = "<6>m k="+test.text+"\n"`, test.value, got)
-		}
+		testkit.Equal(t, "log line", logged(t, term.Stream{}, Journal, slog.LevelInfo, "m", "k", test.value), "<6>m k="+test.text+"\n")
 		got := logged(t, term.Stream{}, JSON, slog.LevelInfo, "m", "k", test.value)
 		if !strings.HasSuffix(got, `"msg":"m","k":`+test.json+"}\n") || !json.Valid([]byte(got)) {
-			t.Errorf("%v: got %q; want HasSuffix(got, `\"msg\":\"m\",\"k\":`+test.json+\"}\\n\"), json.Valid([]byte(got))",
-				test.value, got)
+			t.Errorf("%v: got %q, want JSON with the value %s", test.value, got, test.json)
 		}
 	}
 }
@@ -103,7 +97,7 @@ func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
 }
 
 // slogtest, the standard library's test of a slog.Handler, accepts the parsed output of the plain style.
-func TestLogHandlerKeepsThePromisesOfSlog(t *testing.T) {
+func TestLogHandlerPassesSlogtest(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
 		out.Reset()
@@ -155,8 +149,6 @@ func TestLogStyleFollowsStderr(t *testing.T) {
 		{"text", journal, term.Stream{Writer: file, TTY: true}, Plain},
 		{"json", journal, term.Stream{Writer: file, TTY: true}, JSON},
 	} {
-		if got := StyleFor(test.format, test.to, test.journal); got != test.want {
-			t.Errorf("%+v: got %v, want %v", test, got, test.want)
-		}
+		testkit.Equal(t, "style", StyleFor(test.format, test.to, test.journal), test.want)
 	}
 }

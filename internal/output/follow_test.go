@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -39,22 +40,19 @@ func TestTailOf(t *testing.T) {
 		var got strings.Builder
 		for _, c := range last {
 			if len(c.Data) == 0 {
-				t.Errorf("%q: an empty piece", test.pieces)
+				t.Errorf("%q: got an empty piece, want only pieces with text", test.pieces)
 			}
 			got.Write(c.Data)
 		}
-		if got.String() != test.want || enough != test.enough {
-			t.Errorf("%q, %d lines: %q %v", test.pieces, test.n, got.String(), enough)
-		}
+		testkit.Equal(t, "text", got.String(), test.want)
+		testkit.Equal(t, "enough", enough, test.enough)
 		for i, c := range pieces {
-			if string(c.Data) != test.pieces[i] {
-				t.Errorf("%q was changed", test.pieces)
-			}
+			testkit.Equal(t, "data", string(c.Data), test.pieces[i])
 		}
 	}
 }
 
-func TestTranscriptLines(t *testing.T) {
+func TestLogPrinterPrefixesLines(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p, Named: true}
 	task, other := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 1 << 20}}, jobs.Task{ID: 8}
@@ -88,7 +86,7 @@ func TestTranscriptLines(t *testing.T) {
 }
 
 // The lines that a follower prints and the reported missing bytes add up to the whole output.
-func TestFollowerCountsWhatIsMissing(t *testing.T) {
+func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p}
 	task := jobs.Task{ID: 7, Options: jobs.Options{OutputLimit: 20}}
@@ -104,9 +102,9 @@ func TestFollowerCountsWhatIsMissing(t *testing.T) {
 	show(2, 0, "abcde")      // shown, and dropped later
 	show(4, 12, "vwxyz")     // 12 bytes between the head and this piece were dropped: the 5 bytes shown above, and 7 that were never shown
 	show(5, 12, "end")       // follows the last shown piece, so nothing is missing, although it has a count as the first piece of the tail
-	if p.Flush(); out.String() != "0123456789abcdevwxyzend" || talk.String() != "--- 7 B not kept (--output-limit 20) ---\n" {
-		t.Errorf("stdout %q, stderr %q", out, talk)
-	}
+	p.Flush()
+	testkit.Equal(t, "stdout", out.String(), "0123456789abcdevwxyzend")
+	testkit.Equal(t, "stderr", talk.String(), "--- 7 B not kept (--output-limit 20) ---\n")
 }
 
 func TestBinarySize(t *testing.T) {

@@ -9,10 +9,11 @@ import (
 
 	"example.com/runner/internal/logging"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
+func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
 	var out, talk bytes.Buffer
 	tee := NewTee(&out, &talk, true, slog.New(slog.DiscardHandler))
 	one, two := jobs.Task{ID: 1041, GenerationID: 2}, jobs.Task{ID: 7, GenerationID: 5}
@@ -31,29 +32,21 @@ func TestTeeWritesWholeLinesBehindIDs(t *testing.T) {
 			data[i] = '!' // the caller reuses the buffer
 		}
 	}
-	if want := "[7] a\n[7] b\n[1041] frame 1\n[1041] \n[7] c\n[1041] last\n"; out.String() != want {
-		t.Errorf("got %q, want out.String() = want", &out)
-	}
-	if talk.String() != "[1041] oops\n" {
-		t.Errorf(`got %q, want talk.String() = "[1041] oops\n"`, &talk)
-	}
-	if len(tee.begun) != 0 {
-		t.Errorf("got %+v, want len(tee.begun) = 0", tee.begun)
-	}
+	testkit.Equal(t, "stdout", out.String(), "[7] a\n[7] b\n[1041] frame 1\n[1041] \n[7] c\n[1041] last\n")
+	testkit.Equal(t, "stderr", talk.String(), "[1041] oops\n")
+	testkit.Equal(t, "number of unfinished lines", len(tee.begun), 0)
 }
 
-func TestTeeAloneIsRaw(t *testing.T) {
+func TestTeeOfOneSlotCopiesBytesUnchanged(t *testing.T) {
 	var out bytes.Buffer
 	tee := NewTee(&out, &out, false, slog.New(slog.DiscardHandler))
 	for _, data := range []string{"a\x00\r", "b", ""} {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(data))
 	}
-	if out.String() != "a\x00\rb" {
-		t.Errorf(`got %q, want out.String() = "a\x00\rb"`, &out)
-	}
+	testkit.Equal(t, "stdout", out.String(), "a\x00\rb")
 }
 
-func TestTeeHoldsBackNoMoreThanALongLine(t *testing.T) {
+func TestTeeBuffersAtMostOneLongLine(t *testing.T) {
 	var out bytes.Buffer
 	tee := NewTee(&out, &out, true, slog.New(slog.DiscardHandler))
 	for range 300 {
@@ -61,11 +54,12 @@ func TestTeeHoldsBackNoMoreThanALongLine(t *testing.T) {
 	}
 	tee.Copy(jobs.Task{ID: 1}, "stdout", nil)
 	if n := strings.Count(out.String(), "x"); n != 300_000 || cap(tee.begun[teeSource{id: 1, stream: "stdout"}]) > 2*teeLine {
-		t.Error(n, "of 300000 arrived")
+		t.Errorf("got %d of 300000 bytes and a buffer of %d, want all bytes and at most %d", n,
+			cap(tee.begun[teeSource{id: 1, stream: "stdout"}]), 2*teeLine)
 	}
 	for line := range strings.Lines(out.String()) {
 		if len(line) > teeLine+2000 || !strings.HasPrefix(line, "[1] x") {
-			t.Errorf("%d bytes: %.20s", len(line), line)
+			t.Errorf("got a line of %d bytes, %.20q; want at most %d that begin with the id", len(line), line, teeLine+2000)
 		}
 	}
 }
@@ -74,14 +68,13 @@ type closedPipe struct{ tries int }
 
 func (c *closedPipe) Write([]byte) (int, error) { c.tries++; return 0, errors.New("broken pipe") }
 
-func TestTeeOutlivesItsReader(t *testing.T) {
+func TestTeeContinuesWithoutItsReader(t *testing.T) {
 	var log bytes.Buffer
 	pipe := &closedPipe{}
 	tee := NewTee(pipe, pipe, true, logging.New(term.Stream{Writer: &log}, logging.Journal, slog.LevelInfo))
 	for range 3 {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte("line\n"))
 	}
-	if pipe.tries != 1 || strings.Count(log.String(), "<4>cannot copy output: copying ends") != 1 {
-		t.Errorf(`got %+v, %+v; want pipe.tries = 1, Count(log.String(), "<4>cannot copy output: copying ends") = 1`, pipe.tries, log.String())
-	}
+	testkit.Equal(t, "tries to write", pipe.tries, 1)
+	testkit.Equal(t, "warnings in the log", strings.Count(log.String(), "<4>cannot copy output: copying ends"), 1)
 }

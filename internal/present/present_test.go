@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -53,8 +54,9 @@ func TestProblems(t *testing.T) {
 			[]Problem{{"paused", "all queues have been paused for 1h with 2 tasks waiting", "runner resume --all", ""}}},
 	} {
 		got := Problems(queues, test.pauses, test.workers, nil, now)
-		if len(got) < len(test.want) || !slices.Equal(got[:len(test.want)], test.want) {
-			t.Errorf("%s: got %+v, want first %+v", name, got, test.want)
+		testkit.Equal(t, name+": result", got[:len(test.want)], test.want)
+		if len(got) < len(test.want) {
+			t.Errorf("%s: got problems %+v, want first %+v", name, got, test.want)
 		}
 	}
 }

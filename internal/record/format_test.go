@@ -21,7 +21,7 @@ func TestFormat(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := f.Record(record); err != nil || p.Flush() != nil || out.String() != test.want {
-			t.Errorf("%s: %q %v", test.template, out, err)
+			t.Errorf("%s: got %q, error %v; want %q", test.template, out, err, test.want)
 		}
 	}
 	p, _, _ := termtest.Printer(0)

@@ -10,10 +10,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
-func TestASearchIsReadAsItIsMeant(t *testing.T) {
+func TestParseTerms(t *testing.T) {
 	for text, want := range map[string][]Term{
 		"":                         nil,
 		"  ":                       nil,
@@ -29,39 +30,41 @@ func TestASearchIsReadAsItIsMeant(t *testing.T) {
 		"since:15:04":              {{KeySince, "15:04"}},
 	} {
 		if got, err := ParseTerms(text); err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%q: got %q %v; want no error, DeepEqual(got, want)", text, got, err)
+			t.Errorf("%q: got %q, error %v; want %q", text, got, err, want)
 		}
 	}
 	for text, want := range map[string]string{
 		`quue:media`: `unknown selector "quue:"`, `state:`: `state: needs a value`, `a "b`: `a quotation mark is missing at the end`,
 	} {
 		if _, err := ParseTerms(text); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v; want Is(err, ErrInvalid), Contains(err.Error(), want)", text, err)
+			t.Errorf("%q: got error %v, want jobs.ErrInvalid with %q", text, err, want)
 		}
 	}
 }
 
-func TestASearchSelects(t *testing.T) {
+func TestParseFilter(t *testing.T) {
 	at := time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 	f, err := ParseFilter([]Term{{KeyState, "failed"}, {KeyState, "finished"}, {KeyQueue, "a"}, {KeyQueue, "b"}, {KeySince, "1d"},
 		{"", "x"}}, at, time.UTC)
 	want := jobs.Filter{States: []jobs.State{jobs.Cancelled, jobs.Completed, jobs.Failed}, Queues: []string{"a", "b"},
 		Since: at.Add(-24 * time.Hour), Match: "x"}
-	if err != nil || !reflect.DeepEqual(f, want) {
-		t.Errorf("got %+v %v; want no error, DeepEqual(f, want)", f, err)
+	testkit.NoError(t, err)
+	if !reflect.DeepEqual(f, want) {
+		t.Errorf("got filter %+v, want %+v", f, want)
 	}
 	for _, term := range []Term{{KeyState, "done"}, {KeyQueue, "a b"}, {KeySince, "5"}, {KeyUntil, "soon"}, {KeyJob, "é"},
 		{KeySchedule, "-"}, {"color", "x"}} {
-		if _, err := ParseFilter([]Term{term}, at, time.UTC); !errors.Is(err, jobs.ErrInvalid) ||
-			!strings.HasPrefix(err.Error(), term.Key) {
-			t.Errorf("%v: got %v; want Is(err, ErrInvalid), HasPrefix(err.Error(), term.Key)", term, err)
+		_, err := ParseFilter([]Term{term}, at, time.UTC)
+		testkit.ErrorIs(t, err, jobs.ErrInvalid)
+		if !strings.HasPrefix(err.Error(), term.Key) {
+			t.Errorf("%v: got error %v, want one that begins with %q", term, err, term.Key)
 		}
 	}
 }
 
-// TestAFilterSurvivesBeingWritten formats filters as searches and parses them again. Each filter that a search can express must stay the
-// same.
-func TestAFilterSurvivesBeingWritten(t *testing.T) {
+// TestAFilterIsTheSameAfterWritingAndParsing formats filters as searches and parses them again. Each filter that a search can express must
+// stay the same.
+func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`)
 	text := rapid.StringOf(rapid.RuneFrom([]rune(" \"\\:abcé\t-")))
 	moment := rapid.Custom(func(t *rapid.T) time.Time {
@@ -90,10 +93,10 @@ func TestAFilterSurvivesBeingWritten(t *testing.T) {
 		written := JoinTerms(termsOf(f))
 		terms, err := ParseTerms(written)
 		if err != nil {
-			t.Fatalf("%s: %v", written, err)
+			t.Fatalf("%s: got error %v, want none", written, err)
 		}
 		if again, err := ParseFilter(terms, time.Unix(0, 0), time.UTC); err != nil || !reflect.DeepEqual(again, f) {
-			t.Fatalf("%+v\nis written %s\nand read %+v %v", f, written, again, err)
+			t.Fatalf("written as %s: got %+v, error %v; want %+v", written, again, err, f)
 		}
 	})
 }
@@ -142,12 +145,12 @@ func FuzzParseTerms(f *testing.F) {
 		}
 		again, err := ParseTerms(JoinTerms(terms))
 		if err != nil || !slices.Equal(again, terms) {
-			t.Fatalf("%q is %q, written %s, read %q %v", text, terms, JoinTerms(terms), again, err)
+			t.Fatalf("%q, written as %s: got %q, error %v; want %q", text, JoinTerms(terms), again, err, terms)
 		}
 	})
 }
 
-func TestAVerbSelectsWhatItIsFor(t *testing.T) {
+func TestAVerbSelectsTheStatesItAppliesTo(t *testing.T) {
 	for _, test := range []struct {
 		verb   Verb
 		filter jobs.Filter
@@ -164,7 +167,7 @@ func TestAVerbSelectsWhatItIsFor(t *testing.T) {
 	} {
 		got, ok := test.verb.Filter(test.filter)
 		if !slices.Equal(got.States, test.want) || ok != test.ok {
-			t.Errorf("%+v: got %v %v; want Equal(got.States, test.want), ok = test.ok", test, got.States, ok)
+			t.Errorf("%v of %v: got states %v, %v; want %v, %v", test.verb, test.filter.States, got.States, ok, test.want, test.ok)
 		}
 	}
 }
@@ -192,7 +195,7 @@ func TestParseStates(t *testing.T) {
 		}
 		for _, s := range jobs.States() {
 			if !strings.Contains(err.Error(), string(s)) {
-				t.Errorf("the error of %q does not offer %s: %v", text, s, err)
+				t.Errorf("%q: got error %v, want one that offers %s", text, err, s)
 			}
 		}
 	}

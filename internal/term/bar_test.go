@@ -3,6 +3,8 @@ package term
 import (
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
 func TestBarFits(t *testing.T) {
@@ -12,21 +14,17 @@ func TestBarFits(t *testing.T) {
 		for _, total := range []int{0, 1_000_000} {
 			b.Start("enqueueing", total)
 			if line := b.line(681_204, 3213*time.Millisecond); Cells(line) >= width {
-				t.Errorf("%d columns: %d cells: %s", width, Cells(line), line)
+				t.Errorf("%d columns: got %d cells, want fewer: %s", width, Cells(line), line)
 			}
 		}
 	}
 	p, _, talk := bufferPrinter(80)
 	b := Bar{p: p, name: "tasks.jsonl", began: p.Now().Add(-4700 * time.Millisecond)}
 	b.Start("enqueueing", 1_000_000)
-	if got, want := b.line(681_204, 3213*time.Millisecond),
-		"  enqueueing tasks.jsonl  ██████████████░░░░░░  68%  681,204/1,000,000  212k/s"; got != want {
-		t.Errorf("\n%s\n%s", got, want)
-	}
+	got, want := b.line(681_204, 3213*time.Millisecond), "  enqueueing tasks.jsonl  ██████████████░░░░░░  68%  681,204/1,000,000  212k/s"
+	testkit.Equal(t, "bar", got, want)
 	b.Draw("  a longer line")
 	b.Draw("  short")
 	b.Finish("1,000,000 tasks enqueued")
-	if want := "\r  a longer line\r  short        \r       \r  1,000,000 tasks enqueued in 4.7s\n"; talk.String() != want {
-		t.Errorf("%q", talk)
-	}
+	testkit.Equal(t, "stderr", talk.String(), "\r  a longer line\r  short        \r       \r  1,000,000 tasks enqueued in 4.7s\n")
 }

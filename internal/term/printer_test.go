@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
 // bufferPrinter returns a printer that writes to buffers: a pipe, or with columns > 0 a terminal of that width. Flush it
@@ -18,7 +20,7 @@ func bufferPrinter(columns int) (p *Printer, out, errs *bytes.Buffer) {
 	}}), out, errs
 }
 
-func TestColourIsJudgedPerStream(t *testing.T) {
+func TestColourIsDecidedForEachStream(t *testing.T) {
 	for _, test := range []struct {
 		flag, env string
 		want      bool
@@ -36,25 +38,19 @@ func TestColourIsJudgedPerStream(t *testing.T) {
 		}
 		forced := 0
 		fmt.Sscan(env["RUNNER_FORCE_TTY"], &forced)
-		if s := newStream(io.Discard, forced, test.flag, func(n string) string { return env[n] }); s.Colour != test.want {
-			t.Errorf("%+v: %v", test, s.Colour)
-		}
+		testkit.Equal(t, "colour", newStream(io.Discard, forced, test.flag, func(n string) string { return env[n] }).Colour, test.want)
 	}
 }
 
-func TestNotesAreForTerminals(t *testing.T) {
+func TestNotesAreWrittenToTerminalsOnly(t *testing.T) {
 	p, out, talk := bufferPrinter(0)
 	p.Note("hint")
 	p.Detail("detail")
-	if p.Fields("a\tb", `c\d`, "e\nf", "\x1b]0;x\a"); p.Flush() != nil ||
-		out.String() != `a\tb`+"\t"+`c\\d`+"\t"+`e\nf`+"\t"+`\x1b]0;x\x07`+"\n" {
-		t.Errorf("%q", out)
-	}
-	if talk.Len() != 0 {
-		t.Errorf("stderr %q", talk)
-	}
+	p.Fields("a\tb", `c\d`, "e\nf", "\x1b]0;x\a")
+	testkit.NoError(t, p.Flush())
+	testkit.Equal(t, "fields", out.String(), `a\tb`+"\t"+`c\\d`+"\t"+`e\nf`+"\t"+`\x1b]0;x\x07`+"\n")
+	testkit.Equal(t, "bytes on stderr", talk.Len(), 0)
 	p, _, talk = bufferPrinter(80)
-	if p.Note("in %s", "me\x1bdia"); talk.String() != "in me\\x1bdia\n" {
-		t.Errorf("stderr %q", talk)
-	}
+	p.Note("in %s", "me\x1bdia")
+	testkit.Equal(t, "stderr", talk.String(), "in me\\x1bdia\n")
 }

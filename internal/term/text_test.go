@@ -12,11 +12,12 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
-func TestWordsForPeople(t *testing.T) {
+func TestNumbersAndJobTexts(t *testing.T) {
 	var got []string
 	for _, d := range []time.Duration{0, 142 * time.Millisecond, 2199 * time.Millisecond, 11 * time.Second, 242 * time.Second, time.Hour,
 		8040 * time.Second, 148 * time.Hour} {
@@ -33,17 +34,13 @@ func TestWordsForPeople(t *testing.T) {
 	if want := []string{"0 B", "118 B", "999 B", "1.0 kB", "1.2 MB", "10 MB", "84 MB", "1.0 MB", "31 GB"}; !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	if got := strings.Join([]string{humanize.Count(0), humanize.Count(392), humanize.Count(-1284), humanize.Count(1_000_000),
-		humanize.ExactSize(1 << 20), humanize.ExactSize(1000)}, " "); got != "0 392 -1,284 1,000,000 1MiB 1000" {
-		t.Error(got)
-	}
+	numbers := strings.Join([]string{humanize.Count(0), humanize.Count(392), humanize.Count(-1284), humanize.Count(1_000_000),
+		humanize.ExactSize(1 << 20), humanize.ExactSize(1000)}, " ")
+	testkit.Equal(t, "numbers", numbers, "0 392 -1,284 1,000,000 1MiB 1000")
 	task := jobs.Task{Job: "command", Label: "nightly", Args: json.RawMessage(`["report.sh","--days","7 8",""]`)}
-	if got := present.JobText(task); got != "nightly: report.sh --days '7 8' ''" {
-		t.Error(got)
-	}
-	if got := present.JobText(jobs.Task{Job: "email.send", Args: json.RawMessage(`{"to":"ann"}`)}); got != `email.send {"to":"ann"}` {
-		t.Error(got)
-	}
+	testkit.Equal(t, "command", present.JobText(task), "nightly: report.sh --days '7 8' ''")
+	function := jobs.Task{Job: "email.send", Args: json.RawMessage(`{"to":"ann"}`)}
+	testkit.Equal(t, "function", present.JobText(function), `email.send {"to":"ann"}`)
 }
 
 func FuzzSafe(f *testing.F) {
@@ -52,27 +49,28 @@ func FuzzSafe(f *testing.F) {
 		shown := humanize.Safe(text)
 		for _, r := range shown {
 			if humanize.IsControl(r) && r != utf8.RuneError {
-				t.Fatalf("%q shows %q", text, shown)
+				t.Fatalf("%q: got %q, want valid text without control characters", text, shown)
 			}
 		}
 		if !utf8.ValidString(shown) || humanize.Safe(shown) != shown {
-			t.Fatalf("%q shows %q", text, shown)
+			t.Fatalf("%q: got %q, want valid text without control characters", text, shown)
 		}
 		var line bytes.Buffer
 		if err := term.WriteJSON(&line, text); err != nil {
 			t.Fatal(err)
 		}
 		var back string
-		if err := json.Unmarshal(line.Bytes(), &back); err != nil || back != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
-			t.Fatalf("%q is JSON %s", text, &line)
+		testkit.NoError(t, json.Unmarshal(line.Bytes(), &back))
+		if back != strings.ToValidUTF8(text, "\ufffd") && utf8.ValidString(text) {
+			t.Fatalf("%q: got JSON %s, want the same text", text, &line)
 		}
 		if body := strings.TrimSuffix(line.String(), "\n"); strings.ContainsFunc(body,
 			func(r rune) bool { return humanize.IsControl(r) && r != utf8.RuneError }) {
-			t.Fatalf("%q is JSON %q", text, body)
+			t.Fatalf("%q: got JSON %q, want no control characters", text, body)
 		}
 		for width := range 30 {
 			if c := term.Cut(shown, width); term.Cells(c) > width {
-				t.Fatalf("%q cut to %d: %q", shown, width, c)
+				t.Fatalf("%q cut to %d: got %q, want at most %[2]d cells", shown, width, c)
 			}
 		}
 	})

@@ -3,6 +3,8 @@ package timetext
 import (
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
 func TestParseDuration(t *testing.T) {
@@ -12,7 +14,7 @@ func TestParseDuration(t *testing.T) {
 		"0": 0, "0s": 0, "90m": 90 * time.Minute,
 	} {
 		if d, err := ParseDuration(text); err != nil || d != want {
-			t.Errorf("%s: got %v %v; want no error, d = want", text, d, err)
+			t.Errorf("%s: got %v, error %v; want %v", text, d, err, want)
 		}
 	}
 	for text, want := range map[string]error{
@@ -36,7 +38,8 @@ func FuzzParseDuration(f *testing.F) {
 		}
 		again, err := ParseDuration(WriteDuration(d))
 		if d < 0 || d%time.Millisecond != 0 || err != nil || again != d {
-			t.Fatalf("%q is %v, written %q, read %v %v", text, d, WriteDuration(d), again, err)
+			t.Fatalf("%q: got %v, written as %q and read as %v (%v); want the same duration in whole milliseconds", text, d, WriteDuration(d),
+				again, err)
 		}
 	})
 }
@@ -73,7 +76,6 @@ func TestTimes(t *testing.T) {
 	}
 	// 02:30 does not exist on the day the clock is put forward; the day after it does.
 	night := time.Date(2026, 3, 29, 4, 0, 0, 0, berlin)
-	if at, _ := ParseTime("02:30", night, berlin); at.Format(time.RFC3339) != "2026-03-30T02:30:00+02:00" {
-		t.Errorf(`got %+v, want Format(RFC3339) = "2026-03-30T02:30:00+02:00"`, at)
-	}
+	at, _ := ParseTime("02:30", night, berlin)
+	testkit.Equal(t, "time", at.Format(time.RFC3339), "2026-03-30T02:30:00+02:00")
 }

@@ -7,7 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -16,22 +17,13 @@ import (
 // durable returns a database on a server whose commits survive a power failure.
 func durable(b *testing.B) string {
 	b.Helper()
-	s, err := pgserver.Start(b.Context(), "fsync=on", "shared_buffers=256MB")
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = s.Close() })
-	return s.Address("postgres")
+	return pgkit.Start(b, "fsync=on", "shared_buffers=256MB").Address("postgres")
 }
 
+// runnerOn opens a database on a server.
 func runnerOn(b *testing.B, at string, concurrency int) *runner.Runner {
 	b.Helper()
-	r, err := runner.Open(b.Context(), at, runner.Options{Engine: postgres.Engine(), Dir: b.TempDir(), Concurrency: concurrency})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = r.Close() })
-	return r
+	return runnerkit.OpenAt(b, at, runner.Options{Engine: postgres.Engine(), Dir: b.TempDir(), Concurrency: concurrency})
 }
 
 // BenchmarkDrain runs functions that do nothing, 100 at a time.

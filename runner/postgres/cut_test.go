@@ -1,20 +1,20 @@
 package postgres_test
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// TestAConnectionIsGoneBeforeTheCommit cuts a connection before it sends the commit. database/sql only reports that the connection is
-// closed. The next write uses another connection.
-func TestAConnectionIsGoneBeforeTheCommit(t *testing.T) {
+// TestAConnectionThatIsCutBeforeTheCommitIsReplaced cuts a connection before it sends the commit. database/sql only reports that the
+// connection is closed. The next write uses another connection.
+func TestAConnectionThatIsCutBeforeTheCommitIsReplaced(t *testing.T) {
 	at := address(t)
 	r := open(t, at, runner.Options{})
 	conn, err := pgx.Connect(t.Context(), at)
@@ -31,17 +31,13 @@ func TestAConnectionIsGoneBeforeTheCommit(t *testing.T) {
 		var ended int
 		err := conn.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
 			WHERE state = 'idle in transaction' AND strpos(query, $1) > 0`, fmt.Sprintf("test%d.tasks", schemas.Load())).Scan(&ended)
-		if err != nil || ended != 1 {
-			t.Errorf("%d connections ended: %v", ended, err)
-		}
+		testkit.NoError(t, err)
+		testkit.Equal(t, "ended listeners", ended, 1)
 	})
-	if !errors.Is(err, jobs.ErrUnknown) {
-		t.Errorf("enqueue: %v", err)
-	}
-	if _, err := r.Enqueue(t.Context(), count.With(2)); err != nil {
-		t.Errorf("the next: %v", err)
-	}
-	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 2 || err != nil {
-		t.Errorf("%d tasks, %v", n, err)
-	}
+	testkit.ErrorIs(t, err, jobs.ErrUnknown)
+	_, err = r.Enqueue(t.Context(), count.With(2))
+	testkit.NoError(t, err)
+	n, err := r.Count(t.Context(), jobs.Filter{})
+	testkit.Equal(t, "number of tasks", n, 2)
+	testkit.NoError(t, err)
 }

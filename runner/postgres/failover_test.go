@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -19,7 +20,7 @@ import (
 // confirmed write, and every task completes once. Workers and clients have an address that names both servers, and continue by
 // themselves.
 func TestAStandbyTakesOver(t *testing.T) {
-	first := start(t, "fsync=off")
+	first := pgkit.Start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +65,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 		if err == nil {
 			answered = append(answered, task.ID)
 		} else if !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, jobs.ErrUnknown) {
-			t.Errorf("enqueue: %v", err)
+			t.Errorf("enqueue: got error %v, want jobs.ErrBusy or jobs.ErrUnknown", err)
 		}
 		return err == nil
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -12,7 +13,7 @@ import (
 // TestAKilledServerKnowsItsWorkers checks that a killed server still knows a worker that registered just before the kill. Otherwise no
 // worker could take over the later claims of that worker.
 func TestAKilledServerKnowsItsWorkers(t *testing.T) {
-	s := start(t, "fsync=off", "wal_writer_delay=10s") // only commits flush
+	s := pgkit.Start(t, "fsync=off", "wal_writer_delay=10s") // only commits flush
 	r := open(t, s.Address("postgres"), runner.Options{})
 	ran := make(chan jobs.Task, 1)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
@@ -32,7 +33,7 @@ func TestAKilledServerKnowsItsWorkers(t *testing.T) {
 	testkit.Within(t, patience, "a task is enqueued", func() bool { _, err := r.Enqueue(t.Context(), count.With(1)); return err == nil })
 	task := <-ran
 	list, err := r.Workers(t.Context())
-	if err != nil || len(list) != 1 || list[0].ID != task.WorkerID {
-		t.Errorf("task %d is run by worker %s; those that are known: %v, %v", task.ID, task.WorkerID, list, err)
-	}
+	testkit.NoError(t, err)
+	testkit.Len(t, "workers", list, 1)
+	testkit.Equal(t, "id of the worker", list[0].ID, task.WorkerID)
 }

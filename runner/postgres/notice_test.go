@@ -54,7 +54,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 		}
 	}
 	if news >= 1000 || news > ends {
-		t.Errorf("%d notices for workers, %d of ends", news, ends)
+		t.Errorf("got %d notices for workers and %d of ends, want at most one for workers per end and fewer than 1000", news, ends)
 	}
 }
 
@@ -76,9 +76,9 @@ func listener(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// TestANoticeOutlivesItsConnection checks that another connection sends a notice whose connection was cut. The enqueue is confirmed, and
-// without the notice the worker would find the task only at its next look.
-func TestANoticeOutlivesItsConnection(t *testing.T) {
+// TestANoticeIsSentAgainAfterItsConnectionWasCut checks that another connection sends a notice whose connection was cut. The enqueue is
+// confirmed, and without the notice the worker would find the task only at its next look.
+func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	at := address(t)
 	s, _ := common()
 	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
@@ -101,19 +101,19 @@ func TestANoticeOutlivesItsConnection(t *testing.T) {
 	})
 }
 
-// TestAReadOutlivesItsConnection checks that another connection repeats a read whose connection was cut.
-func TestAReadOutlivesItsConnection(t *testing.T) {
+// TestAReadIsRepeatedAfterItsConnectionWasCut checks that another connection repeats a read whose connection was cut.
+func TestAReadIsRepeatedAfterItsConnectionWasCut(t *testing.T) {
 	open(t, address(t), runner.Options{})
 	s, _ := common()
 	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
 	r := open(t, fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load()),
 		runner.Options{})
 	p.at = "count("
-	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 0 || err != nil {
-		t.Errorf("%d tasks: %v", n, err)
-	}
+	n, err := r.Count(t.Context(), jobs.Filter{})
+	testkit.Equal(t, "number of unfinished tasks", n, 0)
+	testkit.NoError(t, err)
 	if p.mu.Lock(); p.at != "" {
-		t.Error("nothing was cut")
+		t.Error("got no cut connection, want the connection of the read cut")
 	}
 	p.mu.Unlock()
 }

@@ -8,6 +8,8 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -16,7 +18,7 @@ import (
 // pooled puts a connection pooler before a server, for one test.
 func pooled(t *testing.T, mode string) string {
 	t.Helper()
-	address, stop, err := start(t).Pool(t.Context(), mode, "postgres")
+	address, stop, err := pgkit.Start(t).Pool(t.Context(), mode, "postgres")
 	if errors.Is(err, pgserver.ErrNoPooler) {
 		t.Skip(err)
 	}
@@ -27,14 +29,12 @@ func pooled(t *testing.T, mode string) string {
 	return address
 }
 
-func TestAPoolInSessionModeServes(t *testing.T) {
+func TestAPoolerInSessionModeWorks(t *testing.T) {
 	r := open(t, pooled(t, "session"), runner.Options{})
 	ran := make(chan struct{})
 	greet := jobs.Define[string]("greet")
 	r.Register(greet.Handler(func(context.Context, string) error { close(ran); return nil }))
-	if err := admin.ListenCheck(t.Context(), r, patience); err != nil {
-		t.Error("no message arrives:", err)
-	}
+	testkit.NoError(t, admin.ListenCheck(t.Context(), r, patience))
 	stop := work(t, r)
 	defer stop()
 	task, err := r.Enqueue(t.Context(), greet.With("you"))
@@ -42,12 +42,12 @@ func TestAPoolInSessionModeServes(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-ran
-	if done, err := r.Await(t.Context(), task.ID); err != nil || done.State != jobs.Completed {
-		t.Fatalf("got %+v, %v; want no error, done.State = Completed", done.State, err)
-	}
+	done, err := r.Await(t.Context(), task.ID)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "state", done.State, jobs.Completed)
 }
 
-func TestAPoolInTransactionModeIsRefused(t *testing.T) {
+func TestAPoolerInTransactionModeIsRejected(t *testing.T) {
 	for _, mode := range []string{"transaction", "statement"} {
 		r, err := runner.Open(t.Context(), pooled(t, mode), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
 		if err == nil {
@@ -55,7 +55,7 @@ func TestAPoolInTransactionModeIsRefused(t *testing.T) {
 		}
 		if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) ||
 			!strings.Contains(problem.Hint, "session mode") {
-			t.Errorf(`got %+v, %v; want ok, Is(err, ErrInvalid), Contains(problem.Hint, "session mode")`, mode, err)
+			t.Errorf("%s: got error %v, want jobs.ErrInvalid with a hint at the session mode", mode, err)
 		}
 	}
 }

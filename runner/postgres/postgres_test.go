@@ -16,6 +16,7 @@ import (
 	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -40,24 +41,6 @@ func TestMain(m *testing.M) {
 	code := m.Run()
 	closeCommon()
 	os.Exit(code)
-}
-
-// start starts a server for one test.
-func start(t *testing.T, settings ...string) *pgserver.Server {
-	t.Helper()
-	s, err := pgserver.Start(t.Context(), settings...)
-	if errors.Is(err, pgserver.ErrNone) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
 }
 
 // address returns the address of a new database on the server that all tests share.
@@ -91,7 +74,7 @@ func work(t *testing.T, r *runner.Runner) (stop func()) {
 	go func() {
 		select {
 		case err := <-done:
-			t.Errorf("work has ended: %v", err)
+			t.Errorf("got the end of the work with error %v, want it to continue", err)
 			done <- nil
 		case <-ctx.Done():
 		}
@@ -99,7 +82,7 @@ func work(t *testing.T, r *runner.Runner) (stop func()) {
 	return sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil && !errors.Is(err, context.Canceled) {
-			t.Errorf("work: %v", err)
+			t.Errorf("work: got error %v, want none or context.Canceled", err)
 		}
 	})
 }
@@ -135,12 +118,12 @@ func (s *runs) handle(_ context.Context, n int) error {
 	return nil
 }
 
-// TestWorkGoesOnWhenTheServerIsBack kills a server under load, twice. No confirmed enqueue is lost. Every task completes once and never
-// runs twice at the same time. The workers continue by themselves.
-func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
+// TestWorkContinuesAfterARestartOfTheServer kills a server under load, twice. No confirmed enqueue is lost. Every task completes once and
+// never runs twice at the same time. The workers continue by themselves.
+func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
 	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
 		t.Run(name, func(t *testing.T) {
-			s := start(t, "fsync=off")
+			s := pgkit.Start(t, "fsync=off")
 			at, dir := s.Address("postgres"), t.TempDir()
 			var seen runs
 			stops := make([]func(), 2)
@@ -161,7 +144,7 @@ func TestWorkGoesOnWhenTheServerIsBack(t *testing.T) {
 					case err == nil:
 						answered = append(answered, task.ID)
 					case !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, jobs.ErrUnknown):
-						t.Errorf("enqueue: %v", err)
+						t.Errorf("enqueue: got error %v, want jobs.ErrBusy or jobs.ErrUnknown", err)
 					}
 				}
 			}
@@ -205,22 +188,20 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 	for _, id := range answered {
 		task, err := client.Get(t.Context(), id)
 		if err != nil || task.State != jobs.Completed {
-			t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
+			t.Errorf("task %d: got %s (%s %s), error %v; want completed", id, task.State, task.Reason, task.Error, err)
 		}
 	}
-	if seen.overlaps != 0 {
-		t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
-	}
+	testkit.Equal(t, "overlaps of attempts", seen.overlaps, 0)
 	for n, times := range seen.finished {
 		if times > 1 {
-			t.Errorf("task %d ran %d times", n, times)
+			t.Errorf("task %d: got %d runs, want one", n, times)
 		}
 	}
 }
 
-// TestCutConnectionsLoseNothingAndDoubleNothing cuts connections again and again, sometimes in the middle of a commit. Every confirmed
+// TestCutConnectionsLoseAndDuplicateNoTask cuts connections again and again, sometimes in the middle of a commit. Every confirmed
 // task exists once and ends once.
-func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
+func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	at := address(t)
 	s, _ := common()
 	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
@@ -259,7 +240,7 @@ func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 			if errors.Is(err, jobs.ErrUnknown) {
 				unknown++
 			} else if !errors.Is(err, jobs.ErrBusy) {
-				t.Fatalf("enqueue: %v", err)
+				t.Fatalf("enqueue: got error %v, want jobs.ErrBusy", err)
 			}
 		}
 	}
@@ -271,17 +252,15 @@ func TestCutConnectionsLoseNothingAndDoubleNothing(t *testing.T) {
 	})
 	stop()
 	for _, id := range answered {
-		if task, err := sure.Get(t.Context(), id); err != nil || task.State != jobs.Completed {
-			t.Errorf("task %d is %s (%s %s): %v", id, task.State, task.Reason, task.Error, err)
-		}
+		task, err := sure.Get(t.Context(), id)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state", task.State, jobs.Completed)
 	}
-	if seen.overlaps != 0 {
-		t.Errorf("%d times two attempts of a task ran at once", seen.overlaps)
-	}
+	testkit.Equal(t, "overlaps of attempts", seen.overlaps, 0)
 	t.Logf("the answers of %d commits were lost", unknown)
 }
 
-func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
+func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	at := address(t)
 	r := open(t, at, runner.Options{})
 	app, err := sql.Open("pgx", at)
@@ -311,9 +290,9 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 		return err
 	}
 	within(false, add)
-	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 0 || err != nil {
-		t.Errorf("got %v, %v; want n = 0, no error", n, err)
-	}
+	n, err := r.Count(t.Context(), jobs.Filter{})
+	testkit.Equal(t, "number of tasks after the rollback", n, 0)
+	testkit.NoError(t, err)
 	within(true, add)
 	within(true, func(tx *sql.Tx) error { // with a lane, whose insert reads more
 		_, err := r.EnqueueTx(t.Context(), tx, count.With(2, jobs.Lane("l")))
@@ -339,9 +318,8 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 		return err == nil && n == 2
 	})
 	var orders int
-	if err := app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders); err != nil || orders != 2 {
-		t.Errorf("%d orders: %v", orders, err)
-	}
+	testkit.NoError(t, app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders))
+	testkit.Equal(t, "orders", orders, 2)
 	elsewhere := open(t, address(t), runner.Options{})
 	within(false, func(tx *sql.Tx) error { // the address names the schema of the tables, the handle does not
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
@@ -349,8 +327,9 @@ func TestATransactionOfTheCallersEnqueuesAndFinishes(t *testing.T) {
 	})
 }
 
-// TestWorkIsWoken checks that a worker immediately finds a task that a program commits by plain SQL or that another process enqueues.
-func TestWorkIsWoken(t *testing.T) {
+// TestAWorkerFindsNewTasksAtOnce checks that a worker immediately finds a task that a program commits by plain SQL or that another process
+// enqueues.
+func TestAWorkerFindsNewTasksAtOnce(t *testing.T) {
 	at := address(t)
 	r, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})
 	var seen runs
@@ -382,8 +361,9 @@ func TestWorkIsWoken(t *testing.T) {
 		if err == nil {
 			_, err = client.Await(t.Context(), id)
 		}
-		if took := time.Since(began); err != nil || took > look/2 {
-			t.Errorf("plain SQL: %v after %v", err, took)
+		testkit.NoError(t, err)
+		if took := time.Since(began); took > look/2 {
+			t.Errorf("plain SQL: got the end after %v, want it within %v", took, look/2)
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
@@ -34,7 +35,7 @@ const secret = "s3cret-of-ann"
 // strict starts a server that asks every user except postgres for a password. bob may only connect.
 func strict(t *testing.T) *pgserver.Server {
 	t.Helper()
-	s := start(t)
+	s := pgkit.Start(t)
 	rules := "local all postgres trust\nlocal all all scram-sha-256\n"
 	if err := os.WriteFile(filepath.Join(s.Dir, "data", "pg_hba.conf"), []byte(rules), 0o644); err != nil {
 		t.Fatal(err)
@@ -80,7 +81,7 @@ func as(t *testing.T, address, user, password string) string {
 	return u.String()
 }
 
-func TestWhoIsRefusedIsToldWhy(t *testing.T) {
+func TestTheErrorOfARejectedUserNamesTheReason(t *testing.T) {
 	s := strict(t)
 	address := s.Address("postgres")
 	for name, c := range map[string]struct {
@@ -108,32 +109,27 @@ func TestWhoIsRefusedIsToldWhy(t *testing.T) {
 				t.Fatalf("%v, want one of kind %v that says %q", err, c.kind, c.says)
 			}
 			for e := err; e != nil; e = errors.Unwrap(e) { // -v shows the chain
-				if text := fmt.Sprintf("%v %+v", e, e); strings.Contains(text, secret) || strings.Contains(text, "of-bob") {
-					t.Fatal("a password is shown:", text)
-				}
+				text := fmt.Sprintf("%v %+v", e, e)
+				testkit.ContainsNone(t, text, secret)
+				testkit.ContainsNone(t, text, "of-bob")
 			}
 		})
 	}
-	if some := count1(t, handle(t, address), `SELECT count(*) FROM pg_namespace WHERE nspname = 'runner'`); some != 0 {
-		t.Error("who was refused has made the schema")
-	}
+	schemas := count1(t, handle(t, address), `SELECT count(*) FROM pg_namespace WHERE nspname = 'runner'`)
+	testkit.Equal(t, "schemas after the rejected open", schemas, 0)
 
 	r := open(t, as(t, address, "ann", secret), runner.Options{})
-	if strings.Contains(r.Path(), secret) {
-		t.Errorf("got %+v; want not Contains(r.Path(), secret)", r.Path())
-	}
+	testkit.ContainsNone(t, r.Path(), secret)
 	for _, text := range []string{"GRANT USAGE ON SCHEMA runner TO bob", "GRANT SELECT ON ALL TABLES IN SCHEMA runner TO bob"} {
 		if _, err := handle(t, address).ExecContext(t.Context(), text); err != nil {
 			t.Fatal(err)
 		}
 	}
 	reader := open(t, as(t, address, "bob", "of-bob"), runner.Options{})
-	if _, err := reader.List(t.Context(), jobs.Filter{}, runner.Page{}); err != nil {
-		t.Error("who may read cannot:", err)
-	}
-	if _, err := reader.Add(t.Context(), jobs.Command{Argv: []string{"true"}}.With()); !errors.Is(err, jobs.ErrPermission) {
-		t.Error("who may only read has enqueued:", err)
-	}
+	_, err := reader.List(t.Context(), jobs.Filter{}, runner.Page{})
+	testkit.NoError(t, err)
+	_, err = reader.Add(t.Context(), jobs.Command{Argv: []string{"true"}}.With())
+	testkit.ErrorIs(t, err, jobs.ErrPermission)
 }
 
 func count1(t *testing.T, raw *sql.DB, query string) (n int) {
@@ -161,9 +157,9 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 	return c.Conn.QueryContext(ctx, strings.Replace(text, "current_setting('server_version_num')", "'120022'", 1), args)
 }
 
-// TestTablesOfAnotherVersionAreRefused checks that Open does not change tables of a version that it cannot upgrade, or of a newer
+// TestTablesOfAnotherVersionAreRejected checks that Open does not change tables of a version that it cannot upgrade, or of a newer
 // program.
-func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
+func TestTablesOfAnotherVersionAreRejected(t *testing.T) {
 	at := address(t)
 	open(t, at, runner.Options{})
 	server, err := pgdriver.Engine().Connect(at, time.Second)
@@ -186,7 +182,7 @@ func TestTablesOfAnotherVersionAreRefused(t *testing.T) {
 	}
 }
 
-func TestAnOldServerIsRefused(t *testing.T) {
+func TestAnOldServerIsRejected(t *testing.T) {
 	engine := pgdriver.Engine()
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
@@ -198,16 +194,12 @@ func TestAnOldServerIsRefused(t *testing.T) {
 	if err == nil {
 		r.Close()
 	}
-	if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "PostgreSQL 12 is too old") {
-		t.Fatalf(`got %v; want Is(err, ErrSchema), Contains(Error(), "PostgreSQL 12 is too old")`, err)
-	}
+	testkit.ErrorIs(t, err, jobs.ErrSchema, "PostgreSQL 12 is too old")
 }
 
-func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
+func TestAPoolerWithoutListenIsReported(t *testing.T) {
 	at := address(t)
-	if err := admin.ListenCheck(t.Context(), open(t, at, runner.Options{}), patience); err != nil {
-		t.Fatal("a message of one's own does not arrive:", err)
-	}
+	testkit.NoError(t, admin.ListenCheck(t.Context(), open(t, at, runner.Options{}), patience))
 	engine := pgdriver.Engine()
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
@@ -225,10 +217,10 @@ func TestAPoolerThatTakesListenAwayIsTold(t *testing.T) {
 	}
 	defer r.Close()
 	err = admin.ListenCheck(t.Context(), r, 50*time.Millisecond)
-	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) ||
-		!strings.Contains(problem.Hint, "session mode") {
-		t.Fatalf(`got %v; want ok, Is(err, ErrInvalid), Contains(problem.Hint, "session mode")`, err)
-	}
+	problem, ok := errors.AsType[*jobs.Error](err)
+	testkit.Equal(t, "the error is a jobs.Error", ok, true)
+	testkit.ErrorIs(t, err, jobs.ErrInvalid)
+	testkit.Contains(t, problem.Hint, "session mode")
 }
 
 // silent is a server that ends each query without an error and without an answer.
@@ -251,7 +243,7 @@ func silent(conn net.Conn) {
 	}
 }
 
-func TestAServerThatAnswersNothingIsToldOf(t *testing.T) {
+func TestAServerThatDoesNotAnswerIsReported(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +259,5 @@ func TestAServerThatAnswersNothingIsToldOf(t *testing.T) {
 	if err == nil {
 		r.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "did not answer") {
-		t.Fatalf(`got %v; want an error, Contains(Error(), "did not answer")`, err)
-	}
+	testkit.ErrorContains(t, err, "did not answer")
 }

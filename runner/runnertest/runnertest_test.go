@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -24,35 +24,29 @@ var (
 	count     = jobs.DefineResult[string, int]("count")
 )
 
-func TestTimePassesWhenTheTestSaysSo(t *testing.T) {
+func TestTheTestControlsTheTime(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var sent []string
 		r.Register(sendEmail.Handler(func(_ context.Context, e email) error { sent = append(sent, e.To); return nil }))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"later"}, jobs.In(10*time.Minute)))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"low"}))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"high"}, jobs.Priority(9)))
-		if got := runnertest.Enqueued(t, r, sendEmail); !slices.Equal(got, []email{{"later"}, {"low"}, {"high"}}) {
-			t.Errorf("enqueued %v", got)
-		}
-		if ran := runnertest.Drain(t, r); len(ran) != 2 || ran[0].State != jobs.Completed {
-			t.Errorf("ran %v", ran)
-		}
+		testkit.Equal(t, "enqueued emails", runnertest.Enqueued(t, r, sendEmail), []email{{"later"}, {"low"}, {"high"}})
+		ran := runnertest.Drain(t, r)
+		testkit.Len(t, "runs", ran, 2)
+		testkit.Equal(t, "state of the first run", ran[0].State, jobs.Completed)
 		runnertest.Advance(t, 10*time.Minute-time.Second)
-		if ran := runnertest.Drain(t, r); len(ran) != 0 {
-			t.Errorf("too early: %v", ran)
-		}
+		testkit.Len(t, "tasks that ran too early", runnertest.Drain(t, r), 0)
 		runnertest.Advance(t, time.Second)
 		runnertest.Drain(t, r)
 		if want := []string{"high", "low", "later"}; !slices.Equal(sent, want) {
 			t.Errorf("sent %v, want %v", sent, want)
 		}
-		if got := runnertest.Enqueued(t, r, sendEmail); len(got) != 0 {
-			t.Errorf("still there: %v", got)
-		}
+		testkit.Len(t, "tasks that are left", runnertest.Enqueued(t, r, sendEmail), 0)
 	})
 }
 
-func TestAWorkBesideTheTestRunsWhatBecomesDue(t *testing.T) {
+func TestABackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		attempts := 0
 		r.Register(sendEmail.Handler(func(context.Context, email) error {
@@ -66,17 +60,16 @@ func TestAWorkBesideTheTestRunsWhatBecomesDue(t *testing.T) {
 		go func() { worked <- r.Work(ctx) }()
 		task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 		runnertest.Advance(t, time.Second)
-		if attempts != 1 {
-			t.Errorf("%d attempts at once", attempts)
-		}
+		testkit.Equal(t, "attempts at once", attempts, 1)
 		runnertest.Advance(t, 5*time.Minute)
 		stop()
 		if err := <-worked; err != nil {
 			t.Error(err)
 		}
-		if got, err := r.Get(t.Context(), task.ID); err != nil || got.State != jobs.Completed || attempts != 3 {
-			t.Errorf("%s after %d attempts, %v", got.State, attempts, err)
-		}
+		got, err := r.Get(t.Context(), task.ID)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state", got.State, jobs.Completed)
+		testkit.Equal(t, "attempts", attempts, 3)
 	})
 }
 
@@ -91,9 +84,9 @@ func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
 			return err
 		}),
 	)
-	if n, err := count.Result(runnerkit.Enqueue(t, r, count.With("four")), nil); n != 4 || err != nil {
-		t.Errorf("got %v, %v; want n = 4, no error", n, err)
-	}
+	n, err := count.Result(runnerkit.Enqueue(t, r, count.With("four")), nil)
+	testkit.Equal(t, "number of completed tasks", n, 4)
+	testkit.NoError(t, err)
 	order = append(order, "then")
 	runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 	if want := []string{"count", "then", "send", "count"}; !slices.Equal(order, want) {
@@ -103,19 +96,19 @@ func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n, err := count.Result(r.Get(t.Context(), ids[1].ID)); n != 2 || err != nil {
-		t.Errorf("got %v, %v; want n = 2, no error", n, err)
-	}
+	n, err = count.Result(r.Get(t.Context(), ids[1].ID))
+	testkit.Equal(t, "number of failed tasks", n, 2)
+	testkit.NoError(t, err)
 }
 
 // recorder records the failure of a test without failing the current one.
 type recorder struct {
 	testing.TB
-	said []string
+	messages []string
 }
 
 func (r *recorder) Errorf(format string, args ...any) {
-	r.said = append(r.said, fmt.Sprintf(format, args...))
+	r.messages = append(r.messages, fmt.Sprintf(format, args...))
 }
 
 func TestAPanicFailsTheTest(t *testing.T) {
@@ -124,12 +117,10 @@ func TestAPanicFailsTheTest(t *testing.T) {
 	r.Register(count.Handler(func(context.Context, string) (int, error) { panic("kaput") }))
 	runnerkit.Enqueue(t, r, count.With("x", jobs.MaxAttempts(1)))
 	ran := runnertest.Drain(fails, r)
-	if len(ran) != 1 || ran[0].Reason != jobs.ReasonPanic {
-		t.Errorf("ran %+v", ran)
-	}
-	if len(fails.said) != 1 || !strings.Contains(fails.said[0], "task 1 (count) panics: kaput") {
-		t.Errorf("said %q", fails.said)
-	}
+	testkit.Len(t, "runs", ran, 1)
+	testkit.Equal(t, "reason of the first run", ran[0].Reason, jobs.ReasonPanic)
+	testkit.Len(t, "failures", fails.messages, 1)
+	testkit.Contains(t, fails.messages[0], "task 1 (count) panics: kaput")
 }
 
 func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
@@ -138,20 +129,22 @@ func TestACrashAfterTheClaimLosesTheAttemptAndNotTheTask(t *testing.T) {
 		r.Register(sendEmail.Handler(func(context.Context, email) error { calls++; return nil }))
 		task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 		once := runnerkit.Enqueue(t, r, sendEmail.With(email{"bob"}, jobs.AtMostOnce()))
-		if claimed := runnertest.CrashAfterClaim(t, r, 10); len(claimed) != 2 || calls != 0 {
-			t.Fatalf("claimed %v, %d calls", claimed, calls)
-		}
-		if got, err := r.Get(t.Context(), task.ID); err != nil || got.State != jobs.Running {
-			t.Errorf("got %s, %v; want no error, got.State = Running", got.State, err)
-		}
+		testkit.Len(t, "claimed tasks", runnertest.CrashAfterClaim(t, r, 10), 2)
+		testkit.Equal(t, "calls", calls, 0)
+		got, err := r.Get(t.Context(), task.ID)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state", got.State, jobs.Running)
 		ran := runnertest.Drain(t, r)
-		if len(ran) != 1 || ran[0].ID != task.ID || ran[0].State != jobs.Completed || ran[0].Losses != 1 || ran[0].Attempt != 1 ||
-			calls != 1 {
-			t.Errorf("%d calls, ran %+v", calls, ran)
-		}
-		if got, err := r.Get(t.Context(), once.ID); err != nil || got.State != jobs.Failed || got.Reason != jobs.ReasonLost {
-			t.Errorf("got %s (%s), %v; want no error, got.State = Failed, got.Reason = ReasonLost", got.State, got.Reason, err)
-		}
+		testkit.Len(t, "runs", ran, 1)
+		testkit.Equal(t, "id of the first run", ran[0].ID, task.ID)
+		testkit.Equal(t, "state of the first run", ran[0].State, jobs.Completed)
+		testkit.Equal(t, "losses of the first run", ran[0].Losses, 1)
+		testkit.Equal(t, "attempt of the first run", ran[0].Attempt, 1)
+		testkit.Equal(t, "calls", calls, 1)
+		got, err = r.Get(t.Context(), once.ID)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state", got.State, jobs.Failed)
+		testkit.Equal(t, "reason", got.Reason, jobs.ReasonLost)
 	})
 }
 
@@ -173,9 +166,7 @@ func TestAFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 				if err := runnertest.Lose(ctx, r); err != nil {
 					t.Error(err)
 				}
-				if err := runnertest.Lose(ctx, r); !errors.Is(err, jobs.ErrLost) {
-					t.Errorf("lost twice: %v", err)
-				}
+				testkit.ErrorIs(t, runnertest.Lose(ctx, r), jobs.ErrLost)
 			}
 			tx, err := app.BeginTx(ctx, nil)
 			if err != nil {
@@ -193,15 +184,16 @@ func TestAFunctionThatHasLostItsTaskRunsAgain(t *testing.T) {
 		}))
 		runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
 		ran := runnertest.Drain(t, r)
-		if calls != 2 || !errors.Is(refused, jobs.ErrLost) || len(ran) != 2 || ran[1].State != jobs.Completed || ran[1].Losses != 1 {
-			t.Errorf("%d calls, refused %v, ran %+v", calls, refused, ran)
-		}
+		testkit.Equal(t, "calls", calls, 2)
+		testkit.ErrorIs(t, refused, jobs.ErrLost)
+		testkit.Len(t, "runs", ran, 2)
+		testkit.Equal(t, "state of the second run", ran[1].State, jobs.Completed)
+		testkit.Equal(t, "losses of the second run", ran[1].Losses, 1)
 		var n int
-		if err := app.QueryRowContext(t.Context(), `SELECT count(*) FROM sent`).Scan(&n); err != nil || n != 1 {
-			t.Errorf("%d effects, %v", n, err)
-		}
+		testkit.NoError(t, app.QueryRowContext(t.Context(), `SELECT count(*) FROM sent`).Scan(&n))
+		testkit.Equal(t, "sent emails", n, 1)
 		if err := runnertest.Lose(t.Context(), r); err == nil {
-			t.Error("a test has no task to lose")
+			t.Error("got no error from Lose outside of a task, want one")
 		}
 	})
 }
@@ -210,25 +202,19 @@ func TestAnErrorAfterTheCommitLeavesATask(t *testing.T) {
 	r := runnertest.New(t)
 	spec := sendEmail.With(email{"ann"}, jobs.Unique("welcome:ann"))
 	runnertest.FailBeforeCommit(t, r)
-	if _, err := r.Enqueue(t.Context(), spec); !errors.Is(err, runnertest.ErrInjected) {
-		t.Errorf("before the commit: %v", err)
-	}
-	if got := runnertest.Enqueued(t, r, sendEmail); len(got) != 0 {
-		t.Errorf("before the commit: %v", got)
-	}
+	_, err := r.Enqueue(t.Context(), spec)
+	testkit.ErrorIs(t, err, runnertest.ErrInjected)
+	testkit.Len(t, "tasks before the commit", runnertest.Enqueued(t, r, sendEmail), 0)
 	runnertest.FailAfterCommit(t, r)
-	if _, err := r.Enqueue(t.Context(), spec); !errors.Is(err, runnertest.ErrInjected) {
-		t.Errorf("after the commit: %v", err)
-	}
+	_, err = r.Enqueue(t.Context(), spec)
+	testkit.ErrorIs(t, err, runnertest.ErrInjected)
 	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // the same task, because the unique key makes it safe to try again
-		t.Errorf("task %d", task.ID)
+		t.Errorf("got task %d, want task 1", task.ID)
 	}
-	if got := runnertest.Enqueued(t, r, sendEmail); len(got) != 1 {
-		t.Errorf("after the commit: %v", got)
-	}
+	testkit.Len(t, "tasks after the commit", runnertest.Enqueued(t, r, sendEmail), 1)
 }
 
-func TestWorkSurvivesCommitsThatFail(t *testing.T) {
+func TestWorkContinuesAfterFailedCommits(t *testing.T) {
 	for name, fail := range map[string]func(testing.TB, *runner.Runner){"before": runnertest.FailBeforeCommit,
 		"after": runnertest.FailAfterCommit} {
 		t.Run(name, func(t *testing.T) {
@@ -241,9 +227,10 @@ func TestWorkSurvivesCommitsThatFail(t *testing.T) {
 				}))
 				task := runnerkit.Enqueue(t, r, count.With("x"))
 				runnertest.Drain(t, r)
-				if n, err := count.Result(r.Get(t.Context(), task.ID)); n != 1 || err != nil || calls != 1 {
-					t.Errorf("%d calls, result %d, %v", calls, n, err)
-				}
+				n, err := count.Result(r.Get(t.Context(), task.ID))
+				testkit.Equal(t, "result of the task", n, 1)
+				testkit.NoError(t, err)
+				testkit.Equal(t, "calls", calls, 1)
 			})
 		})
 	}

@@ -107,7 +107,7 @@ func TestTicksAgainstTheOracle(t *testing.T) {
 		}
 	})
 	if compared == 0 {
-		t.Error("no tick was compared")
+		t.Error("got no tick to compare, want at least one")
 	}
 }
 
@@ -124,7 +124,7 @@ func TestTicksOverYears(t *testing.T) {
 		names := crontest.Parse(expr)
 		for day := from.Truncate(24 * time.Hour); ; day = day.AddDate(0, 0, 1) {
 			if day.After(got.AddDate(0, 0, 1)) {
-				t.Fatalf("%s after %v: %v is no tick", expr, from, got)
+				t.Fatalf("%s after %v: got %v, want a tick of the oracle", expr, from, got)
 			}
 			if !names.HasDay(day) {
 				continue

@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestNothingStartsWhenItsLeaseIsOver checks a worker whose lease expires between its claim and the start of the task. The worker does
+// TestNoTaskStartsAfterItsLeaseHasEnded checks a worker whose lease expires between its claim and the start of the task. The worker does
 // not start the task, because the task may belong to another worker by now.
-func TestNothingStartsWhenItsLeaseIsOver(t *testing.T) {
+func TestNoTaskStartsAfterItsLeaseHasEnded(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {
 		e := newEngine(t, o)
 		for _, claimed := range []time.Duration{time.Minute, time.Second} { // age of the claim at the start

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestTheWatchIsSlowWhileNoSubscriberNeedsItAtOnce(t *testing.T) {
+func TestPollingIsSlowWhileNoSubscriberIsUrgent(t *testing.T) {
 	var pace []bool
 	n := New(func(context.Context, bool, func(bool)) error { return nil }, func(slow bool) { pace = append(pace, slow) })
 	defer n.Close()
