@@ -3,10 +3,13 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
@@ -16,12 +19,14 @@ import (
 func showCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "show", Category: "Inspect", Usage: "show a task: attempts, times, why it waits",
-		UsageText: "runner show ID... [--reveal] [--format TEMPLATE]",
-		Flags:     []cli.Flag{cli.RevealOption(), cli.FormatOption()},
+		UsageText: "runner show ID... [--reveal] [--format TEMPLATE | --command]",
+		Flags: []cli.Flag{cli.RevealOption(), cli.FormatOption(),
+			cli.BoolOption("command", "print only the command line that enqueues the task again")},
 		Description: `EXAMPLES
   runner show 1042
   runner show 1042 1043 --json
   runner show 1042 --format '{{.state}}'
+  runner show 1042 --command           # runner enqueue -q media -- convert.sh
 
 show prints what a task runs, its options and its attempts. For an unfinished
 task it says why the task waits. After a failed attempt it prints the last five
@@ -29,6 +34,11 @@ lines of output; runner logs prints all of it. It lists processes that still run
 although their attempt has ended.
 
 Without --reveal the values of variables are shown as •••, in JSON as null.
+
+--command prints a line that a shell can run. The line copies variables from the
+shell; with --reveal it has their values. It reads the input of the task, if the
+task has one, from stdin.
+
 In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
 then a line "attempt" for each attempt, and an empty line between tasks.
 
@@ -43,9 +53,10 @@ EXIT STATUS
 }
 
 type showOptions struct {
-	ids    []int64
-	reveal bool
-	format *record.Formatter // template of --format; nil if not given
+	ids     []int64
+	reveal  bool
+	command bool
+	format  *record.Formatter // template of --format; nil if not given
 }
 
 func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
@@ -56,8 +67,10 @@ func readShowOptions(c *cli.Context, a *cli.App) (showOptions, error) {
 	case len(ids) == 0:
 		return showOptions{}, failure.Usage("show needs a task id").Hint("runner show 1042      runner list")
 	}
-	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal")}
-	o.format, err = cli.FormatterOf(c, a.Printer)
+	o := showOptions{ids: ids, reveal: cli.Get[bool](c, "reveal"), command: cli.Get[bool](c, "command")}
+	if o.format, err = cli.FormatterOf(c, a.Printer); err == nil && o.command && (o.format != nil || a.Printer.JSON) {
+		err = failure.Usage("--command cannot be used with --format or --json")
+	}
 	return o, err
 }
 
@@ -70,6 +83,8 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 			continue
 		case err != nil:
 			return err
+		case o.command:
+			err = printCommand(p, s.Task, o.reveal)
 		case p.JSON:
 			err = p.Record(s.Record())
 		case o.format != nil:
@@ -87,4 +102,17 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 		between = "\n"
 	}
 	return missingTasks(ctx, r, o.ids)
+}
+
+// printCommand prints the command line that enqueues a task like t.
+func printCommand(p *term.Printer, t jobs.Task, reveal bool) error {
+	text := taskoption.Command(&t, p.Now(), reveal)
+	if text == "" {
+		return &failure.Error{Code: "conflict", Exit: 1, What: fmt.Sprintf("the args of task %d are not the words of a command", t.ID)}
+	}
+	if p.Stdout.TTY {
+		text = humanize.Safe(text)
+	}
+	p.Print(text + "\n")
+	return nil
 }

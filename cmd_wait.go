@@ -72,11 +72,11 @@ EXIT STATUS with several tasks
 }
 
 type waitOptions struct {
-	selection   cli.Selection
-	timeout     time.Duration // 0 means no timeout
-	any         bool
-	result      bool
-	output      bool
+	selection cli.Selection
+	timeout   time.Duration // 0 means no timeout
+	any       bool
+	result    bool
+	output    bool
 }
 
 func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
