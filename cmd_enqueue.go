@@ -241,7 +241,7 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 		return err
 	}
 	workers, err := r.Workers(ctx)
-	if err == nil && len(workers) == 0 {
+	if alive, _, _ := admin.LiveWorkers(workers, p.Now()); err == nil && alive == 0 && !o.wait {
 		p.Note("no worker is running on this database")
 	}
 	return err
@@ -284,6 +284,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	if err := o.notes(ctx, r, p); err != nil {
 		return err
 	}
+	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
 	if o.waitTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.waitTimeout, await.TimedOut{After: o.waitTimeout})

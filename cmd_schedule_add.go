@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -140,7 +141,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 			humanize.Age(tick.Sub(p.Now())))
 	}
 	workers, err := r.Workers(ctx)
-	if err == nil && len(workers) == 0 {
+	if alive, _, _ := admin.LiveWorkers(workers, p.Now()); err == nil && alive == 0 {
 		p.Note("no worker is running on this database")
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
@@ -129,6 +130,9 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 		return await.Stopped(p, context.Cause(ctx), w.ids, w.left)
 	} else if err != nil {
 		return err
+	}
+	if n, err := admin.CountUpTo(ctx, r, jobs.Filter{IDs: w.ids, States: jobs.Unfinished()}, 1); err == nil && n > 0 {
+		await.NoteMissingWorker(ctx, r, p, "--timeout")
 	}
 	to := &output.LogPrinter{P: p, Named: len(w.ids) > 1, Follow: true}
 	if o.output {

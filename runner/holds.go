@@ -6,17 +6,29 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Holds are what keeps due tasks from starting: pauses, and limits that let nothing start now.
+// Holds are what keeps due tasks from starting, and running tasks from going on: pauses, limits that let nothing start now, and dead
+// workers.
 type Holds struct {
 	Pauses Pauses
 	Limits map[jobs.Target]LimitStatus // all limits
 	Closed map[jobs.Target]LimitStatus // limits that let nothing start now
+	Dead   map[string]bool             // ids of dead workers with running tasks
 }
 
-// Holds returns what keeps due tasks from starting now.
+// Holds returns what keeps tasks from starting or going on now.
 func (r *Runner) Holds(ctx context.Context) (h Holds, err error) {
 	if h.Pauses, err = r.Pauses(ctx); err != nil {
 		return h, err
+	}
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return h, err
+	}
+	h.Dead = map[string]bool{}
+	for _, w := range workers {
+		if w.Dead && len(w.Running) > 0 {
+			h.Dead[w.ID] = true
+		}
 	}
 	limits, err := r.Limits(ctx)
 	h.Limits, h.Closed = map[jobs.Target]LimitStatus{}, map[jobs.Target]LimitStatus{}

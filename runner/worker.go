@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/supervisor"
 )
 
 // Worker is what a worker has written about itself.
@@ -26,6 +27,7 @@ type Worker struct {
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time // time of its last heartbeat
+	Dead      bool      // its process is known to be dead; false for a worker of another machine
 	Running   []int64   // ids of its running tasks
 }
 
@@ -50,7 +52,8 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 		workers = append(workers, Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
 			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.Draining, Lease: w.Lease,
 			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
-			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running})
+			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running,
+			Dead: supervisor.Free(supervisor.LockPath(r.store.Dir(), w.ID))})
 	}
 	return workers, err
 }
@@ -59,13 +62,13 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 const (
 	WorkerReady    = "ready"
 	WorkerDraining = "draining"
-	WorkerLost     = "lost" // its last heartbeat is older than its lease
+	WorkerLost     = "lost" // it is dead, or its last heartbeat is older than its lease
 )
 
 // State returns the state of a worker at a time: WorkerReady, WorkerDraining or WorkerLost.
 func (w Worker) State(now time.Time) string {
 	switch {
-	case now.Sub(w.BeatAt) > w.Lease:
+	case w.Dead, now.Sub(w.BeatAt) > w.Lease:
 		return WorkerLost
 	case w.Draining:
 		return WorkerDraining

@@ -38,7 +38,7 @@ func (h *handler) unready(ctx context.Context) string {
 		return "the database cannot be written"
 	}
 	for _, worker := range workers {
-		if time.Since(worker.BeatAt) <= max(heartbeatTimeout, worker.Lease/3) {
+		if !worker.Dead && time.Since(worker.BeatAt) <= max(heartbeatTimeout, worker.Lease/3) {
 			return ""
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/signals"
@@ -31,6 +32,15 @@ func Context(ctx context.Context, timeout time.Duration) (context.Context, func(
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, TimedOut{timeout})
 	return ctx, func() { cancel(); release() }
+}
+
+// NoteMissingWorker prints that no worker is running, which a script would not notice while it waits. option is the option that limits
+// the wait. It prints nothing if the workers cannot be read, because the wait itself reports that.
+func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, option string) {
+	workers, err := r.Workers(ctx)
+	if alive, _, _ := admin.LiveWorkers(workers, p.Now()); err == nil && alive == 0 && !p.JSON {
+		p.Say("no worker is running on this database; waiting until one starts (limit the wait with %s DURATION)", option)
+	}
 }
 
 // Stopped returns the error of a wait that a signal, --timeout or an error has ended. It reports that left of the tasks continue.

@@ -171,6 +171,9 @@ func progress(report json.RawMessage) string {
 
 // holdNote returns in one word why a pending task cannot start. It is empty if nothing prevents the start.
 func holdNote(t jobs.Task, h runner.Holds) string {
+	if t.State == jobs.Running && h.Dead[t.WorkerID] {
+		return "worker died"
+	}
 	if t.State != jobs.Pending {
 		return ""
 	}
