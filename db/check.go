@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/jobs"
 )
 
@@ -34,13 +35,28 @@ func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
 // to one of runner's tables: each write of a worker would run such a trigger. Other tables, views and triggers in the same file are
 // allowed.
 func (d *DB) Foreign(ctx context.Context) error {
-	switch text, err := d.Frozen(ctx); {
+	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
-		return err
-	case text != "": // a move has frozen the database with triggers of its own
-		return d.frozenProblem(text, nil)
+		return d.explain(err)
+	case frozen != (engine.Frozen{}): // a migration has added triggers of its own
+		return frozen.Error(d.path, nil)
 	}
 	return d.engine.CheckSchema(ctx)
+}
+
+// frozen returns the reason why the database rejects writes.
+func (d *DB) frozen(ctx context.Context) (engine.Frozen, error) {
+	return engine.ReadFrozen(engine.ReadingFrom(ctx, d.engine), d.sql)
+}
+
+// refused is explain for a write that the triggers of a frozen database may have rejected.
+func (d *DB) refused(err error) error {
+	if d.engine.Refused(err) {
+		if frozen, _ := d.frozen(context.Background()); frozen != (engine.Frozen{}) {
+			return frozen.Error(d.path, err)
+		}
+	}
+	return d.explain(err)
 }
 
 // Damage returns an error of kind ErrCorrupt if pages of the file are damaged.

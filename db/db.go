@@ -115,6 +115,15 @@ func (d *DB) Path() string { return d.path }
 // Prefix returns the prefix of the names of runner's tables: empty in a file of runner's own, and a schema with its dot on a server.
 func (d *DB) Prefix() string { return d.sql.Prefix }
 
+// Engine returns the engine of the database, for packages in this folder.
+func (d *DB) Engine() engine.Engine { return d.engine }
+
+// UpdateAlone runs a write in a durable transaction of its own, for packages in this folder. The write must not run twice and may take
+// long.
+func (d *DB) UpdateAlone(ctx context.Context, run func(engine.Querier) error) error {
+	return d.updateAlone(ctx, full, func(t *tx) error { return run(querier{t}) })
+}
+
 // Close waits for the writes in progress, rejects later ones with ErrClosed, and closes the database. A second call does nothing.
 func (d *DB) Close() error {
 	var err error

@@ -1,7 +1,6 @@
 package db
 
 import (
-	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/internal/statementtest"
 	"example.com/runner/jobs"
 )
@@ -171,27 +170,10 @@ var plans = statementtest.Plans{
 	"countOpenStarts": {Text: countOpenStarts, By: []string{byAttempt, "INDEX tasks_running"},
 		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
-	"selectLastID":  {Text: selectLastID, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // reads one row from the end
-	"selectNextIDs": {Text: selectNextIDs, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
-	"copyThese": {Text: copyThese.With(copiedTable{"output", "task_id", "task_id, generation_id, seq"}.parts()),
-		By: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
-	"copyAll":         {Text: copyAll.With(copiedTable{"limits", "", "kind, name"}.parts()), Allow: []string{"SCAN limits"}},
-	"clearRows":       {Text: clearRows.With(sqltext.Parts{"table": "{totals}"}), Allow: []string{"SCAN totals"}},
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // reads one row from each end
 	"deleteRequest":   {Text: deleteRequest, By: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"deleteProgress":  {Text: deleteProgress, By: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectAfter":     {Text: selectAfter, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
-	"copyRow": {Text: copyRow.With(sqltext.Parts{"table": "{pauses}",
-		"columns": `"queue", "paused_at", "paused_by"`, "values": "?, ?, ?"})},
-	"endWorkers": {Text: endWorkers, By: []string{"workers USING INDEX workers_live"}, Allow: []string{"SCAN workers"}},
-	"countRows": {Text: countRows.With(sqltext.Parts{"table": "{tasks}"}),
-		Allow: []string{"SCAN tasks"}}, // runs once, at the end of a migration
-	"sumTasks": {Text: sumTasks, Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
-	"selectClaimed": {Text: selectClaimed, By: []string{"INDEX tasks_running"},
-		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_running",
-			"SCAN tasks USING INDEX tasks_running"}},
-	// This statement reads the first row of each table.
-	"selectSome": {Text: selectSome, Allow: []string{"SCAN tasks", "SCAN schedules", "SCAN limits", "SCAN pauses", "SCAN CONSTANT ROW"}},
 
 	"insertPause":      {Text: insertPause},
 	"deletePause":      {Text: deletePause, By: []string{byPause}},
@@ -214,7 +196,6 @@ var plans = statementtest.Plans{
 	"listIDs":     {Text: listIDs.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
 	"countTasks":  {Text: countTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
 	"countSome":   {Text: countSome.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "SCAN part"}},
-	"countLeft":   {Text: countLeft, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
 	"selectAttempts": {Text: selectAttempts, By: []string{byAttempt, byID},
 		Allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
 	"previousJobs":       {Text: previousJobs, By: []string{byRange}},

@@ -47,6 +47,8 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 type querier struct{ t *tx }
 
 func (q querier) Exec(s *statement, args ...any) (int64, error)    { return q.t.exec(s, args...) }
+func (q querier) Later(s *statement, args ...any) error            { return q.t.later(s, args...) }
+func (q querier) List(dest any, s *statement, args ...any) error   { return q.t.list(dest, s, args...) }
 func (q querier) Scan(s *statement, args []any, dest ...any) error { return q.t.scan(s, args, dest...) }
 
 // PathOf returns the path of the file that a handle has open. The handle must use the same driver as this package, because two copies of

@@ -17,6 +17,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
@@ -438,12 +439,12 @@ func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
 func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
-	text := fmt.Sprintf(movedText, "it's/new.db")
+	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
 	for _, table := range []string{"tasks", "schedule_rows", "limits", "pauses"} {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
 			change(t, path, fmt.Sprintf("CREATE TRIGGER moving_%[1]s_%[2]s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END",
 				table, write,
-				strings.ReplaceAll(text, "'", "''")))
+				strings.ReplaceAll(want.Message(), "'", "''")))
 		}
 	}
 	d, err := Open(t.Context(), path, Options{})
@@ -452,13 +453,13 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 	}
 	defer d.Close()
 	o.kept(t, d)
-	if got, err := d.Frozen(t.Context()); err != nil || got != text {
-		t.Errorf("%q, want %q (%v)", got, text, err)
+	if got, err := d.frozen(t.Context()); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); !errors.Is(err, jobs.ErrConflict) {
 		t.Error("it takes tasks:", err)
 	}
-	err = d.update(t.Context(), full, func(tx *tx) error { return tx.thaw(text) })
+	err = d.update(t.Context(), full, func(tx *tx) error { return engine.Thaw(querier{tx}, d.engine) })
 	if got := schemaOf(t, d); err != nil || !slices.Equal(got, schemaOf(t, openTest(t))) {
 		t.Error("thawed it is not as a new one", err)
 	}

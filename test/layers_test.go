@@ -41,7 +41,7 @@ var layers = []layer{
 	{path: "db/schema", ours: []string{"db/internal/sqltext", "jobs"}},
 	{path: "db/internal/owner"},
 	// The interface between db and the engines imports no driver.
-	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
+	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "internal/errcode", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -53,6 +53,7 @@ var layers = []layer{
 		"internal/errcode"}, // it returns errors and writes no log
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
+	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},
 	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // no other package does
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
@@ -82,7 +83,7 @@ var layers = []layer{
 	// The selftest must not use the code that it tests.
 	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
-	{path: "internal/admin", ours: []string{"runner", "db", "jobs", "internal/access", "internal/supervisor"}},
+	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/supervisor"}},
 	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
 		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web reaches the database through runner and internal/admin, so it does not import db.

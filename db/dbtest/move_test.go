@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
+	"example.com/runner/db/transfer"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/jobs"
 )
@@ -64,7 +65,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 
 	// Interrupt the move after its start and after each step. Each time it starts from the beginning.
 	for step := 0; ; step++ {
-		m, done, err := from.BeginMigration(ctx, to, moving)
+		m, done, err := transfer.Begin(ctx, from, to, moving)
 		if err != nil || done {
 			t.Fatalf("got error %v, done %v; want nil, false", err, done)
 		}
@@ -84,7 +85,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 			break
 		}
 	}
-	m, _, err := from.BeginMigration(ctx, to, moving)
+	m, _, err := transfer.Begin(ctx, from, to, moving)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,10 +103,10 @@ func cutMove(t *testing.T, from, to *db.DB) {
 	if err := to.Foreign(ctx); err != nil {
 		t.Error(err)
 	}
-	if err := from.UndoMigration(ctx); !errors.Is(err, jobs.ErrConflict) {
+	if err := transfer.Undo(ctx, from); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("give up a finished move: got error %v, want %v", err, jobs.ErrConflict)
 	}
-	if _, done, err := from.BeginMigration(ctx, to, moving); err != nil || !done {
+	if _, done, err := transfer.Begin(ctx, from, to, moving); err != nil || !done {
 		t.Errorf("got error %v, done %v; want nil, true", err, done)
 	}
 
@@ -125,12 +126,12 @@ func cutMove(t *testing.T, from, to *db.DB) {
 func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
 	from, to, ctx := dbtest.Open(t), dbtest.Open(t), t.Context()
 	fill(t, from)
-	m, _, err := from.BeginMigration(ctx, to, moving)
+	m, _, err := transfer.Begin(ctx, from, to, moving)
 	if err == nil {
 		_, err = m.Step(ctx)
 	}
 	if err == nil {
-		err = from.UndoMigration(ctx)
+		err = transfer.Undo(ctx, from)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -148,10 +149,10 @@ func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
 	if _, err := insert(t, from, 1); err != nil {
 		t.Error(err)
 	}
-	if _, _, err := from.BeginMigration(ctx, to, moving); !errors.Is(err, jobs.ErrConflict) {
+	if _, _, err := transfer.Begin(ctx, from, to, moving); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("end of a move with foreign rows: got error %v, want %v", err, jobs.ErrConflict)
 	}
-	if err := from.UndoMigration(ctx); !errors.Is(err, jobs.ErrConflict) {
+	if err := transfer.Undo(ctx, from); !errors.Is(err, jobs.ErrConflict) {
 		t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 	}
 	if _, err := insert(t, from, 1); err != nil {
@@ -179,10 +180,10 @@ func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			from, to := dbtest.Open(t), dbtest.Open(t)
 			work(t, from, db.WorkerInfo{Name: "w", Lease: time.Minute, StartedAt: moving.Add(-time.Second)})
-			if err := from.MayMigrate(ctx, moving); !errors.Is(err, jobs.ErrConflict) {
+			if err := transfer.Check(ctx, from, moving); !errors.Is(err, jobs.ErrConflict) {
 				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
-			if _, _, err := from.BeginMigration(ctx, to, moving); !errors.Is(err, jobs.ErrConflict) {
+			if _, _, err := transfer.Begin(ctx, from, to, moving); !errors.Is(err, jobs.ErrConflict) {
 				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
 			for _, d := range []*db.DB{from, to} { // a rejected move blocks neither database

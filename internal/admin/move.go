@@ -4,15 +4,15 @@ import (
 	"context"
 	"time"
 
-	"example.com/runner/db"
+	"example.com/runner/db/transfer"
 	"example.com/runner/runner"
 )
 
 // MoveResult is the result of a finished move.
 type MoveResult struct {
-	To     string          // path or address of the database that has the tasks now: see Runner.Path
-	Before bool            // whether the move was finished before this call
-	Rows   []db.TableCount // rows of each table, the same number in both databases; nil if Before
+	To     string                // path or address of the database that has the tasks now: see Runner.Path
+	Before bool                  // whether the move was finished before this call
+	Rows   []transfer.TableCount // rows of each table, the same number in both databases; nil if Before
 }
 
 // Move copies all data to the database at the address to: tasks under their ids with attempts, output, inputs, results, steps and
@@ -25,7 +25,7 @@ type MoveResult struct {
 // move, call Move again with the same databases; to give it up, call UndoMove. Move calls progress with the number of tasks that it has
 // copied and the number that it has to copy. progress may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
-	if err := store(r).MayMigrate(ctx, time.Now()); err != nil {
+	if err := transfer.Check(ctx, store(r), time.Now()); err != nil {
 		return MoveResult{}, err
 	}
 	options.MustExist, options.Alone = false, true
@@ -35,8 +35,8 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 	}
 	defer there.Close()
 	moved := MoveResult{To: there.Path()}
-	var move *db.Migration
-	if move, moved.Before, err = store(r).BeginMigration(ctx, store(there), time.Now()); err != nil || moved.Before {
+	var move *transfer.Migration
+	if move, moved.Before, err = transfer.Begin(ctx, store(r), store(there), time.Now()); err != nil || moved.Before {
 		return moved, err
 	}
 	left, err := move.Left(ctx)
@@ -61,4 +61,4 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 
 // UndoMove gives up an unfinished move from this database. The database accepts writes again, and the destination refuses writes for
 // ever. After a finished move UndoMove returns jobs.ErrConflict, because tasks may run in the destination.
-func UndoMove(ctx context.Context, r *runner.Runner) error { return store(r).UndoMigration(ctx) }
+func UndoMove(ctx context.Context, r *runner.Runner) error { return transfer.Undo(ctx, store(r)) }

@@ -46,11 +46,10 @@ type Engine interface {
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
-	// FrozenBy returns the query for the source of the trigger that rejects writes during a migration, and the argument of the query.
-	FrozenBy() (*sqltext.Statement, string)
-	// Freezing returns the statements that replace the triggers that reject writes: those with the message is by those with the
-	// message text. An empty message means no triggers.
-	Freezing(is, text string) []string
+	// Freezing returns the statements that create the triggers that reject writes with a message.
+	Freezing(message string) []string
+	// Thawing returns the statements that drop these triggers.
+	Thawing() []string
 }
 
 // Shared are the methods that package db offers to its callers unchanged.
@@ -189,12 +188,6 @@ type Traits struct {
 	Pipelines        bool // whether several statements can be sent in one message
 	FastPath         bool // whether cycles that only complete and claim tasks run concurrently; see db/fastpath.go
 	OutlivedByClient bool // whether clients outlive a crash of the engine, so that only heartbeats may commit asynchronously
-}
-
-// Querier runs statements in a transaction.
-type Querier interface {
-	Exec(s *sqltext.Statement, args ...any) (int64, error)
-	Scan(s *sqltext.Statement, args []any, dest ...any) error
 }
 
 // Options are the options of db.Open. The zero Options opens an existing file for reading and writing.

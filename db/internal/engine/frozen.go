@@ -1,37 +1,126 @@
 package engine
 
 import (
-	"database/sql"
-	"errors"
-	"strings"
-
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
 )
 
-// FrozenTables are the tables that reject writes during a migration. The other tables change only together with these.
+// A migration to another database freezes both databases: triggers reject every write to the tables that users and workers change. The
+// triggers also stop a process that opened the database before the migration, an older program, and plain SQL. So no task of a frozen
+// database can start, and nobody can add a task that would never run. The table migration_state says why a database is frozen. It exists
+// only in a frozen database. Its row and the triggers are always written in the same transaction:
+//
+//	source     target     state of the migration
+//	           incomplete killed at its very beginning; the target is empty
+//	moving     incomplete in progress; no task runs
+//	moved      incomplete everything is checked; the commit of the target follows
+//	moved                 complete; the tasks run on the target
+//
+// Only the last commit thaws the target, and it follows the commit that marks the source as moved. So tasks never run on both databases.
+
+// FrozenState is the role of a frozen database in a migration.
+type FrozenState string
+
+// These are the states of frozen databases.
+const (
+	Moving     FrozenState = "moving"     // source of a migration that has not ended
+	Moved      FrozenState = "moved"      // source of a complete migration
+	Incomplete FrozenState = "incomplete" // target of a migration that has not ended
+)
+
+// Frozen is the reason why a database rejects writes. The zero Frozen is that of a database that accepts writes.
+type Frozen struct {
+	State FrozenState
+	Other string // identity of the other database
+}
+
+// FrozenTables are the tables that reject writes. The other tables change only together with these.
 var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
-// FrozenText is the beginning of the message of a trigger that rejects writes.
-const FrozenText = "this database "
-
-// FrozenMessage returns the message of such a trigger. body is its source.
-func FrozenMessage(body string) string {
-	_, text, _ := strings.Cut(body, "'"+FrozenText)
-	end := strings.LastIndexByte(text, '\'')
-	if end < 0 {
-		return ""
+// Message returns the message of the triggers.
+func (f Frozen) Message() string {
+	switch f.State {
+	case Moving:
+		return "this database is being moved to " + f.Other
+	case Moved:
+		return "this database was moved to " + f.Other
+	default:
+		return "this database is not complete: a move from " + f.Other + " has not ended"
 	}
-	return FrozenText + strings.ReplaceAll(text[:end], "''", "'")
 }
 
-// NoRow returns nil for sql.ErrNoRows, and other errors unchanged.
-func NoRow(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
+// Error returns the error for a write to the frozen database name. err is the error of the driver, or nil.
+func (f Frozen) Error(name string, err error) *jobs.Error {
+	p := &jobs.Error{Kind: jobs.ErrConflict, What: f.Message(), Why: []string{"it is " + name, "nothing was changed"}, Err: err}
+	switch f.State {
+	case Moved:
+		p.Code, p.Hint = errcode.Moved, "the database it was moved to"
+	case Moving:
+		p.Code, p.Hint = errcode.Moving, "the same move again, which goes on, or give it up"
+	default:
+		p.Code, p.Hint = errcode.MoveIncomplete, "the same move again, which goes on"
 	}
-	return err
+	return p
 }
 
-// SelectAtWork returns a worker whose lease has not expired at [1], and when it expires. Index: workers_live.
-var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
-	ORDER BY beat_at DESC LIMIT 1`)
+// hasState reports whether the table named [1] exists.
+var (
+	hasState    = sqltext.Query(`SELECT {table_exists}`)
+	selectState = &sqltext.Statement{Template: `SELECT state, other FROM {migration_state}`, Reads: true, Once: true}
+	insertState = &sqltext.Statement{Template: `INSERT INTO {migration_state} (state, other) VALUES (?, ?)`, Once: true}
+)
+
+const (
+	createState = `CREATE TABLE {migration_state} (state TEXT NOT NULL, other TEXT NOT NULL)`
+	dropState   = `DROP TABLE IF EXISTS {migration_state}`
+)
+
+// ReadFrozen returns the reason why the database rejects writes.
+func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
+	for range 2 { // between the two queries, another process may drop the table
+		var exists bool
+		if err = q.Scan(hasState, []any{dialect.Prefix + "migration_state"}, &exists); err != nil || !exists {
+			return Frozen{}, err
+		}
+		if err = q.Scan(selectState, nil, &f.State, &f.Other); err == nil {
+			return f, nil
+		}
+	}
+	return Frozen{}, err
+}
+
+// Freeze makes later writes fail for the reason f, in a transaction.
+func Freeze(q Querier, e Engine, f Frozen) error {
+	is, err := ReadFrozen(q, e.Dialect())
+	if err != nil || is == f {
+		return err
+	}
+	if is != (Frozen{}) {
+		if err := Thaw(q, e); err != nil {
+			return err
+		}
+	}
+	if err := execAll(q, e.Dialect().Names(createState)); err != nil {
+		return err
+	}
+	if _, err := q.Exec(insertState, string(f.State), f.Other); err != nil {
+		return err
+	}
+	return execAll(q, e.Freezing(f.Message())...)
+}
+
+// Thaw makes a frozen database accept writes again, in a transaction.
+func Thaw(q Querier, e Engine) error {
+	return execAll(q, append(e.Thawing(), e.Dialect().Names(dropState))...)
+}
+
+// execAll runs texts that are not prepared, because each runs only once.
+func execAll(q Querier, texts ...string) error {
+	for _, text := range texts {
+		if _, err := q.Exec(&sqltext.Statement{Template: text, Once: true}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -14,6 +14,7 @@ var fragments = sqltext.Parts{
 
 	"join_in_order": "JOIN",
 	"unindexed":     "",
+	"table_exists":  "to_regclass(?) IS NOT NULL",
 	"like":          "ILIKE",
 	"greatest":      "greatest",
 	"bigint_param":  "CAST(? AS bigint)",

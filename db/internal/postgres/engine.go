@@ -179,22 +179,14 @@ const (
 	thawFunction = `DROP FUNCTION %smoving() CASCADE`
 )
 
-var serverFrozen = sqltext.Query(`SELECT prosrc FROM pg_proc WHERE proname = 'moving' AND pronamespace = to_regnamespace(?)`)
-
-// FrozenBy returns the query for the source of the function of the triggers, and its argument.
-func (s *Server) FrozenBy() (*sqltext.Statement, string) { return serverFrozen, s.Schema }
-
-// Freezing returns the statements that replace these triggers.
-func (s *Server) Freezing(is, text string) (list []string) {
-	if is != "" {
-		list = append(list, fmt.Sprintf(thawFunction, s.sql.Prefix))
-	}
-	if text == "" {
-		return list
-	}
-	list = append(list, fmt.Sprintf(freezeFunction, s.sql.Prefix, "'"+strings.ReplaceAll(text, "'", "''")+"'"))
+// Freezing returns the statements that create these triggers.
+func (s *Server) Freezing(message string) []string {
+	list := []string{fmt.Sprintf(freezeFunction, s.sql.Prefix, "'"+strings.ReplaceAll(message, "'", "''")+"'")}
 	for _, table := range engine.FrozenTables {
 		list = append(list, fmt.Sprintf(freezeTable, s.sql.Prefix, table))
 	}
 	return list
 }
+
+// Thawing returns the statement that drops these triggers.
+func (s *Server) Thawing() []string { return []string{fmt.Sprintf(thawFunction, s.sql.Prefix)} }

@@ -17,6 +17,8 @@ var fragments = sqltext.Parts{
 	"join_in_order": "CROSS JOIN",
 	// unindexed before a column keeps the planner from using an index on that column.
 	"unindexed": "+",
+	// table_exists reports whether the table named by the next parameter exists.
+	"table_exists": "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)",
 	// like compares texts without regard to case.
 	"like": "LIKE",
 	// greatest is the function that returns the greatest of its arguments.

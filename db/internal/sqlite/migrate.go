@@ -144,26 +144,32 @@ func (d *File) migrate(ctx context.Context) error {
 			return err
 		}
 	}
+	q := engine.Direct{Ctx: ctx, On: d.conn, Dialect: d.sql}
+	frozen, err := engine.ReadFrozen(q, d.sql)
+	if err != nil {
+		return d.Explain(err)
+	}
 	if have == schema.ConvertedVersion {
 		if err := d.olderWorker(ctx); err != nil {
 			return err
 		}
+		if frozen, err = d.frozenBefore(ctx); err != nil {
+			return err
+		}
 	}
-	var freezing string
-	trigger, name := d.FrozenBy()
-	if err := engine.NoRow(d.conn.QueryRowxContext(ctx, d.sql.Text(trigger), name).Scan(&freezing)); err != nil {
-		return d.Explain(err)
+	if frozen != (engine.Frozen{}) {
+		if err := engine.Thaw(q, d); err != nil {
+			return d.Explain(err)
+		}
 	}
 	for _, m := range schema.MigrationsFrom(have) {
 		if _, err := d.conn.ExecContext(ctx, d.sql.Names(m.Text()), sql.Named("prefix", d.sql.Prefix)); err != nil {
 			return fmt.Errorf("migration %s: %w", path.Base(m.Path), d.Explain(err))
 		}
 	}
-	if text := engine.FrozenMessage(freezing); text != "" { // the migration has dropped these triggers with their tables
-		for _, statement := range d.Freezing(text, text) {
-			if _, err := d.conn.ExecContext(ctx, statement); err != nil {
-				return d.Explain(err)
-			}
+	if frozen != (engine.Frozen{}) {
+		if err := engine.Freeze(q, d, frozen); err != nil {
+			return d.Explain(err)
 		}
 	}
 	if d.sql.Prefix == "" {

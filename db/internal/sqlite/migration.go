@@ -30,32 +30,51 @@ func (d *File) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error
 	return err
 }
 
-// freezeRows creates a trigger that rejects writes during a migration, and thawRows drops it. selectFrozen returns the source of the
-// trigger named [1].
+// freezeRows creates a trigger that rejects writes to a frozen database, and thawRows drops it.
 const (
 	freezeRows = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[1]s%[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
 	thawRows   = `DROP TRIGGER IF EXISTS %smoving_%s_%s`
 )
 
-var selectFrozen = sqltext.Query(`SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
-
-// FrozenBy returns the query for the source of one of the triggers, and its argument.
-func (d *File) FrozenBy() (*sqltext.Statement, string) {
-	return selectFrozen, d.sql.Prefix + "moving_tasks_INSERT"
+// Freezing returns the statements that create these triggers.
+func (d *File) Freezing(message string) []string {
+	quoted := "'" + strings.ReplaceAll(message, "'", "''") + "'"
+	return eachWrite(func(table, write string) string { return fmt.Sprintf(freezeRows, d.sql.Prefix, table, write, quoted) })
 }
 
-// Freezing returns the statements that replace these triggers.
-func (d *File) Freezing(is, text string) (list []string) {
-	quoted := "'" + strings.ReplaceAll(text, "'", "''") + "'"
+// Thawing returns the statements that drop these triggers.
+func (d *File) Thawing() []string {
+	return eachWrite(func(table, write string) string { return fmt.Sprintf(thawRows, d.sql.Prefix, table, write) })
+}
+
+// eachWrite returns a statement for each kind of write to each frozen table.
+func eachWrite(statement func(table, write string) string) (list []string) {
 	for _, table := range engine.FrozenTables {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
-			if is != "" {
-				list = append(list, fmt.Sprintf(thawRows, d.sql.Prefix, table, write))
-			}
-			if text != "" {
-				list = append(list, fmt.Sprintf(freezeRows, d.sql.Prefix, table, write, quoted))
-			}
+			list = append(list, statement(table, write))
 		}
 	}
 	return list
+}
+
+// selectTrigger returns the source of trigger [1].
+var selectTrigger = sqltext.Query(`SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
+
+// frozenBefore returns why a file of schema.ConvertedVersion rejects writes. Such a file has no table migration_state. It stores the
+// reason only as the message of its triggers, so a conversion must read the reason from there.
+func (d *File) frozenBefore(ctx context.Context) (engine.Frozen, error) {
+	var source string
+	name := d.sql.Prefix + "moving_tasks_INSERT"
+	if err := engine.NoRow(d.conn.QueryRowxContext(ctx, d.sql.Text(selectTrigger), name).Scan(&source)); err != nil {
+		return engine.Frozen{}, d.Explain(err)
+	}
+	const other = "\x00" // stands for the identity of the other database
+	for _, state := range []engine.FrozenState{engine.Moving, engine.Moved, engine.Incomplete} {
+		before, after, _ := strings.Cut("'"+engine.Frozen{State: state, Other: other}.Message()+"'", other)
+		_, rest, ok := strings.Cut(source, before)
+		if end := strings.LastIndex(rest, after); ok && end >= 0 {
+			return engine.Frozen{State: state, Other: strings.ReplaceAll(rest[:end], "''", "'")}, nil
+		}
+	}
+	return engine.Frozen{}, nil
 }

@@ -1,9 +1,12 @@
-package db
+package transfer
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	"example.com/runner/db"
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
@@ -55,28 +58,28 @@ const (
 // These statements are about one table, for which {table} stands; see copiedTable.parts. copyThese reads the rows of the tasks after [1] up
 // to [2]. copyAll reads all rows. copyRow adds a row.
 var (
-	copyThese = query(`SELECT * FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {order}`)
-	copyAll   = query(`SELECT * FROM {table} ORDER BY {order}`)
-	clearRows = command(`DELETE FROM {table}`)
-	copyRow   = command(`INSERT INTO {table} ({columns}){given_ids} VALUES ({values})`)
-	countRows = query(`SELECT count(*) FROM {table}`)
+	copyThese = sqltext.Query(`SELECT * FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {order}`)
+	copyAll   = sqltext.Query(`SELECT * FROM {table} ORDER BY {order}`)
+	clearRows = sqltext.Command(`DELETE FROM {table}`)
+	copyRow   = sqltext.Command(`INSERT INTO {table} ({columns}){given_ids} VALUES ({values})`)
+	countRows = sqltext.Query(`SELECT count(*) FROM {table}`)
 )
 
 // selectLastID returns the highest id of a task, which shows how far a migration has come. selectNextIDs lists the next tasks after
 // [1].
 var (
-	selectLastID  = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
-	selectNextIDs = query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
+	selectLastID  = sqltext.Query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
+	selectNextIDs = sqltext.Query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
 )
 
 // endWorkers marks all workers as ended at their last heartbeat. Those that are left were killed.
-var endWorkers = command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
+var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
 // countLeft counts the tasks after [1]. sumTasks counts the tasks by state, with sums of their ids and generations, which show whether
 // two databases hold the same tasks.
 var (
-	countLeft = query(`SELECT count(*) FROM {tasks} WHERE id > ?`)
-	sumTasks  = query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations
+	countLeft = sqltext.Query(`SELECT count(*) FROM {tasks} WHERE id > ?`)
+	sumTasks  = sqltext.Query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations
 	FROM {tasks} GROUP BY state ORDER BY state`)
 )
 
@@ -87,15 +90,15 @@ type TableCount struct {
 }
 
 // copyRows copies the rows of a table from the source of a migration.
-func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
-	from := m.from
+func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTable, behind, upTo int64) error {
+	from := m.from.Engine()
 	read, args := copyAll, []any(nil)
 	if c.key != "" {
 		read, args = copyThese, []any{behind, upTo}
 	}
-	rows, err := from.read.QueryxContext(t.ctx, from.sql.Text(read.With(c.parts())), args...)
+	rows, err := from.Reader().QueryxContext(ctx, from.Dialect().Text(read.With(c.parts())), args...)
 	if err != nil {
-		return from.explain(err)
+		return from.Explain(err)
 	}
 	defer rows.Close()
 	columns, err := rows.Columns()
@@ -113,14 +116,14 @@ func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 	if insert == nil {
 		parts := c.parts()
 		parts["columns"], parts["values"] = strings.Join(columns, ", "), strings.Repeat("?, ", len(columns)-1)+"?"
-		insert = &statement{Template: copyRow.Template, Parts: parts}
+		insert = &sqltext.Statement{Template: copyRow.Template, Parts: parts}
 		m.inserts[c.name] = insert
 	}
 	waiting, bytes := 0, 0
 	for rows.Next() {
 		values, err := rows.SliceScan()
 		if err != nil {
-			return from.explain(err)
+			return from.Explain(err)
 		}
 		for i, value := range values {
 			// the driver of a server returns JSON as bytes
@@ -129,26 +132,26 @@ func (t *tx) copyRows(m *Migration, c copiedTable, behind, upTo int64) error {
 			}
 			bytes += width(value)
 		}
-		if err := t.later(insert, values...); err != nil {
+		if err := q.Later(insert, values...); err != nil {
 			return err
 		}
 		if waiting++; waiting >= copyWaiting || bytes >= copyBytes {
-			if err := t.settle(); err != nil {
+			if err := settle(q); err != nil {
 				return err
 			}
 			waiting, bytes = 0, 0
 		}
 	}
 	if err := rows.Err(); err != nil {
-		return from.explain(err)
+		return from.Explain(err)
 	}
-	return t.settle()
+	return settle(q)
 }
 
 // settle returns when the server has run all statements that it was sent.
-func (t *tx) settle() error {
+func settle(q engine.Querier) error {
 	var last int64
-	return t.scan(selectLastID, nil, &last)
+	return q.Scan(selectLastID, nil, &last)
 }
 
 func width(value any) int {
@@ -163,20 +166,20 @@ func width(value any) int {
 
 // sameRows counts the rows of both databases, and returns an error if they differ. The caller must call it before the migration writes
 // rows in which the databases differ.
-func (t *tx) sameRows(from *DB) ([]TableCount, error) {
+func (m *Migration) sameRows(ctx context.Context, q engine.Querier) ([]TableCount, error) {
+	source, explain := m.source(ctx), m.from.Engine().Explain
 	counts := make([]TableCount, len(copiedTables))
 	for i, c := range copiedTables {
 		count := countRows.With(c.parts())
-		there, err := readValue[int64](t.ctx, from, count)
-		if err != nil {
-			return nil, err
+		var there, here int64
+		if err := source.Scan(count, nil, &there); err != nil {
+			return nil, explain(err)
 		}
-		var here int64
-		if err := t.scan(count, nil, &here); err != nil {
+		if err := q.Scan(count, nil, &here); err != nil {
 			return nil, err
 		}
 		if there != here {
-			return nil, differ(from, t.db, c.name, there, here)
+			return nil, differ(m.from, m.to, c.name, there, here)
 		}
 		counts[i] = TableCount{c.name, here}
 	}
@@ -186,22 +189,21 @@ func (t *tx) sameRows(from *DB) ([]TableCount, error) {
 		IDs         int64  `db:"ids"`
 		Generations int64  `db:"generations"`
 	}
-	there, err := readRows[sums](t.ctx, from, sumTasks)
-	if err != nil {
-		return nil, err
+	var there, here []sums
+	if err := source.List(&there, sumTasks); err != nil {
+		return nil, explain(err)
 	}
-	var here []sums
-	if err := t.list(&here, sumTasks); err != nil {
+	if err := q.List(&here, sumTasks); err != nil {
 		return nil, err
 	}
 	if fmt.Sprint(there) != fmt.Sprint(here) {
-		return nil, differ(from, t.db, "tasks", there, here)
+		return nil, differ(m.from, m.to, "tasks", there, here)
 	}
 	return counts, nil
 }
 
-func differ(from, to *DB, table string, there, here any) error {
-	return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.TablesDiffer, Subject: from.path,
-		What: fmt.Sprintf("the databases differ: %s has %v in %s and %v in %s", table, there, from.path, here, to.path),
+func differ(from, to *db.DB, table string, there, here any) error {
+	return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.TablesDiffer, Subject: from.Path(),
+		What: fmt.Sprintf("the databases differ: %s has %v in %s and %v in %s", table, there, from.Path(), here, to.Path()),
 		Why:  []string{"neither starts anything"}, Hint: "give up the move, then move to another destination"}
 }

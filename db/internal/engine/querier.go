@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/db/internal/sqltext"
+)
+
+// Querier runs statements.
+type Querier interface {
+	// Exec returns the number of rows that a statement has changed.
+	Exec(s *sqltext.Statement, args ...any) (int64, error)
+	// Later is Exec for a statement whose result is not needed at once. The next statement may return its error.
+	Later(s *sqltext.Statement, args ...any) error
+	// Scan reads the single row of a query. It returns sql.ErrNoRows if there is no row.
+	Scan(s *sqltext.Statement, args []any, dest ...any) error
+	// List reads the rows of a query into a slice.
+	List(dest any, s *sqltext.Statement, args ...any) error
+}
+
+// Direct is a Querier that sends statements to a pool or to a connection, each for itself.
+type Direct struct {
+	Ctx context.Context
+	On  interface {
+		sqlx.QueryerContext
+		sqlx.ExecerContext
+	}
+	Dialect *sqltext.Dialect
+}
+
+// ReadingFrom returns a Querier on the connections that cannot write.
+func ReadingFrom(ctx context.Context, e Engine) Direct { return Direct{ctx, e.Reader(), e.Dialect()} }
+
+// Exec implements Querier.
+func (d Direct) Exec(s *sqltext.Statement, args ...any) (int64, error) {
+	result, err := d.On.ExecContext(d.Ctx, d.Dialect.Text(s), args...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+// Later implements Querier. It waits for the result.
+func (d Direct) Later(s *sqltext.Statement, args ...any) error {
+	_, err := d.Exec(s, args...)
+	return err
+}
+
+// Scan implements Querier.
+func (d Direct) Scan(s *sqltext.Statement, args []any, dest ...any) error {
+	return d.On.QueryRowxContext(d.Ctx, d.Dialect.Text(s), args...).Scan(dest...)
+}
+
+// List implements Querier.
+func (d Direct) List(dest any, s *sqltext.Statement, args ...any) error {
+	return sqlx.SelectContext(d.Ctx, d.On, dest, d.Dialect.Text(s), args...)
+}
+
+// NoRow returns nil for sql.ErrNoRows, and other errors unchanged.
+func NoRow(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	return err
+}
+
+// SelectAtWork returns a worker whose lease has not expired at [1], and when it expires. Index: workers_live.
+var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
+	ORDER BY beat_at DESC LIMIT 1`)
