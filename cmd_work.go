@@ -148,7 +148,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	}
 	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr, a.Getenv("JOURNAL_STREAM")), level)
 	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
-		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Pulse, o.notifier.Every
+		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
 	return o, nil
 }
@@ -244,7 +244,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	}
 	r.Register(runner.Commands(commands))
 	defer o.notifier.Start(r)()
-	ctx, stop := signals.Obey(ctx, r, signals.Worker{Log: o.engine.Log, Slots: o.engine.Concurrency, Terminal: o.terminal})
+	ctx, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: o.engine.Log, Slots: o.engine.Concurrency, Terminal: o.terminal})
 	defer stop()
 	work := r.Work
 	if o.untilEmpty {

@@ -33,9 +33,9 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}
-	moved, err := r.store.Cancel(ctx, ids, text, options.Now, now())
+	results, err := r.store.Cancel(ctx, ids, text, options.Now, now())
 	r.notifier.Notify()
-	return actionResults(moved), err
+	return actionResults(results), err
 }
 
 // Retry makes finished tasks wait again, as if they were new, until in has passed. It sets attempts and losses to 0, clears the expiry, and
@@ -43,22 +43,22 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 // scheduled or retrying task becomes due then and keeps its counts. Retry does not change a running task.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
-	moved, err := r.store.Retry(ctx, ids, at.Add(in), at)
+	results, err := r.store.Retry(ctx, ids, at.Add(in), at)
 	r.notifier.Notify()
-	return actionResults(moved), err
+	return actionResults(results), err
 }
 
 // RetryWithDependents retries tasks as Retry does. It also retries the tasks that were cancelled with the reason dependency because of
 // them, directly or through other tasks. The results contain these tasks, each after the task that it depends on.
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
-	moved, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
+	results, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
 	r.notifier.Notify()
-	return actionResults(moved), err
+	return actionResults(results), err
 }
 
 // Delete deletes finished tasks with their attempts and output. It does not change other tasks.
 func (r *Runner) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
-	deleted, err := r.store.Delete(ctx, ids)
-	return actionResults(deleted), err
+	results, err := r.store.Delete(ctx, ids)
+	return actionResults(results), err
 }

@@ -30,10 +30,10 @@ type Event struct {
 
 // events are the subscribers of a Runner. It is the engine.Observer of its Work.
 type events struct {
-	any    atomic.Bool // whether there is a subscriber
-	mu     sync.Mutex
-	to     map[*subscriber]struct{}
-	closed bool
+	observing   atomic.Bool // whether there is a subscriber
+	mu          sync.Mutex
+	subscribers map[*subscriber]struct{}
+	closed      bool
 }
 
 type subscriber struct {
@@ -54,11 +54,11 @@ func (r *Runner) Events(ctx context.Context, buffer int) <-chan Event {
 		close(s.channel)
 		return s.channel
 	}
-	if e.to == nil {
-		e.to = map[*subscriber]struct{}{}
+	if e.subscribers == nil {
+		e.subscribers = map[*subscriber]struct{}{}
 	}
-	e.to[s] = struct{}{}
-	e.any.Store(true)
+	e.subscribers[s] = struct{}{}
+	e.observing.Store(true)
 	context.AfterFunc(ctx, func() { e.drop(s) })
 	return s.channel
 }
@@ -66,10 +66,10 @@ func (r *Runner) Events(ctx context.Context, buffer int) <-chan Event {
 func (e *events) drop(s *subscriber) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if _, ok := e.to[s]; ok {
-		delete(e.to, s)
+	if _, ok := e.subscribers[s]; ok {
+		delete(e.subscribers, s)
 		close(s.channel)
-		e.any.Store(len(e.to) > 0)
+		e.observing.Store(len(e.subscribers) > 0)
 	}
 }
 
@@ -77,18 +77,18 @@ func (e *events) close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	for s := range e.to {
+	for s := range e.subscribers {
 		close(s.channel)
 	}
-	e.to = nil
-	e.any.Store(false)
+	e.subscribers = nil
+	e.observing.Store(false)
 }
 
 // send sends an event to all subscribers that have room for it.
 func (e *events) send(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for s := range e.to {
+	for s := range e.subscribers {
 		event.Dropped = s.dropped
 		select {
 		case s.channel <- event:
@@ -100,7 +100,7 @@ func (e *events) send(event Event) {
 }
 
 // Observing reports whether there is a subscriber. Otherwise the engine makes no events.
-func (e *events) Observing() bool { return e.any.Load() }
+func (e *events) Observing() bool { return e.observing.Load() }
 
 // Started sends the start of an attempt.
 func (e *events) Started(task jobs.Task) { e.send(Event{Kind: EventStarted, At: now(), Task: task}) }

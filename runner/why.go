@@ -13,7 +13,7 @@ import (
 //	""           the task has finished
 //	running      Worker runs it since its StartedAt
 //	worker_gone  Worker is gone; another worker will take the task over
-//	no_heir      Worker is gone, and no other worker runs
+//	no_successor Worker is gone, and no other worker runs
 //	scheduled    it starts at its RunAt
 //	backoff      its next attempt starts at its RunAt; Backoff
 //	dependency   Tasks, which it depends on, have not finished
@@ -159,7 +159,7 @@ func (c waitContext) running(t jobs.Task, now time.Time) Wait {
 	if at >= 0 && c.workers[at].Dead || (at < 0 || lost(c.workers[at])) && t.LeaseExpiresAt.Before(now) {
 		w.Reason = "worker_gone"
 		if !slices.ContainsFunc(c.workers, func(w Worker) bool { return !lost(w) }) {
-			w.Reason = "no_heir"
+			w.Reason = "no_successor"
 		}
 	}
 	return w

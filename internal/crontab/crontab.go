@@ -62,7 +62,7 @@ func Parse(text string, o Options) (Table, error) {
 		if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
 			return tab, lineError(n, "not UTF-8, or contains a NUL byte")
 		}
-		if name, value, ok := crontabSetting(line); ok {
+		if name, value, ok := parseSetting(line); ok {
 			switch name {
 			case "SHELL":
 				if value == "" || value[0] != '/' {
@@ -92,11 +92,11 @@ func Parse(text string, o Options) (Table, error) {
 			}
 			continue
 		}
-		when, rest, err := crontabTimes(n, line)
+		when, rest, err := cutTimes(n, line)
 		if err != nil {
 			return tab, err
 		}
-		script, input := crontabCommand(rest)
+		script, input := cutCommand(rest)
 		if strings.TrimSpace(script) == "" {
 			return tab, lineError(n, "missing command after %q", when)
 		}
@@ -110,7 +110,7 @@ func Parse(text string, o Options) (Table, error) {
 				command.Env[name] = value
 			}
 		}
-		name := crontabName(o.Prefix, script)
+		name := nameOf(o.Prefix, script)
 		if names[name]++; names[name] > 1 {
 			name += "-" + strconv.Itoa(names[name])
 		}
@@ -126,10 +126,10 @@ func Parse(text string, o Options) (Table, error) {
 	return tab, nil
 }
 
-// crontabSetting parses NAME = value. Both may be in quotes.
-func crontabSetting(line string) (name, value string, ok bool) {
+// parseSetting parses NAME = value. Both may be in quotes.
+func parseSetting(line string) (name, value string, ok bool) {
 	name, value, found := strings.Cut(line, "=")
-	name = crontabUnquote(strings.TrimSpace(name))
+	name = unquote(strings.TrimSpace(name))
 	if !found || name == "" {
 		return "", "", false
 	}
@@ -138,18 +138,18 @@ func crontabSetting(line string) (name, value string, ok bool) {
 			return "", "", false // the equals sign is part of a command
 		}
 	}
-	return name, crontabUnquote(strings.TrimSpace(value)), true
+	return name, unquote(strings.TrimSpace(value)), true
 }
 
-func crontabUnquote(text string) string {
+func unquote(text string) string {
 	if n := len(text); n >= 2 && (text[0] == '"' || text[0] == '\'') && text[n-1] == text[0] {
 		return text[1 : n-1]
 	}
 	return text
 }
 
-// crontabTimes splits an entry into its times (five fields, or a word such as @daily) and the rest.
-func crontabTimes(n int, line string) (when, rest string, err error) {
+// cutTimes splits an entry into its times (five fields, or a word such as @daily) and the rest.
+func cutTimes(n int, line string) (when, rest string, err error) {
 	words := 5
 	if line[0] == '@' {
 		words = 1
@@ -175,8 +175,8 @@ func crontabTimes(n int, line string) (when, rest string, err error) {
 	return when, rest, nil
 }
 
-// crontabCommand splits text into the command and its standard input, as cron does. The input is nil if there is none.
-func crontabCommand(text string) (script string, input []byte) {
+// cutCommand splits text into the command and its standard input, as cron does. The input is nil if there is none.
+func cutCommand(text string) (script string, input []byte) {
 	var command []byte
 	escaped := false
 	for i := range len(text) {
@@ -185,7 +185,7 @@ func crontabCommand(text string) (script string, input []byte) {
 			command[len(command)-1] = c
 			escaped = false
 		case c == '%':
-			return string(command), crontabInput(text[i+1:])
+			return string(command), parseInput(text[i+1:])
 		default:
 			command = append(command, c)
 			escaped = c == '\\' && !escaped
@@ -194,8 +194,8 @@ func crontabCommand(text string) (script string, input []byte) {
 	return string(command), nil
 }
 
-// crontabInput returns the standard input of a command: % becomes a newline, \% becomes %, and the text ends with a newline.
-func crontabInput(text string) []byte {
+// parseInput returns the standard input of a command: % becomes a newline, \% becomes %, and the text ends with a newline.
+func parseInput(text string) []byte {
 	var input []byte
 	escaped := false
 	for i := range len(text) {
@@ -216,8 +216,8 @@ func crontabInput(text string) []byte {
 	return input
 }
 
-// crontabName makes a schedule's name from a command: "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
-func crontabName(prefix, script string) string {
+// nameOf makes a schedule's name from a command: "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
+func nameOf(prefix, script string) string {
 	const most = 40
 	words := strings.Fields(script)
 	for len(words) > 1 { // skip variables and a leading cd

@@ -67,10 +67,10 @@ func TestCrontabNames(t *testing.T) {
 		strings.Repeat("long ", 30):                            "long-long-long-long-long-long-long-long",
 		"php -r 'echo 1;' | mail":                              "php-r-echo",
 	} {
-		if got := crontabName("", script); got != want {
+		if got := nameOf("", script); got != want {
 			t.Errorf("%q: %q, want %q", script, got, want)
 		}
-		if name := crontabName("p.", script); jobs.ValidSchedule(name) != nil {
+		if name := nameOf("p.", script); jobs.ValidSchedule(name) != nil {
 			t.Errorf("got the name %q, want a valid name of a schedule", name)
 		}
 	}

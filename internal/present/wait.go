@@ -21,7 +21,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		return text
 	case "worker_gone":
 		return w.Worker + " is gone; another worker will take over"
-	case "no_heir":
+	case "no_successor":
 		return w.Worker + " is gone, and no worker runs that could take over"
 	case "scheduled":
 		return "runs at " + humanize.Clock(t.RunAt, now)

@@ -117,7 +117,7 @@ func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly
 	if !functionsOnly {
 		r.Register(runner.Commands(runner.CommandOptions{}))
 	}
-	ctx, stop := signals.Obey(ctx, r, signals.Worker{Log: log, Slots: o.Concurrency})
+	ctx, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: log, Slots: o.Concurrency})
 	defer stop()
 	if err := r.Work(ctx); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
 		return err

@@ -25,8 +25,8 @@ type Worker struct {
 	Terminal bool // whether HUP drains the worker, because it ends with its terminal
 }
 
-// Obey handles the signals of a worker. The returned context ends at the first TERM or INT; the second one aborts the work.
-func Obey(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
+// HandleWorker handles the signals of a worker. The returned context ends at the first TERM or INT; the second one aborts the work.
+func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
 	log := o.Log
 	// A closed stdout or stderr must not end the work. SIGPIPE is caught instead of ignored, because commands would inherit an ignored

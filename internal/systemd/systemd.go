@@ -18,21 +18,21 @@ import (
 )
 
 // The worker sends these messages to systemd (Type=notify, WatchdogSec=): READY after the first claim, a STATUS line, WATCHDOG, and
-// STOPPING with the remaining time when it drains. WATCHDOG follows each pulse of the loop: then the loop has ticked and has accessed the
-// database.
+// STOPPING with the remaining time when it drains. It sends WATCHDOG after each runner.Options.Liveness, because the loop has then just
+// accessed the database.
 
 const (
 	notifyEvery  = 10 * time.Second // interval without a watchdog
 	statusEvery  = 5 * time.Second
 	statusWithin = 2 * time.Second  // time limit for counting the waiting tasks
-	stopMargin   = 15 * time.Second // time after the last attempt, to report failures and to sign off
+	stopMargin   = 15 * time.Second // time after the last attempt, to run on-failure commands and to close the database
 )
 
 // Notifier reports the worker's state to the service manager. A nil Notifier does nothing.
 type Notifier struct {
-	log    *slog.Logger
-	Every  time.Duration // wanted interval of pulses
-	pulses chan runner.Liveness
+	log     *slog.Logger
+	Every   time.Duration        // wanted interval between two calls of Report
+	reports chan runner.Liveness // the latest state, until it is sent
 }
 
 // New returns a Notifier, or nil if no service manager listens.
@@ -40,7 +40,7 @@ func New(socket string, log *slog.Logger) *Notifier {
 	if socket == "" {
 		return nil
 	}
-	n := &Notifier{log: log, Every: notifyEvery, pulses: make(chan runner.Liveness, 1)}
+	n := &Notifier{log: log, Every: notifyEvery, reports: make(chan runner.Liveness, 1)}
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
 		log.Warn("invalid watchdog settings", "err", err)
@@ -51,40 +51,41 @@ func New(socket string, log *slog.Logger) *Notifier {
 	return n
 }
 
-// Pulse stores the latest state. The loop calls it, so it must not block; it replaces an earlier state that is not sent yet.
-func (n *Notifier) Pulse(p runner.Liveness) {
+// Report stores the latest state. It replaces an earlier state that is not sent yet. Report does not block, because the loop of the worker
+// calls it.
+func (n *Notifier) Report(p runner.Liveness) {
 	select {
-	case <-n.pulses:
+	case <-n.reports:
 	default:
 	}
-	n.pulses <- p
+	n.reports <- p
 }
 
-// Start sends the states from Pulse until stop is called. stop reports the end of the worker.
+// Start sends the states from Report until stop is called. stop reports the end of the worker.
 func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 	if n == nil {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	var told sync.WaitGroup
-	told.Go(func() { n.run(ctx, r) })
+	var sender sync.WaitGroup
+	sender.Go(func() { n.run(ctx, r) })
 	return func() {
 		cancel()
-		told.Wait()
-		n.tell(daemon.SdNotifyStopping)
+		sender.Wait()
+		n.send(daemon.SdNotifyStopping)
 	}
 }
 
 func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 	ready, stopping := false, false
-	var saidAt time.Time
-	said := ""
+	var statusAt time.Time
+	sent := "" // the last status line
 	for {
 		var p runner.Liveness
 		select {
 		case <-ctx.Done():
 			return
-		case p = <-n.pulses:
+		case p = <-n.reports:
 		}
 		lines := []string{daemon.SdNotifyWatchdog}
 		if !ready {
@@ -98,18 +99,18 @@ func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 			}
 			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (p.Left+stopMargin).Microseconds()))
 		}
-		n.tell(lines...) // send first, because counting tasks may be slow
-		if now := time.Now(); now.Sub(saidAt) >= statusEvery || p.Draining {
-			saidAt = now
-			if status := statusLine(ctx, r, p); status != said {
-				said = status
-				n.tell("STATUS=" + status)
+		n.send(lines...) // send first, because counting tasks may be slow
+		if now := time.Now(); now.Sub(statusAt) >= statusEvery || p.Draining {
+			statusAt = now
+			if status := statusLine(ctx, r, p); status != sent {
+				sent = status
+				n.send("STATUS=" + status)
 			}
 		}
 	}
 }
 
-func (n *Notifier) tell(lines ...string) {
+func (n *Notifier) send(lines ...string) {
 	if _, err := daemon.SdNotify(false, strings.Join(lines, "\n")); err != nil {
 		n.log.Debug("cannot notify the service manager", "err", err)
 	}

@@ -23,12 +23,12 @@ import (
 // tasks, so the command dies with its worker, together with all processes that it has started.
 
 const (
-	hookTimeout = time.Minute      // for one command
-	hookGrace   = 10 * time.Second // for the commands that run when the worker stops
-	maxHooks    = 4                // at once
-	maxQueued   = 100              // commands that run or wait; more failures are only logged
-	hookLines   = 50               // lines of the task's output on the stdin of the command
-	maxHookSaid = 4 << 10          // bytes of the command's output that are logged
+	hookTimeout   = time.Minute      // for one command
+	hookGrace     = 10 * time.Second // for the commands that run when the worker stops
+	maxHooks      = 4                // at once
+	maxQueued     = 100              // commands that run or wait; more failures are only logged
+	hookLines     = 50               // lines of the task's output on the stdin of the command
+	maxHookOutput = 4 << 10          // bytes of the command's output that are logged
 )
 
 // Hooks runs the command of Options.OnFailure for one worker.
@@ -70,9 +70,9 @@ func (h *Hooks) Failed(task jobs.Task, c lifecycle.Change) {
 			return
 		}
 		defer func() { <-h.slots }()
-		said, err := h.run(task)
+		output, err := h.run(task)
 		if err != nil {
-			h.log.Warn("on-failure command failed", "task", task.ID, "err", err, "output", strings.TrimSpace(string(said)))
+			h.log.Warn("on-failure command failed", "task", task.ID, "err", err, "output", strings.TrimSpace(string(output)))
 		}
 	})
 }
@@ -100,7 +100,7 @@ func (h *Hooks) End(aborted <-chan struct{}) (err error) {
 }
 
 // run runs the command for one task and returns the start of its output.
-func (h *Hooks) run(task jobs.Task) (said []byte, err error) {
+func (h *Hooks) run(task jobs.Task) (output []byte, err error) {
 	path, err := exec.LookPath(h.argv[0])
 	if err != nil {
 		return nil, err
@@ -136,8 +136,8 @@ func (h *Hooks) run(task jobs.Task) (said []byte, err error) {
 	read := make(chan struct{})
 	go func() {
 		defer close(read)
-		_ = supervisor.ReadPipe(out, make([]byte, maxHookSaid), func(data []byte) {
-			said = append(said, data[:min(len(data), maxHookSaid-len(said))]...)
+		_ = supervisor.ReadPipe(out, make([]byte, maxHookOutput), func(data []byte) {
+			output = append(output, data[:min(len(data), maxHookOutput-len(output))]...)
 		})
 	}()
 	exit, err := h.wait(child)
@@ -147,7 +147,7 @@ func (h *Hooks) run(task jobs.Task) (said []byte, err error) {
 	if err == nil && (exit.Code != 0 || exit.Signal != 0) {
 		err = exitError(exit)
 	}
-	return said, err
+	return output, err
 }
 
 // wait waits for the end of a command. It kills the command after hookTimeout, or when h.kill ends.
