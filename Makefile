@@ -5,7 +5,7 @@ FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own def
 
 export FOR
 
-.PHONY: help build install uninstall release package test tools lint race examples cross readme failures rows selftest selftest-user \
+.PHONY: help build install uninstall release package test tools lint race examples cross rename readme failures rows selftest selftest-user \
 	selftest-postgres mutants benchmarks peers bench fuzz storm soak docs sample ci clean
 
 help: ## list the targets
@@ -43,6 +43,9 @@ examples: ## the programs of examples/
 
 cross: ## compile and vet for every target
 	scripts/cross
+
+rename: ## contrib/rename-module: a program fetches the module by its new path
+	scripts/rename
 
 readme: ## the first command of README.md in a clean clone
 	scripts/readme
