@@ -113,6 +113,9 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 	}
 	if n == 0 {
 		p.Note("no tasks")
+		if err := view.WarnUnknownQueues(ctx, r, p, o.filter.Queues); err != nil {
+			return err
+		}
 	}
 	if n > 0 && n == o.rows && p.Interactive() {
 		p.Flush() // print the rows first, because counting may be slow

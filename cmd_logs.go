@@ -148,12 +148,26 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.L
 			if err := to.EndLines(tasks[i]); err != nil {
 				return err
 			}
+			if len(o.filter.IDs) > 0 {
+				noteWithoutOutput(to.P, tasks[i], o.which)
+			}
 		}
 	}
 	if len(absent) > 0 && len(o.filter.IDs) > 0 {
 		return failure.NoTasks(absent)
 	}
 	return nil
+}
+
+// noteWithoutOutput prints why the output of a task is empty if the task or the attempt has not started.
+func noteWithoutOutput(p *term.Printer, t jobs.Task, which output.Range) {
+	switch {
+	case p.JSON:
+	case t.StartedAt.IsZero():
+		p.Say("task %d has not started; runner logs -f %[1]d follows it", t.ID)
+	case which.N > t.Attempt:
+		p.Say("task %d has no attempt %d; the last one is %d", t.ID, which.N, t.Attempt)
+	}
 }
 
 // matching returns the ids of the tasks that match the filter and may have printed output since o.since, oldest first.

@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/output"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -118,7 +119,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case err != nil:
 		return err
 	case len(w.ids) == 0 && len(w.absent) == 0:
-		return nil
+		return view.WarnUnknownQueues(ctx, r, p, o.selection.Filter.Queues)
 	case len(w.ids) == 0:
 		return failure.NoTasks(w.absent)
 	case len(w.absent) > 0 && !p.JSON:

@@ -116,3 +116,50 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 	}
 	return nil
 }
+
+// WarnUnknownQueues prints a warning for each queue that has no tasks, no schedule and no worker that names it. Its name is probably
+// mistyped, and a script would take "no tasks" for "all done".
+func WarnUnknownQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
+	var used []string
+	known, err := r.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range known {
+		used = append(used, q.Queue)
+	}
+	workers, err := r.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	for _, w := range workers {
+		for _, q := range w.Queues {
+			used = append(used, q.Queue)
+		}
+	}
+	schedules, err := r.Schedules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range schedules {
+		used = append(used, s.Spec.Queue)
+	}
+	for _, name := range queues {
+		if slices.Contains(used, name) {
+			continue
+		}
+		n, err := admin.CountUpTo(ctx, r, jobs.Filter{Queues: []string{name}}, 1)
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			continue
+		}
+		similar := ""
+		if near := spelling.Nearest(name, used); near != "" {
+			similar = " (" + near + "?)"
+		}
+		p.Say("queue %s has no tasks, and no worker or schedule names it%s", name, similar)
+	}
+	return nil
+}
