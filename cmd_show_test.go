@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lines"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
@@ -157,7 +158,7 @@ func TestLastLines(t *testing.T) {
 		{[]jobs.Chunk{chunk("stdout", " 10 %\r 50 %\r100 %\r\ndone\r\n\tat x")}, []string{"100 %", "done", "    at x"}},
 		{[]jobs.Chunk{chunk("stdout", "a\n\nb")}, []string{"a", "", "b"}},
 	} {
-		if got := view.ClosingLines(test.chunks, 3); !slices.Equal(got, test.want) {
+		if got := lines.Shown(test.chunks, 3); !slices.Equal(got, test.want) {
 			t.Errorf("%q, want %q", got, test.want)
 		}
 	}

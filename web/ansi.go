@@ -159,8 +159,7 @@ func (k *textStyle) html(line string) template.HTML {
 }
 
 // stripEscapes returns a line without its escape sequences.
-func stripEscapes(line []byte) string {
-	text := string(line)
+func stripEscapes(text string) string {
 	var b strings.Builder
 	for {
 		at := strings.IndexByte(text, 0x1b)

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lines"
 	"example.com/runner/jobs"
 )
 
@@ -42,7 +43,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	if err != nil {
 		return nil, err
 	}
-	lines := newLineSplitter()
+	split := newLineSplitter()
 	for i, c := range chunks {
 		if c.DroppedBytes > 0 {
 			l.Gap = humanize.Size(c.DroppedBytes)
@@ -50,9 +51,9 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 		if i == 0 {
 			l.Cut = c.Seq > 1
 		}
-		l.Lines = append(l.Lines, lines.add(c)...)
+		l.Lines = append(l.Lines, split.add(c)...)
 	}
-	l.Lines = append(l.Lines, lines.end()...)
+	l.Lines = append(l.Lines, split.unfinished()...)
 	if len(l.Lines) > maxLines {
 		l.Lines, l.Cut = l.Lines[len(l.Lines)-maxLines:], true
 	}
@@ -71,56 +72,36 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	return l, nil
 }
 
-// lineSplitter splits chunks of output into lines, for each stream separately.
-type lineSplitter struct{ partial map[string]*partialLine }
-
-type partialLine struct {
-	at        time.Time
-	text      strings.Builder
-	textStyle textStyle
+// lineSplitter splits chunks of output into lines of HTML, for each stream separately.
+type lineSplitter struct {
+	lines  lines.Splitter[string]
+	styles map[string]*textStyle // style at the end of the last line of each stream
 }
 
-func newLineSplitter() *lineSplitter { return &lineSplitter{map[string]*partialLine{}} }
+func newLineSplitter() *lineSplitter {
+	return &lineSplitter{lines.Splitter[string]{Max: maxLine}, map[string]*textStyle{"stdout": {}, "stderr": {}}}
+}
 
 // add returns the lines that end in a chunk.
 func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
-	b := s.partial[c.Stream]
-	if b == nil {
-		b = &partialLine{}
-		s.partial[c.Stream] = b
-	}
-	for part := range strings.Lines(string(c.Data)) {
-		if b.text.Len() == 0 {
-			b.at = c.At
-		}
-		b.text.WriteString(strings.TrimSuffix(part, "\n"))
-		if strings.HasSuffix(part, "\n") || b.text.Len() >= maxLine {
-			list = append(list, b.line(c.Stream))
-		}
+	for _, l := range s.lines.Add(c.Stream, c.At, c.Data) {
+		list = append(list, newLogLine(c.Stream, l, s.styles[c.Stream]))
 	}
 	return list
 }
 
-// end returns the lines that have no newline, and removes them.
-func (s *lineSplitter) end() (list []logLine) {
-	list = s.unfinished()
-	clear(s.partial)
-	return list
-}
-
-// unfinished returns the lines that have no newline yet, and keeps them.
+// unfinished returns the lines that have no newline yet.
 func (s *lineSplitter) unfinished() (list []logLine) {
 	for _, stream := range []string{"stdout", "stderr"} {
-		if b := s.partial[stream]; b != nil && b.text.Len() > 0 {
-			textStyle := b.textStyle
-			list = append(list, logLine{At: b.at, Stderr: stream == "stderr", Text: textStyle.html(b.text.String())})
+		if l := s.lines.Partial(stream); l != nil {
+			style := *s.styles[stream]
+			list = append(list, newLogLine(stream, *l, &style))
 		}
 	}
 	return list
 }
 
-func (b *partialLine) line(stream string) logLine {
-	l := logLine{At: b.at, Stderr: stream == "stderr", Text: b.textStyle.html(b.text.String())}
-	b.text.Reset()
-	return l
+// newLogLine converts a line to HTML. style is the style at its beginning, and afterwards at its end.
+func newLogLine(stream string, l lines.Line, style *textStyle) logLine {
+	return logLine{At: l.At, Stderr: stream == "stderr", Text: style.html(strings.TrimSuffix(string(l.Text), "\n"))}
 }

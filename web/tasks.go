@@ -1,7 +1,6 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -13,6 +12,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lines"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
@@ -255,7 +255,9 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		said = closingLine(piece)
+		if last := lines.Shown([]jobs.Chunk{{Data: piece}}, 1); len(last) > 0 {
+			said = strings.TrimSpace(stripEscapes(last[0]))
+		}
 	}
 	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 		said = cmp.Or(firstLine(t.Error), said)
@@ -270,11 +272,4 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 func firstLine(text string) string {
 	text, _, _ = strings.Cut(text, "\n")
 	return text
-}
-
-// closingLine returns the last line of a chunk of output that is not empty, as a terminal would show it.
-func closingLine(piece []byte) string {
-	piece = bytes.TrimRight(piece, " \t\r\n")
-	piece = piece[bytes.LastIndexByte(piece, '\n')+1:]
-	return strings.TrimSpace(stripEscapes(piece[bytes.LastIndexByte(piece, '\r')+1:]))
 }

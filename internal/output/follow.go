@@ -2,13 +2,13 @@
 package output
 
 import (
-	"bytes"
 	"context"
 	"slices"
 	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
+	"example.com/runner/internal/lines"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -123,7 +123,7 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 		if err != nil {
 			return err
 		}
-		last, enough := tailOf(chunks, f.Range.Lines)
+		last, enough := lines.Last(chunks, f.Range.Lines)
 		if !enough && len(chunks) == limit {
 			continue
 		}
@@ -152,35 +152,6 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	f.seq = c.Seq
 	f.bytes += int64(len(c.Data)) + max(missing, 0)
 	return to.piece(t, c, missing)
-}
-
-// tailOf returns the last n lines of pieces. enough reports that no earlier pieces are needed.
-func tailOf(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
-	if n == 0 {
-		return nil, true
-	}
-	lines := 0
-	for i, c := range slices.Backward(chunks) {
-		end := len(c.Data)
-		if i == len(chunks)-1 {
-			end-- // no line begins after the final newline
-		}
-		for end >= 0 {
-			at := bytes.LastIndexByte(c.Data[:end], '\n')
-			if at < 0 {
-				break
-			}
-			if lines++; lines == n {
-				last = slices.Clone(chunks[i:])
-				if last[0].Data, last[0].DroppedBytes = c.Data[at+1:], 0; len(last[0].Data) == 0 {
-					last = last[1:]
-				}
-				return last, true
-			}
-			end = at
-		}
-	}
-	return chunks, false
 }
 
 // Follow prints the output of tasks until all of them have finished or were deleted.

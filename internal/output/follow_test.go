@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/lines"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
@@ -36,7 +37,7 @@ func TestTailOf(t *testing.T) {
 		{nil, 5, "", false},
 	} {
 		pieces := chunks(test.pieces...)
-		last, enough := tailOf(pieces, test.n)
+		last, enough := lines.Last(pieces, test.n)
 		var got strings.Builder
 		for _, c := range last {
 			if len(c.Data) == 0 {
@@ -71,11 +72,11 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	if err := s.end(task, jobs.Attempt{OutputBytes: 100}, 100, false); err != nil {
 		t.Fatal(err)
 	}
-	piece(other, "stdout", strings.Repeat("x", lineMost)+"y", 0)
+	piece(other, "stdout", strings.Repeat("x", 64<<10)+"y", 0)
 	if err := s.Finish(); err != nil {
 		t.Fatal(err)
 	}
-	want := "[8] other\n[7] half a line\n[7] \n[7] next\n[7] tail\n[7] begun\n[8] " + strings.Repeat("x", lineMost) + "y\n"
+	want := "[8] other\n[7] half a line\n[7] \n[7] next\n[7] tail\n[7] begun\n[8] " + strings.Repeat("x", 64<<10) + "y\n"
 	if out.String() != want {
 		t.Errorf("stdout\n%.300s\nwant\n%.300s", out, want)
 	}

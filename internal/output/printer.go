@@ -1,16 +1,15 @@
 package output
 
 import (
-	"bytes"
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
 	"example.com/runner/internal/await"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lines"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -24,8 +23,8 @@ type LogPrinter struct {
 	Follow     bool      // the output is followed, so report retries
 	Since      time.Time // print only pieces since this time; zero for all
 
-	missing bool             // some of the output could not be printed
-	lines   map[lineOf]*line // lines without a newline yet
+	missing bool // some of the output could not be printed
+	lines   lines.Splitter[lineOf]
 	colours map[int64]term.Colour
 }
 
@@ -33,14 +32,6 @@ type lineOf struct {
 	id     int64
 	stream string
 }
-
-type line struct {
-	at   time.Time
-	text []byte
-}
-
-// lineMost is how many bytes of an incomplete line are buffered.
-const lineMost = 64 << 10
 
 // unknown stands for an unknown number of bytes.
 const unknown = -1
@@ -61,41 +52,29 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 		return s.write(c.Stream, c.Data)
 	}
 	key := lineOf{t.ID, c.Stream}
-	for part := range bytes.Lines(c.Data) {
-		begun := s.lines[key]
-		if begun == nil {
-			begun = &line{at: c.At}
-			if s.lines == nil {
-				s.lines = map[lineOf]*line{}
-			}
-			s.lines[key] = begun
-		}
-		begun.text = append(begun.text, part...)
-		if part[len(part)-1] == '\n' || len(begun.text) >= lineMost {
-			if err := s.endLine(key); err != nil {
-				return err
-			}
+	for _, line := range s.lines.Add(key, c.At, c.Data) {
+		if err := s.line(key, line); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// endLine prints an incomplete line and adds the missing newline.
-func (s *LogPrinter) endLine(key lineOf) error {
-	begun := s.lines[key]
-	if begun == nil {
-		return nil
-	}
-	delete(s.lines, key)
-	text := begun.text
-	if text[len(text)-1] != '\n' {
-		text = append(text, '\n')
-	}
+// line prints a line, and the newline that an incomplete line lacks.
+func (s *LogPrinter) line(key lineOf, line lines.Line) error {
 	before := s.before(key)
 	if s.Timestamps {
-		before += begun.at.Local().Format(record.StampLayout) + " "
+		before += line.At.Local().Format(record.StampLayout) + " "
 	}
-	return s.write(key.stream, append([]byte(before), text...))
+	return s.write(key.stream, append([]byte(before), line.Ended()...))
+}
+
+// endLine prints the incomplete line of a stream.
+func (s *LogPrinter) endLine(key lineOf) error {
+	if line := s.lines.End(key); line != nil {
+		return s.line(key, *line)
+	}
+	return nil
 }
 
 // before returns the prefix of each line of a task.
@@ -144,7 +123,7 @@ func (s *LogPrinter) EndLines(t jobs.Task) error {
 
 // Finish prints the incomplete lines of all tasks.
 func (s *LogPrinter) Finish() error {
-	keys := slices.Collect(maps.Keys(s.lines))
+	keys := s.lines.Partials()
 	slices.SortFunc(keys, func(a, b lineOf) int { return cmp.Or(cmp.Compare(a.id, b.id), cmp.Compare(a.stream, b.stream)) })
 	for _, key := range keys {
 		if err := s.endLine(key); err != nil {

@@ -6,12 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
+	"example.com/runner/internal/lines"
 	"example.com/runner/jobs"
 )
-
-// teeLine is the longest incomplete line that is buffered, in bytes. A longer line is written in parts, as if they were lines.
-const teeLine = 64 << 10
 
 // Tee copies the output of commands to runner's own stdout and stderr, byte for byte. If several commands run at once, it writes whole
 // lines with the task's id before each.
@@ -20,8 +19,8 @@ type Tee struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	begun  map[teeSource][]byte // incomplete lines; nil if lines are not kept apart
-	failed bool                 // a write has failed, so nothing more is copied; tasks continue
+	lines  *lines.Splitter[teeSource] // nil if lines are not kept apart
+	failed bool                       // a write has failed, so nothing more is copied; tasks continue
 }
 
 type teeSource struct {
@@ -32,7 +31,7 @@ type teeSource struct {
 func NewTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *Tee {
 	t := &Tee{to: map[string]io.Writer{"stdout": stdout, "stderr": stderr}, log: log}
 	if prefixed {
-		t.begun = map[teeSource][]byte{}
+		t.lines = &lines.Splitter[teeSource]{}
 	}
 	return t
 }
@@ -41,24 +40,20 @@ func NewTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *Tee {
 func (t *Tee) Copy(task jobs.Task, stream string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.begun == nil {
+	if t.lines == nil {
 		t.write(stream, data)
 		return
 	}
 	source := teeSource{task.ID, task.GenerationID, stream}
-	text := append(t.begun[source], data...)
-	whole := bytes.LastIndexByte(text, '\n') + 1
+	list := t.lines.Add(source, time.Time{}, data)
+	if len(data) == 0 {
+		if line := t.lines.End(source); line != nil {
+			list = append(list, *line)
+		}
+	}
 	var out bytes.Buffer
-	for line := range bytes.Lines(text[:whole]) {
-		fmt.Fprintf(&out, "[%d] %s", task.ID, line)
-	}
-	rest := text[whole:]
-	if len(rest) > teeLine || len(data) == 0 && len(rest) > 0 {
-		fmt.Fprintf(&out, "[%d] %s\n", task.ID, rest)
-		rest = nil
-	}
-	if t.begun[source] = bytes.Clone(rest); len(data) == 0 {
-		delete(t.begun, source)
+	for _, line := range list {
+		fmt.Fprintf(&out, "[%d] %s", task.ID, line.Ended())
 	}
 	t.write(stream, out.Bytes())
 }

@@ -34,7 +34,7 @@ func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
 	}
 	testkit.Equal(t, "stdout", out.String(), "[7] a\n[7] b\n[1041] frame 1\n[1041] \n[7] c\n[1041] last\n")
 	testkit.Equal(t, "stderr", talk.String(), "[1041] oops\n")
-	testkit.Equal(t, "number of unfinished lines", len(tee.begun), 0)
+	testkit.Equal(t, "number of unfinished lines", len(tee.lines.Partials()), 0)
 }
 
 func TestTeeOfOneSlotCopiesBytesUnchanged(t *testing.T) {
@@ -53,13 +53,13 @@ func TestTeeBuffersAtMostOneLongLine(t *testing.T) {
 		tee.Copy(jobs.Task{ID: 1}, "stdout", []byte(strings.Repeat("x", 1000)))
 	}
 	tee.Copy(jobs.Task{ID: 1}, "stdout", nil)
-	if n := strings.Count(out.String(), "x"); n != 300_000 || cap(tee.begun[teeSource{id: 1, stream: "stdout"}]) > 2*teeLine {
-		t.Errorf("got %d of 300000 bytes and a buffer of %d, want all bytes and at most %d", n,
-			cap(tee.begun[teeSource{id: 1, stream: "stdout"}]), 2*teeLine)
+	const longest = 64<<10 + 2000
+	if n, partial := strings.Count(out.String(), "x"), tee.lines.Partials(); n != 300_000 || len(partial) > 0 {
+		t.Errorf("got %d of 300000 bytes and incomplete lines of %+v, want all bytes and none", n, partial)
 	}
 	for line := range strings.Lines(out.String()) {
-		if len(line) > teeLine+2000 || !strings.HasPrefix(line, "[1] x") {
-			t.Errorf("got a line of %d bytes, %.20q; want at most %d that begin with the id", len(line), line, teeLine+2000)
+		if len(line) > longest || !strings.HasPrefix(line, "[1] x") {
+			t.Errorf("got a line of %d bytes, %.20q; want at most %d that begin with the id", len(line), line, longest)
 		}
 	}
 }

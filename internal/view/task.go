@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/lines"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -52,7 +53,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		if err != nil {
 			return s, err
 		}
-		s.Tail = ClosingLines(chunks, tailLines)
+		s.Tail = lines.Shown(chunks, tailLines)
 	}
 	if reveal {
 		if s.Input, err = ReadInput(ctx, r, t); err != nil {

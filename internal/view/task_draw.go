@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -258,32 +257,6 @@ func (s *Task) hints() (list []string) {
 		list = append(list, fmt.Sprintf("stop: runner cancel %d", t.ID))
 	}
 	return list
-}
-
-// ClosingLines returns the last n lines of an attempt's output as a terminal would show them: of an overwritten line, only its final
-// text. The lines are not safe for a terminal.
-func ClosingLines(chunks []jobs.Chunk, n int) []string {
-	var text []byte
-	for i, c := range chunks {
-		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {
-			text = append(text, '\n') // text of different streams must not share a line
-		}
-		text = append(text, c.Data...)
-	}
-	var lines []string
-	for text = bytes.TrimRight(text, "\r\n\t "); len(text) > 0 && len(lines) < n; {
-		var line []byte
-		if at := bytes.LastIndexByte(text, '\n'); at >= 0 {
-			text, line = text[:at], text[at+1:]
-		} else {
-			text, line = nil, text
-		}
-		line = bytes.TrimRight(line, "\r")
-		line = line[bytes.LastIndexByte(line, '\r')+1:]
-		lines = append(lines, strings.ReplaceAll(string(line), "\t", "    "))
-	}
-	slices.Reverse(lines)
-	return lines
 }
 
 // compact returns JSON on one line.

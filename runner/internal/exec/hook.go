@@ -1,7 +1,6 @@
 package exec
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"os"
@@ -14,6 +13,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/lines"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
@@ -116,7 +116,10 @@ func (h *Hooks) run(task jobs.Task) (output []byte, err error) {
 	defer stdin.Close()
 	go func() {
 		defer feed.Close()
-		_, _ = feed.Write(lastLines(chunks, hookLines)) // fails if the command ends without reading all of it
+		last, _ := lines.Last(chunks, hookLines)
+		for _, c := range last {
+			_, _ = feed.Write(c.Data) // fails if the command ends without reading all of it
+		}
 	}()
 	out, print, err := os.Pipe()
 	if err != nil {
@@ -169,22 +172,4 @@ func (h *Hooks) environ(task jobs.Task) []string {
 	environ = slices.DeleteFunc(environ, func(variable string) bool { return strings.HasPrefix(variable, "RUNNER_RESULT=") })
 	text := strings.ReplaceAll(task.Error, "\x00", "")
 	return append(environ, "RUNNER_TASK_STATE="+string(task.State), "RUNNER_TASK_REASON="+string(task.Reason), "RUNNER_TASK_ERROR="+text)
-}
-
-// lastLines joins pieces of output and returns the last n lines.
-func lastLines(chunks []jobs.Chunk, n int) []byte {
-	var text []byte
-	for _, c := range chunks {
-		text = append(text, c.Data...)
-	}
-	end := len(text)
-	if end > 0 && text[end-1] == '\n' {
-		end-- // no line begins behind the last newline
-	}
-	for ; n > 0; n-- {
-		if end = bytes.LastIndexByte(text[:end], '\n'); end < 0 {
-			return text
-		}
-	}
-	return text[end+1:]
 }

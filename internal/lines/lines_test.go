@@ -1,4 +1,4 @@
-package exec
+package lines
 
 import (
 	"strings"
@@ -23,7 +23,12 @@ func TestLastLines(t *testing.T) {
 		{[]jobs.Chunk{chunk("a\n\n\n")}, 2, "\n\n"}, {[]jobs.Chunk{chunk(many.String())}, 50, strings.Repeat("line\n", 50)},
 		{[]jobs.Chunk{chunk("a\nb\n")}, 9, "a\nb\n"},
 	} {
-		if got := string(lastLines(test.chunks, test.n)); got != test.want {
+		last, _ := Last(test.chunks, test.n)
+		var got string
+		for _, c := range last {
+			got += string(c.Data)
+		}
+		if got != test.want {
 			t.Errorf("last %d lines of %v: %q, want %q", test.n, test.chunks, got, test.want)
 		}
 	}
