@@ -32,7 +32,7 @@ func (m *model) release(r *rapid.T) {
 
 func (m *model) some(r *rapid.T) *jobs.Task {
 	if len(m.tasks) == 0 {
-		r.Skip("there is none")
+		r.Skip("there is no task")
 	}
 	return m.tasks[rapid.SampledFrom(slices.Sorted(maps.Keys(m.tasks))).Draw(r, "task")]
 }

@@ -29,9 +29,9 @@ func TestModel(t *testing.T) {
 			m.workers = append(m.workers, s.worker("a", "b"))
 		}
 		m.held = make([][]jobs.Task, len(m.workers))
-		r.Repeat(map[string]func(*rapid.T){"": m.compare, "insert": m.insertSome, "turn": m.turn, "finish": m.finishSome,
-			"stale finish": m.staleFinish,
-			"beat":         m.beatSome, "reap": m.reapSome, "revoke": m.revokeSome, "cancel": m.cancel, "retry": m.retry,
+		r.Repeat(map[string]func(*rapid.T){"": m.compare, "insert": m.insertSome, "cycle": m.cycle, "finish": m.finishSome,
+			"old finish": m.oldFinish,
+			"beat":       m.beatSome, "reap": m.reapSome, "revoke": m.revokeSome, "cancel": m.cancel, "retry": m.retry,
 			"delete": m.delete, "release": m.release, "sleep": m.sleepSome})
 		for _, problem := range violations(s.history()) {
 			r.Error(problem)
@@ -114,7 +114,7 @@ func (m *model) promoteDue() {
 	}
 }
 
-func (m *model) turn(r *rapid.T) {
+func (m *model) cycle(r *rapid.T) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	free := rapid.IntRange(0, 5).Draw(r, "free")
 	idle := rapid.Bool().Draw(r, "idle")
@@ -174,7 +174,7 @@ func (m *model) turn(r *rapid.T) {
 func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	if len(m.held[i]) == 0 {
-		r.Skip("it runs nothing")
+		r.Skip("the worker has no task")
 	}
 	j := rapid.IntRange(0, len(m.held[i])-1).Draw(r, "claim")
 	claimed = m.held[i][j]
@@ -216,16 +216,16 @@ func (m *model) finishSome(r *rapid.T) {
 	}
 }
 
-// staleFinish finishes a finished claim again with another outcome, possibly by another worker.
-func (m *model) staleFinish(r *rapid.T) {
+// oldFinish finishes a finished claim again with another outcome, possibly by another worker.
+func (m *model) oldFinish(r *rapid.T) {
 	if len(m.old) == 0 {
-		r.Skip("none has ended")
+		r.Skip("no claim has ended")
 	}
 	m.sleep(time.Second)
 	claimed := rapid.SampledFrom(m.old).Draw(r, "claim")
 	o := anyOutcome(r)
 	if done := m.finish(rapid.SampledFrom(m.workers).Draw(r, "by"), claimed, o); !done.Fenced {
-		r.Fatalf("accepted: got fenced %v, want true", done.Fenced)
+		r.Fatal("an old finish: got it accepted, want it rejected")
 	}
 }
 
@@ -290,7 +290,7 @@ func (m *model) compare(r *rapid.T) {
 		b := fmt.Sprint(want.State, want.GenerationID, want.Attempt, want.Losses, want.Reason, want.UniqueKey,
 			!want.State.Finished(), want.CancelRequestedAt.IsZero())
 		if a != b || (got.State == jobs.Scheduled || got.State == jobs.Retrying) && !got.RunAt.Equal(want.RunAt) {
-			r.Fatalf("task %d: %s, due %v, the model has %s, due %v", got.ID, a, got.RunAt, b, want.RunAt)
+			r.Fatalf("task %d: got %s, due %v; want %s, due %v, as in the model", got.ID, a, got.RunAt, b, want.RunAt)
 		}
 	}
 }

@@ -31,7 +31,7 @@ func ownAddress(t *testing.T) string {
 // openFunc opens a new database that a test moves from or to.
 type openFunc func(t *testing.T) *db.DB
 
-func TestAMoveGoesOnFromWhereverItWasCut(t *testing.T) {
+func TestAnInterruptedMoveContinues(t *testing.T) {
 	file := func(t *testing.T) *db.DB { return dbtest.Open(t) }
 	beside := func(t *testing.T) *db.DB { return dbtest.OpenBeside(t) }
 	odd := func(t *testing.T) *db.DB {
@@ -40,9 +40,9 @@ func TestAMoveGoesOnFromWhereverItWasCut(t *testing.T) {
 	server := func(t *testing.T) *db.DB { return dbtest.OpenServer(t, ownAddress(t)) }
 	for name, pair := range map[string][2]openFunc{"file to file": {file, file}, "to another program's": {file, beside},
 		"from another program's": {beside, file},
-		"file to server":         {odd, server}, "file to an odd one": {file, odd}, "server to file": {server, file},
+		"file to server":         {odd, server}, "file to a path with special characters": {file, odd}, "server to file": {server, file},
 		"server to server": {server, server}} {
-		t.Run(name, func(t *testing.T) { cutMove(t, pair[0](t), pair[1](t)) })
+		t.Run(name, func(t *testing.T) { interruptMove(t, pair[0](t), pair[1](t)) })
 	}
 }
 
@@ -50,7 +50,8 @@ const movedTasks = 300 // more than one step moves
 
 var moving = time.UnixMilli(1_800_000_000_000)
 
-func cutMove(t *testing.T, from, to *db.DB) {
+// interruptMove interrupts a move after each of its steps, and checks that the next attempt completes it.
+func interruptMove(t *testing.T, from, to *db.DB) {
 	ctx := t.Context()
 	fill(t, from)
 	plain := func() error {
@@ -94,7 +95,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 		t.Fatal(err)
 	}
 	if counts[0].Table != "tasks" || counts[0].Rows != movedTasks {
-		t.Errorf(`got %v; want counts[0] table "tasks", counts[0] rows %v`, counts, movedTasks)
+		t.Errorf("got row counts %v, want %d rows of tasks first", counts, movedTasks)
 	}
 	wantRejected(t, from, "was moved to")
 	if err := from.Foreign(ctx); !errors.Is(err, jobs.ErrConflict) {
@@ -104,7 +105,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 		t.Error(err)
 	}
 	if err := transfer.Undo(ctx, from); !errors.Is(err, jobs.ErrConflict) {
-		t.Errorf("give up a finished move: got error %v, want %v", err, jobs.ErrConflict)
+		t.Errorf("abandon a finished move: got error %v, want %v", err, jobs.ErrConflict)
 	}
 	if _, done, err := transfer.Begin(ctx, from, to, moving); err != nil || !done {
 		t.Errorf("got error %v, done %v; want nil, true", err, done)
@@ -123,7 +124,7 @@ func cutMove(t *testing.T, from, to *db.DB) {
 	}
 }
 
-func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
+func TestAnAbandonedMoveCannotContinue(t *testing.T) {
 	from, to, ctx := dbtest.Open(t), dbtest.Open(t), t.Context()
 	fill(t, from)
 	m, _, err := transfer.Begin(ctx, from, to, moving)
@@ -160,7 +161,7 @@ func TestAMoveThatWasGivenUpCannotGoOn(t *testing.T) {
 	}
 }
 
-func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
+func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
 	ctx := t.Context()
 	for name, work := range map[string]func(*testing.T, *db.DB, db.WorkerInfo){
 		"a worker": func(t *testing.T, d *db.DB, info db.WorkerInfo) {
@@ -173,7 +174,7 @@ func TestNothingIsMovedWhileItIsAtWork(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := claimed(t, d); len(got) != 1 {
-				t.Fatalf("got %v, want 1 of them", got)
+				t.Fatalf("got %d claims, want 1", len(got))
 			}
 		},
 	} {
@@ -231,7 +232,7 @@ func wantRejected(t *testing.T, d *db.DB, why string) {
 		t.Fatalf("an insert into a database that %s: got error %v, want %v with the text %q", why, err, jobs.ErrConflict, why)
 	}
 	if err := d.Pause(t.Context(), []string{"q"}, db.Pause{At: moving}); !errors.Is(err, jobs.ErrConflict) {
-		t.Fatalf("a pause of one that %s: got %v, want error %v", why, err, jobs.ErrConflict)
+		t.Fatalf("a pause in a database that %s: got error %v, want %v", why, err, jobs.ErrConflict)
 	}
 	if got := claimed(t, d); got != nil {
 		t.Fatalf("a worker of a database that %s: got %d claims, want none", why, len(got))
@@ -248,14 +249,14 @@ func claimed(t *testing.T, d *db.DB) []jobs.Task {
 	}
 	var all []jobs.Task
 	for {
-		turned, err := w.Cycle(t.Context(), db.Cycle{Now: moving, Look: true,
+		result, err := w.Cycle(t.Context(), db.Cycle{Now: moving, Look: true,
 			Claim: db.Claim{Free: 1000, Idle: true, Lease: time.Minute}})
 		if err != nil && !errors.Is(err, jobs.ErrConflict) {
 			t.Fatal(err)
 		}
-		if len(turned.Claimed) == 0 {
+		if len(result.Claimed) == 0 {
 			return all
 		}
-		all = append(all, turned.Claimed...)
+		all = append(all, result.Claimed...)
 	}
 }

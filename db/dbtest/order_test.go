@@ -141,7 +141,7 @@ func (m *orderModel) claim(t *rapid.T) {
 // takeRunning removes a random running task from the model and returns it.
 func (m *orderModel) takeRunning(t *rapid.T) jobs.Task {
 	if len(m.running) == 0 {
-		t.Skip("nothing runs")
+		t.Skip("no task runs")
 	}
 	i := rapid.IntRange(0, len(m.running)-1).Draw(t, "which")
 	task := m.running[i]
@@ -157,7 +157,7 @@ func (m *orderModel) finish(t *rapid.T) {
 
 func (m *orderModel) sleep(t *rapid.T) {
 	m.now = m.now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)
-	m.turn(db.Cycle{Look: true})
+	m.cycle(db.Cycle{Look: true})
 }
 
 func (m *orderModel) cancel(t *rapid.T) {

@@ -61,7 +61,7 @@ var claims = group{
 		spec.MaxAttempts = 0
 		s.insert(spec)
 		if before := s.get(1); before.MaxAttempts != 0 {
-			s.Errorf("before the claim: got max attempts %v, want 0", before.MaxAttempts)
+			s.Errorf("before the claim: got max attempts %d, want 0", before.MaxAttempts)
 		}
 		w := s.worker("f")
 		got := s.claimOnly(w)
@@ -127,9 +127,7 @@ var claims = group{
 			count[t.Queue]++
 		}
 		if count["few"] != 1 || count["a"] < 4 || count["b"] < 4 || count["c"] < 4 || count["a"]+count["b"]+count["c"] != 15 {
-			s.Errorf(`got %v; want count["few"] 1, count["a"] at least 4, count["b"] at least 4, count["c"] at least 4, `+
-				`count["a"]+count["b"]+count["c"] 15`,
-				count)
+			s.Errorf("got claims per queue %v; want 1 of queue few, and 15 of a, b and c with at least 4 of each", count)
 		}
 	},
 	"a claim respects the limit of each queue and skips queues without a limit": func(s *store) {
@@ -137,7 +135,7 @@ var claims = group{
 			s.insert(commandSpec(jobs.Queue(queue)), commandSpec(jobs.Queue(queue)), commandSpec(jobs.Queue(queue)))
 		}
 		w := s.worker()
-		turn := func(limit map[string]int) map[string]int {
+		claimed := func(limit map[string]int) map[string]int {
 			count := map[string]int{}
 			for _, t := range must(w.Cycle(s.Context(), db.Cycle{Now: s.now,
 				Claim: db.Claim{Free: 8, Lease: lease, Limit: limit}}))(s).Claimed {
@@ -145,17 +143,17 @@ var claims = group{
 			}
 			return count
 		}
-		if got := turn(map[string]int{"a": 2, "b": 0, "nobody": 5}); len(got) != 1 || got["a"] != 2 {
-			s.Errorf(`got %v; want length 1, got["a"] 2`, got)
+		if got := claimed(map[string]int{"a": 2, "b": 0, "nobody": 5}); len(got) != 1 || got["a"] != 2 {
+			s.Errorf("got claims per queue %v, want 2 of queue a and no others", got)
 		}
-		if got := turn(map[string]int{"b": -1}); len(got) != 0 {
+		if got := claimed(map[string]int{"b": -1}); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}
-		if got := turn(map[string]int{}); len(got) != 0 {
+		if got := claimed(map[string]int{}); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}
-		if got := turn(nil); got["a"] != 1 || got["b"]+got["c"] != 6 {
-			s.Errorf(`got %v; want got["a"] 1, got["b"]+got["c"] 6`, got)
+		if got := claimed(nil); got["a"] != 1 || got["b"]+got["c"] != 6 {
+			s.Errorf("got claims per queue %v, want 1 of queue a and 6 of b and c", got)
 		}
 	},
 	"a claim without a free slot or without jobs is empty": func(s *store) {
@@ -185,22 +183,22 @@ var claims = group{
 			all.Go(func() {
 				var done []db.Finish
 				for {
-					turned, err := w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: done,
+					result, err := w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: done,
 						Claim: db.Claim{Free: 1 + i*3, Lease: lease}})
 					if err != nil {
 						s.Error(err)
 						return
 					}
 					done = nil
-					for _, t := range turned.Claimed {
+					for _, t := range result.Claimed {
 						done = append(done, db.Finish{Task: t, Outcome: s.withTimes(t, lifecycle.Outcome{})})
 					}
 					mu.Lock()
-					for _, t := range turned.Claimed {
+					for _, t := range result.Claimed {
 						owner[t.ID]++
 					}
 					mu.Unlock()
-					if len(turned.Claimed) == 0 {
+					if len(result.Claimed) == 0 {
 						return
 					}
 				}

@@ -132,17 +132,17 @@ var commits = group{
 			if i%5 != 0 {
 				return errorOf(s.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now))
 			}
-			over := make(chan bool)
+			exited := make(chan bool)
 			go func() {
-				goesOn := false
-				defer func() { over <- !goesOn }()
+				returned := false
+				defer func() { exited <- !returned }()
 				_, _ = s.InsertSeq(s.Context(), func(yield func(jobs.Spec, error) bool) {
 					yield(commandSpec(), nil)
 					runtime.Goexit()
 				}, s.now)
-				goesOn = true
+				returned = true
 			}()
-			if <-over {
+			if <-exited {
 				mu.Lock()
 				ended++
 				mu.Unlock()
@@ -189,7 +189,7 @@ var commits = group{
 		for name, err := range map[string]error{
 			"insert":   errorOf(d.Insert(s.Context(), []jobs.Spec{commandSpec()}, s.now)),
 			"sequence": errorOf(d.InsertSeq(s.Context(), specSeq(nil, nil), s.now)),
-			"turn":     errorOf(w.Cycle(s.Context(), db.Cycle{Now: s.now})),
+			"cycle":    errorOf(w.Cycle(s.Context(), db.Cycle{Now: s.now})),
 			"beat":     errorOf(w.Beat(s.Context(), nil, lease, s.now)),
 			"cancel":   errorOf(d.Cancel(s.Context(), []int64{1}, "", false, s.now)),
 			"end":      w.End(s.Context(), s.now),

@@ -60,16 +60,16 @@ var controls = group{
 				if m != (db.ActionResult{ID: id, State: state, Done: true}) || got.State != state ||
 					!got.CancelRequestedAt.Equal(s.now) || got.CancelText != "by ann" ||
 					got.GenerationID != before.GenerationID {
-					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, cancel requested at %v, cancel text "by ann", generation %v`,
+					s.Errorf(`%s: got %+v, task %+v; want %+v, state %v, cancel requested at %v, cancel text "by ann", generation %v`,
 						state, m, got, (db.ActionResult{ID: id, State: state, Done: true}), state, s.now, before.GenerationID)
 				}
 			default:
 				if m != (db.ActionResult{ID: id, State: jobs.Cancelled, Done: true}) || got.State != jobs.Cancelled ||
 					got.Reason != jobs.ReasonCancelled ||
 					got.Error != "by ann" || !got.FinishedAt.Equal(s.now) || s.counted()[jobs.Cancelled] != counted+1 {
-					s.Errorf(`%s: got %+v, %+v; want m %+v, state %v, reason %v, error "by ann", finished at %v, counted[Cancelled] %v`,
-						state, m, got, (db.ActionResult{ID: id, State: jobs.Cancelled, Done: true}), jobs.Cancelled, jobs.ReasonCancelled,
-						s.now, counted+1)
+					s.Errorf(`%s: got %+v, task %+v, %d cancelled tasks counted; want %+v, state %v, reason %v, error "by ann", `+
+						`finished at %v, %d counted`, state, m, got, s.counted()[jobs.Cancelled],
+						db.ActionResult{ID: id, State: jobs.Cancelled, Done: true}, jobs.Cancelled, jobs.ReasonCancelled, s.now, counted+1)
 				}
 			}
 		}
@@ -105,7 +105,7 @@ var controls = group{
 					if m != (db.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != before.Attempt ||
 						!got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.Equal(before.ExpiresAt) {
-						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt %v, run at %v, expires at %v", state, in,
+						s.Errorf("%s in %v: got %+v, task %+v; want %+v, state %v, attempt %v, run at %v, expires at %v", state, in,
 							m, got, (db.ActionResult{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
 					}
 				default: // a finished task starts with new counts
@@ -114,9 +114,8 @@ var controls = group{
 						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" ||
 						got.Error != "" || got.Result != nil || got.ExitCode != nil ||
 						len(s.attempts(id)) != 1 {
-						s.Errorf("%s in %v: got %+v, %+v; want m %+v, state %v, attempt 0, losses 0, run at %v, expires at none, "+
-							"finished at none, started at none, reason none, error none, result nil, exit code nil, number of "+
-							"attempts 1",
+						s.Errorf("%s in %v: got %+v, task %+v; want %+v, state %v, attempt 0, losses 0, run at %v, no other time, "+
+							"no outcome, and 1 stored attempt",
 							state, in, m, got, (db.ActionResult{ID: id, State: to, Done: true}), to, s.now.Add(in))
 					}
 				}
@@ -165,7 +164,7 @@ var controls = group{
 			Output: db.Output{Add: []jobs.Chunk{{Seq: 1, At: s.now, Data: []byte("x")}}}})
 		s.results(s.Delete(s.Context(), []int64{id}))
 		if n := s.number(`SELECT (SELECT count(*) FROM output) + (SELECT count(*) FROM attempts)`); n != 0 {
-			s.Errorf("got %v, want 0", n)
+			s.Errorf("got %d rows of output and attempts, want 0", n)
 		}
 	},
 	"an unknown task is reported as not found": func(s *store) {
@@ -175,7 +174,7 @@ var controls = group{
 			"delete": func() ([]db.ActionResult, error) { return s.Delete(s.Context(), []int64{7}) },
 		} {
 			if m := s.results(call()); len(m) != 1 || m[0] != (db.ActionResult{ID: 7}) {
-				s.Errorf("%s: got %+v; want length 1, m[0] %+v", name, m, (db.ActionResult{ID: 7}))
+				s.Errorf("%s: got results %+v, want only %+v", name, m, db.ActionResult{ID: 7})
 			}
 		}
 	},
@@ -198,10 +197,9 @@ var controls = group{
 		w := s.worker()
 		claimed := s.claimOnly(w)
 		s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
-		if asked := must(w.CancelRequests(s.Context()))(s); len(asked) != 1 ||
-			asked[0] != (db.CancelRequest{ClaimID: claimsOf(claimed)[0], Text: "by ann"}) {
-			s.Errorf("got %+v; want number of asked 1, asked[0] %+v", asked,
-				(db.CancelRequest{ClaimID: claimsOf(claimed)[0], Text: "by ann"}))
+		want := db.CancelRequest{ClaimID: claimsOf(claimed)[0], Text: "by ann"}
+		if got := must(w.CancelRequests(s.Context()))(s); len(got) != 1 || got[0] != want {
+			s.Errorf("got cancel requests %+v, want only %+v", got, want)
 		}
 		s.sleep(time.Second)
 		s.results(s.Cancel(s.Context(), []int64{id}, "by bob", true, s.now))
@@ -210,11 +208,11 @@ var controls = group{
 			s.Errorf(`got cancel now %v, cancel text %q, cancel requested at %v; want true, "by ann", %v`, got.CancelNow,
 				got.CancelText, got.CancelRequestedAt, start)
 		}
-		if asked := must(w.CancelRequests(s.Context()))(s); len(asked) != 1 || !asked[0].Now {
-			s.Errorf("got %+v; want number of asked 1, asked[0] now true", asked)
+		if got := must(w.CancelRequests(s.Context()))(s); len(got) != 1 || !got[0].Now {
+			s.Errorf("got cancel requests %+v, want one that kills at once", got)
 		}
-		if asked := must(s.worker().CancelRequests(s.Context()))(s); len(asked) != 0 {
-			s.Errorf("another worker is asked: got %+v, want none", asked)
+		if got := must(s.worker().CancelRequests(s.Context()))(s); len(got) != 0 {
+			s.Errorf("another worker: got cancel requests %+v, want none", got)
 		}
 	},
 	"a long or malformed text of a cancel is cut": func(s *store) {
@@ -235,8 +233,9 @@ var controls = group{
 		m := s.results(s.Cancel(s.Context(), append(all, 9999), "", false, s.now))
 		if len(m) != 602 || m[600] != (db.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}) ||
 			m[601] != (db.ActionResult{ID: 9999}) || s.counted()[jobs.Cancelled] != 601 {
-			s.Errorf("got %v, %v; want length 602, m[600] %+v, m[601] %+v, counted[Cancelled] 601", len(m), s.counted(),
-				(db.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true}), (db.ActionResult{ID: 9999}))
+			s.Errorf("got %d results that end with %+v, counts %v; want 602 that end with %+v and %+v, and 601 cancelled tasks",
+				len(m), m[max(0, len(m)-2):], s.counted(), db.ActionResult{ID: all[600], State: jobs.Cancelled, Done: true},
+				db.ActionResult{ID: 9999})
 		}
 		if m := s.results(s.Retry(s.Context(), nil, s.now, s.now)); len(m) != 0 {
 			s.Errorf("got %v, want none", m)

@@ -46,12 +46,12 @@ func afterStartsWhenAllHaveCompleted(s *store) {
 	}
 	w.finish(claimed[0], nil)
 	if task := w.wantState(c, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) {
-		t.Fatalf("got number of after %v, after any %+v; want 0, %+v", len(task.After), task.AfterAny, []int64{b})
+		t.Fatalf("got after %v, after any %v; want none, %v", task.After, task.AfterAny, []int64{b})
 	}
 	w.finish(claimed[1], jobs.Cancel(errBad))
 	w.wantState(c, jobs.Pending)
 	if claimed := w.claim(10); len(claimed) != 1 || !claimed[0].Depends || claimed[0].Waits {
-		t.Fatalf("got %+v; want number of claimed 1, claimed[0] depends true, claimed[0] waits false", claimed)
+		t.Fatalf("got claims %+v, want one task that depends on others and does not wait", claimed)
 	}
 }
 
@@ -73,8 +73,7 @@ func failureCancelsDownAChainInOneTransaction(s *store) {
 	w.wantState(d, jobs.Pending)
 	stats, err := w.Queues(t.Context(), w.now.Add(-time.Hour))
 	if err != nil || stats["default"].Ended[jobs.Cancelled] != 2 || stats["default"].Ended[jobs.Failed] != 1 {
-		t.Fatalf(`got %+v %v; want error nil, stats["default"] ended[Cancelled] 2, stats["default"] ended[Failed] 1`,
-			stats["default"], err)
+		t.Fatalf("queue default: got %+v and error %v, want 2 cancelled tasks and 1 failed", stats["default"], err)
 	}
 }
 
@@ -113,7 +112,7 @@ func everyEndReleases(s *store) {
 		},
 		"expiry": func(w *orderStore, id int64) {
 			w.now = w.now.Add(2 * time.Hour)
-			w.turn(db.Cycle{Look: true})
+			w.cycle(db.Cycle{Look: true})
 		},
 		"cancel while it runs": func(w *orderStore, id int64) {
 			task := w.claim(1)[0]
@@ -126,10 +125,10 @@ func everyEndReleases(s *store) {
 			w.claim(1)
 			leases, err := w.worker("x").Leases(w.Context())
 			if err != nil || len(leases) != 1 {
-				w.Fatalf("got error %v, number of leases %v; want nil, 1", err, len(leases))
+				w.Fatalf("got %d leases and error %v, want 1 lease", len(leases), err)
 			}
 			if n, err := revokeAndReap(w.Context(), w.worker("x"), leases, w.now); len(n) != 1 || err != nil {
-				w.Fatalf("got number of n %v, error %v; want 1, nil", len(n), err)
+				w.Fatalf("got %d reaped tasks and error %v, want 1 task", len(n), err)
 			}
 		},
 		"release of one to be cancelled": func(w *orderStore, id int64) {
@@ -148,13 +147,13 @@ func everyEndReleases(s *store) {
 		w.wantState(next, jobs.Blocked)
 		end(w, first)
 		if state := w.get(first).State; !state.Finished() {
-			s.Fatalf("%s: got state finished %v, want true", name, state.Finished())
+			s.Fatalf("%s: got state %s, want a finished one", name, state)
 		}
 		w.wantState(next, jobs.Pending)
 		w.wantState(after, jobs.Cancelled)
 		w.wantState(any, jobs.Pending)
 		if moved, err := w.Delete(w.Context(), []int64{first}); err != nil || !moved[0].Done {
-			s.Fatalf("%s: got %v, %v; want error nil, moved[0] done true", name, moved, err)
+			s.Fatalf("%s: delete: got results %v and error %v, want the task deleted", name, moved, err)
 		}
 		w.wantState(any, jobs.Pending)
 		for _, task := range w.claim(10) {
@@ -175,7 +174,7 @@ func retryWithDependents(s *store) {
 	w.wantState(c, jobs.Cancelled)
 	moved, err := w.RetryWithDependents(t.Context(), []int64{a}, w.now, w.now)
 	if err != nil || len(moved) != 3 {
-		t.Fatalf("got error %v, number of moved %v; want nil, 3", err, len(moved))
+		t.Fatalf("got %d retried tasks and error %v, want 3 tasks", len(moved), err)
 	}
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Blocked)
@@ -232,7 +231,7 @@ func manyDependenciesAndDependents(s *store) {
 			finish[i] = db.Finish{Task: task, Outcome: lifecycle.Outcome{Started: w.now, Finished: w.now}}
 		}
 		began := time.Now()
-		w.turn(db.Cycle{Finish: finish})
+		w.cycle(db.Cycle{Finish: finish})
 		slowest = max(slowest, time.Since(began))
 	}
 	t.Logf("fan-in of %d: finishing 100 of them took %v at most", n, slowest)
@@ -244,13 +243,13 @@ func manyDependenciesAndDependents(s *store) {
 	}
 	task := w.claim(10)
 	if len(task) != 1 || task[0].ID != end {
-		t.Fatalf("got %v; want number of task 1, task[0] id %v", ids(task), end)
+		t.Fatalf("got claims %v, want only %d", ids(task), end)
 	}
 	began := time.Now()
 	w.finish(task[0], nil)
 	t.Logf("fan-out of %d: finishing the one took %v", n, time.Since(began))
 	pending, err := w.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
 	if err != nil || pending != n {
-		t.Fatalf("got error %v, pending %v; want nil, %v", err, pending, n)
+		t.Fatalf("got %d pending tasks and error %v, want %d", pending, err, n)
 	}
 }

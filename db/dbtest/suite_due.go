@@ -45,7 +45,7 @@ var dues = group{
 		s.sleep(time.Minute)
 		got := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
 		if len(got.Claimed) != 0 || !got.NextDue.IsZero() {
-			s.Errorf("got number of claimed %v, next due %v; want 0, none", len(got.Claimed), got.NextDue)
+			s.Errorf("got %d claims and next due time %v, want neither", len(got.Claimed), got.NextDue)
 		}
 	},
 	"more tasks become due than fit in one statement": func(s *store) {
@@ -57,10 +57,10 @@ var dues = group{
 		s.sleep(time.Minute)
 		w := s.worker()
 		if next := s.look(w); !next.IsZero() {
-			s.Errorf("got %v, want none", next)
+			s.Errorf("got next due time %v, want none", next)
 		}
 		if n := s.number(`SELECT count(*) FROM tasks WHERE state = 'pending'`); n != 1100 {
-			s.Errorf("got %v, want 1100", n)
+			s.Errorf("got %d pending tasks, want 1100", n)
 		}
 	},
 	"one look promotes a limited number and reports that there are more": func(s *store) {
@@ -103,7 +103,7 @@ var dues = group{
 		}
 		if got := s.wantTask(waiting, jobs.Cancelled, jobs.ReasonExpired); !got.FinishedAt.Equal(s.now) || got.Error == "" ||
 			len(s.attempts(waiting)) != 0 {
-			s.Errorf("got finished at %v, error %q, number of attempts %v; want %v, some, 0", got.FinishedAt, got.Error,
+			s.Errorf("got finished at %v, error %q, %d attempts; want %v, an error text, no attempt", got.FinishedAt, got.Error,
 				len(s.attempts(waiting)), s.now)
 		}
 		s.wantTask(late, jobs.Scheduled, "")

@@ -101,7 +101,7 @@ var finishes = group{
 		w, reaper := s.worker(), s.worker()
 		claimed := s.claimOnly(w)
 		if reaped := must(revokeAndReap(s.Context(), reaper, must(reaper.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
-			s.Fatalf("got %v, want 1 of them", reaped)
+			s.Fatalf("got reaped tasks %v, want 1", reaped)
 		}
 		for _, o := range []lifecycle.Outcome{{}, failed} {
 			if done := s.finish(w, claimed, o); !done.Fenced {
@@ -167,12 +167,12 @@ var finishes = group{
 				s.Errorf("%s: got fenced %v, change state %v; want false, %v", name, done.Fenced, done.Change.State, c.state)
 			}
 			if got := s.get(id); got.State != c.state || got.Error != c.text || len(s.attempts(id)) != 1 {
-				s.Errorf("%s: got state %v, error %v, number of attempts %v; want %v, %v, 1", name, got.State, got.Error,
+				s.Errorf("%s: got state %v, error %q, %d attempts; want %v, %q, 1", name, got.State, got.Error,
 					len(s.attempts(id)), c.state, c.text)
 			}
 		}
 		if n := s.counted(); n[jobs.Cancelled] != 4 || n[jobs.Completed] != 1 {
-			s.Errorf("got %v; want n[Cancelled] 4, n[Completed] 1", n)
+			s.Errorf("got counts %v, want 4 cancelled tasks and 1 completed", n)
 		}
 	},
 	"one cycle finishes several tasks independently": func(s *store) {
@@ -184,8 +184,7 @@ var finishes = group{
 			db.Finish{Task: jobs.Task{ID: 99, GenerationID: 2}},
 			db.Finish{Task: claimed[2], Outcome: s.withTimes(claimed[2], lifecycle.Outcome{})})
 		if done[0].Fenced || done[0].Change.State != jobs.Failed || !done[1].Fenced || done[2].Change.State != jobs.Completed {
-			s.Errorf("got %+v; want done[0] fenced false, done[0] change state %v, done[1] fenced true, done[2] change state %v",
-				done, jobs.Failed, jobs.Completed)
+			s.Errorf("got results %+v; want the first %s, the second rejected, the third %s", done, jobs.Failed, jobs.Completed)
 		}
 		s.wantTask(all[0], jobs.Failed, jobs.ReasonError)
 		s.wantTask(all[2], jobs.Completed, "")
@@ -229,7 +228,7 @@ var finishes = group{
 			Finish: []db.Finish{{Task: first, Outcome: s.withTimes(first, failed)}},
 			Claim:  db.Claim{Free: 1, Lease: lease}}))(s)
 		if len(got.Claimed) != 1 || got.Claimed[0].Attempt != 2 {
-			s.Errorf("got %+v; want number of claimed 1, claimed[0] attempt 2", got)
+			s.Errorf("got claims %+v, want one of attempt 2", got.Claimed)
 		}
 	},
 	"the release of an unstarted task restores its state": func(s *store) {
@@ -247,7 +246,7 @@ var finishes = group{
 			got := s.get(id)
 			if got.State != jobs.Pending || got.Attempt != before.Attempt || got.Losses != before.Losses ||
 				!got.StartedAt.Equal(before.StartedAt) || len(s.attempts(id)) != 1 {
-				s.Errorf("got %+v; want state %v, attempt %v, losses %v, started at %v, number of attempts 1", got, jobs.Pending,
+				s.Errorf("got %+v; want state %v, attempt %v, losses %v, started at %v, 1 stored attempt", got, jobs.Pending,
 					before.Attempt, before.Losses, before.StartedAt)
 			}
 		}

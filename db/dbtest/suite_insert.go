@@ -56,7 +56,7 @@ var inserts = group{
 	},
 	"callers that share a transaction get their own ids, and only the failed one gets an error": func(s *store) {
 		const callers = 60
-		answers := make([][]db.Inserted, callers)
+		results := make([][]db.Inserted, callers)
 		var wg sync.WaitGroup
 		for c := range callers {
 			wg.Go(func() {
@@ -73,14 +73,14 @@ var inserts = group{
 				}
 				added, err := s.Insert(s.Context(), specs, s.now)
 				if (err != nil) != (c%10 == 7) {
-					s.Errorf("caller %d: got an error %v, want %v", c, (err != nil), (c%10 == 7))
+					s.Errorf("caller %d: got error %v, want an error: %v", c, err, c%10 == 7)
 				}
-				answers[c] = added
+				results[c] = added
 			})
 		}
 		wg.Wait()
 		n := 0
-		for c, added := range answers {
+		for c, added := range results {
 			for i, one := range added {
 				n++
 				task := s.get(one.ID)
@@ -157,7 +157,7 @@ var inserts = group{
 		s.results(s.Delete(s.Context(), first))
 		second := s.insert(commandSpec())
 		if !(first[0] < first[1] && first[1] < first[2] && first[2] < second[0]) {
-			s.Errorf("got %v, want true", (first[0] < first[1] && first[1] < first[2] && first[2] < second[0]))
+			s.Errorf("got ids %v and then %v, want each id greater than the one before", first, second)
 		}
 	},
 	"an insert with the unique key of an unfinished task keeps that task": func(s *store) {
@@ -166,13 +166,13 @@ var inserts = group{
 		again := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s)
 		if added[0].Kept || !added[1].Kept || added[1].ID != added[0].ID || added[2].Kept ||
 			again[0] != (db.Inserted{ID: added[0].ID, Kept: true}) {
-			s.Errorf("got %v, %v; want added[0] kept false, added[1] kept true, added[1] id %v, added[2] kept false, again[0] %+v",
-				added, again, added[0].ID, (db.Inserted{ID: added[0].ID, Kept: true}))
+			s.Errorf("got %+v and then %+v; want the second and the last insert to keep task %d, and the others to add tasks",
+				added, again, added[0].ID)
 		}
 		w := s.worker()
 		claimed := s.claim(w, 3)
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); !got[0].Kept {
-			s.Errorf("the key of a running task is free: got got[0] kept %v, want true", got[0].Kept)
+			s.Errorf("the key of a running task: got %+v, want the task kept", got[0])
 		}
 		s.finish(w, claimed[0], lifecycle.Outcome{})
 		if got := must(s.Insert(s.Context(), []jobs.Spec{commandSpec(jobs.Unique("k"))}, s.now))(s); got[0].Kept ||
@@ -211,7 +211,7 @@ var inserts = group{
 			}
 		}, s.now))(s)
 		if asked != 300 || len(added) != 300 || s.get(added[299].ID).Label != "299" {
-			s.Errorf(`got %v, %v; want asked 300, number of added 300, task label "299"`, asked, len(added))
+			s.Errorf(`got %d specs asked for and %d tasks, want 300 of each and the last with label "299"`, asked, len(added))
 		}
 	},
 	"the end of the context ends a sequence between two tasks": func(s *store) {
@@ -234,7 +234,7 @@ var inserts = group{
 		s.results(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
 		s.results(s.Delete(s.Context(), []int64{id}))
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 0 {
-			s.Errorf("got %v, want 0", n)
+			s.Errorf("got %d inputs after the delete, want 0", n)
 		}
 	},
 }

@@ -48,7 +48,7 @@ func aLaneRunsOneAtATimeInOrder(s *store) {
 	for _, want := range []int64{c, soon, b} { // c had the highest priority when the lane became free
 		task = w.claim(10)
 		if !slices.Equal(ids(task), []int64{want}) {
-			t.Fatal(ids(task), want)
+			t.Fatalf("got claims %v, want %v", ids(task), []int64{want})
 		}
 		w.finish(task[0], nil)
 	}
@@ -82,9 +82,9 @@ func rateOfALane(s *store) {
 	}
 	w.finish(task[0], nil)
 	w.wantState(b, jobs.Blocked)
-	done := w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
+	done := w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
 	if len(done.Claimed) != 0 || !done.NextDue.Equal(w.now.Add(time.Minute)) {
-		t.Fatalf("got number of claimed %v, next due %v; want 0, %v", len(done.Claimed), done.NextDue, w.now.Add(time.Minute))
+		t.Fatalf("got %d claims and next due time %v, want none and %v", len(done.Claimed), done.NextDue, w.now.Add(time.Minute))
 	}
 	w.now = done.NextDue
 	if task := w.claim(10); !slices.Equal(ids(task), []int64{b}) {
@@ -99,7 +99,7 @@ func rateOfALane(s *store) {
 	}
 	w.wantState(b, jobs.Retrying)
 	if found, err := w.RemoveLimit(t.Context(), jobs.Target{Kind: "lane", Name: "l"}, w.now); !found || err != nil {
-		t.Fatalf("got found %v, error %v; want true, nil", found, err)
+		t.Fatalf("remove the limit: got found: %v and error %v, want found", found, err)
 	}
 	w.now = w.now.Add(time.Minute)
 	task = w.claim(10)

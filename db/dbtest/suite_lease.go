@@ -64,7 +64,7 @@ var leases = group{
 			s.Errorf("got %v, want none", owned)
 		}
 		if seen := must(s.Workers(s.Context(), s.now))(s); len(seen) != 1 || !seen[0].BeatAt.Equal(s.now) {
-			s.Errorf("got %+v; want number of seen 1, seen[0] beat at %v", seen, s.now)
+			s.Errorf("got workers %+v, want one with a heartbeat at %v", seen, s.now)
 		}
 	},
 	"a heartbeat extends the lease even after the clock is set back": func(s *store) {
@@ -89,11 +89,11 @@ var leases = group{
 		if len(got) != 2 || got[0].ClaimID != claimsOf(foreign...)[0] || got[0].WorkerID != other.ID() ||
 			got[0].Length != lease.Milliseconds() ||
 			got[0].ExpiresAt != s.now.Add(lease).UnixMilli() {
-			s.Errorf("got %+v; want length 2, got[0] claim id %v, got[0] worker id %v, got[0] length %v, got[0] expires at %v",
+			s.Errorf("got leases %+v; want two, the first of claim %v, worker %s, length %d ms, end %d",
 				got, claimsOf(foreign...)[0], other.ID(), lease.Milliseconds(), s.now.Add(lease).UnixMilli())
 		}
 		if got := s.leases(other); len(got) != 1 || got[0].ID != mine.ID {
-			s.Errorf("got %+v; want length 1, got[0] id %v", got, mine.ID)
+			s.Errorf("got leases %+v, want one of task %d", got, mine.ID)
 		}
 		if owned := must(w.Owned(s.Context()))(s); !slices.Equal(owned, claimsOf(mine)) {
 			s.Errorf("got %v, want %v", owned, claimsOf(mine))
@@ -105,7 +105,7 @@ var leases = group{
 		s.claimOnly(other)
 		s.exec(`DELETE FROM workers WHERE id = ?`, other.ID())
 		if got := s.leases(w); len(got) != 1 || got[0].Length != 0 {
-			s.Errorf("got %+v; want length 1, got[0] length 0", got)
+			s.Errorf("got leases %+v, want one of length 0", got)
 		}
 	},
 	"a lost task runs again with the same attempt number": func(s *store) {
@@ -123,12 +123,11 @@ var leases = group{
 		if a := s.attempts(id); len(a) != 1 || a[0].State != jobs.Failed || a[0].Reason != jobs.ReasonLost || a[0].Counted ||
 			a[0].GenerationID != claimed.GenerationID ||
 			a[0].WorkerID != w.ID() || a[0].Duration != time.Minute {
-			s.Errorf("got %+v; want length 1, a[0] state %v, a[0] reason %v, a[0] counted false, a[0] generation %v, a[0] "+
-				"worker id %v, a[0] duration %v",
+			s.Errorf("got attempts %+v; want one: %s (%s), not counted, generation %d, worker %s, duration %v",
 				a, jobs.Failed, jobs.ReasonLost, claimed.GenerationID, w.ID(), time.Minute)
 		}
 		if again := s.claimOnly(reaper); again.Attempt != 1 || again.Losses != 1 {
-			s.Errorf("got again attempt %v, again losses %v; want 1, 1", again.Attempt, again.Losses)
+			s.Errorf("the next claim: got attempt %d, %d losses; want 1, 1", again.Attempt, again.Losses)
 		}
 	},
 	"a task that exceeds its losses fails": func(s *store) {
@@ -219,7 +218,7 @@ var leases = group{
 			}
 		}
 		if got := s.wantTask(id, jobs.Pending, ""); got.Attempt != 0 || got.Losses != 0 || len(s.attempts(id)) != 0 {
-			s.Errorf("got attempt %v, losses %v, number of attempts %v; want 0, 0, 0", got.Attempt, got.Losses,
+			s.Errorf("got attempt %d, %d losses, %d stored attempts; want 0 of each", got.Attempt, got.Losses,
 				len(s.attempts(id)))
 		}
 	},
@@ -242,13 +241,11 @@ var leases = group{
 			!slices.Equal(got[0].Running, ids(claimed)) ||
 			!got[0].BeatAt.Equal(s.now.Add(time.Second)) || got[0].Slots != 3 || got[0].Host != "web1" || got[0].User != "ann" ||
 			got[0].Version != "1" {
-			s.Errorf(`got %+v; want length 1, got[0] id %v, got[0] name "web1:7", got[0] pid 7, got[0] draining true, `+
-				"got[0] lease %v, number of got[0] queues 2, got[0] queues[0] %v, got[0] jobs %+v, got[0] running "+
-				`%v, got[0] beat at %v, got[0] slots 3, got[0] host "web1", got[0] user "ann", got[0] version "1"`,
-				got, w.ID(), lease, info.Queues[0], []string{"f", "g"}, ids(claimed), s.now.Add(time.Second))
+			s.Errorf("got workers %+v; want one with id %s, the values of %+v, draining, jobs f and g, running tasks %v, heartbeat at %v",
+				got, w.ID(), info, ids(claimed), s.now.Add(time.Second))
 		}
 		if got := must(s.Workers(s.Context(), s.now.Add(time.Minute)))(s); len(got) != 0 {
-			s.Errorf("not seen lately: got %+v, want none", got)
+			s.Errorf("a minute later: got workers %+v, want none", got)
 		}
 		if err := w.End(s.Context(), s.now); err != nil {
 			s.Error(err)

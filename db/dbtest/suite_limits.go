@@ -26,7 +26,7 @@ func runningLimits(s *store) {
 	}
 	claimed := w.claim(20)
 	if count(claimed, "a") != 2 || count(claimed, "b") != 5 {
-		t.Fatalf(`got count(claimed, "a") %v, count(claimed, "b") %v; want 2, 5`, count(claimed, "a"), count(claimed, "b"))
+		t.Fatalf("got %d claims of queue a and %d of queue b, want 2 and 5", count(claimed, "a"), count(claimed, "b"))
 	}
 	if more := w.claim(20); len(more) != 0 {
 		t.Fatalf("got %v, want none", ids(more))
@@ -41,7 +41,7 @@ func runningLimits(s *store) {
 		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
 	}
 	if found, err := w.RemoveLimit(t.Context(), jobs.Target{Kind: "queue", Name: "a"}, w.now); !found || err != nil {
-		t.Fatalf("got found %v, error %v; want true, nil", found, err)
+		t.Fatalf("remove the limit: got found: %v and error %v, want found", found, err)
 	}
 	if more := w.claim(20); count(more, "a") != 1 {
 		t.Fatalf(`got count(more, "a") %v, want 1`, count(more, "a"))
@@ -68,7 +68,7 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 		}
 	}
 	if len(claimed) != 10 || n != 3 || claimed[0].Job != "test" {
-		t.Fatalf(`got %v, %v; want number of claimed 10, n 3, claimed[0] job "test"`, len(claimed), n)
+		t.Fatalf("got %d claims, %d of them of job test; want 10, 3 of them of job test and one of these first", len(claimed), n)
 	}
 	if claimed = w.claim(10); len(claimed) != 10 || slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.Job == "test" }) {
 		t.Fatalf("got claims %v, want 10 of other jobs", ids(claimed))
@@ -91,19 +91,19 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 	target := jobs.Target{Kind: jobs.JobTarget, Name: "test"}
 	w.setLimit(jobs.Limit{Target: target, Rate: 1, Per: 24 * time.Hour, Burst: 1})
 	s.sleep(time.Second)
-	turn := func(idle bool) []int64 {
-		return ids(w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
+	claimIDs := func(idle bool) []int64 {
+		return ids(w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
 	}
 	w.add(jobs.Priority(9))
-	s.wantIDs(turn(true), []int64{lost}) // the only start that the rate permits
+	s.wantIDs(claimIDs(true), []int64{lost}) // the only start that the rate permits
 	if reaped := must(revokeAndReap(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 		s.Fatalf("got %+v, want 1 of them", reaped)
 	}
 	s.sleep(time.Hour)
-	s.wantIDs(turn(false), []int64{other[0].ID})
+	s.wantIDs(claimIDs(false), []int64{other[0].ID})
 	must(s.RemoveLimit(s.Context(), target, s.now))(s)
-	s.wantIDs(turn(false), nil) // the suspect blocks the busy worker now
-	s.wantIDs(turn(true), []int64{lost})
+	s.wantIDs(claimIDs(false), nil) // the suspect blocks the busy worker now
+	s.wantIDs(claimIDs(true), []int64{lost})
 }
 
 func rateLimitsReturnTheNextStart(s *store) {
@@ -117,7 +117,7 @@ func rateLimitsReturnTheNextStart(s *store) {
 	var starts []time.Time
 	for w.now.Sub(began) < 10*time.Second {
 		w.setLimit(l) // setting the same limit again permits no extra start
-		done := w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
+		done := w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 10, Lease: time.Minute}})
 		for range done.Claimed {
 			starts = append(starts, w.now)
 		}

@@ -63,10 +63,10 @@ func (w *orderStore) tryAdd(options ...jobs.Option) (int64, error) {
 	return added[0].ID, nil
 }
 
-func (w *orderStore) turn(turn db.Cycle) db.CycleResult {
+func (w *orderStore) cycle(c db.Cycle) db.CycleResult {
 	w.Helper()
-	turn.Now = w.now
-	return must(w.w.Cycle(w.Context(), turn))(w)
+	c.Now = w.now
+	return must(w.w.Cycle(w.Context(), c))(w)
 }
 
 // claim promotes due tasks and claims up to free tasks.
@@ -114,7 +114,7 @@ func replaceTask(s *store) {
 	w.wantState(next, jobs.Pending)
 	same(jobs.Lane("l"), jobs.AfterAny(b))
 	if task := w.wantState(id, jobs.Blocked); len(task.After) != 0 || !slices.Equal(task.AfterAny, []int64{b}) || task.Lane != "l" {
-		s.Fatalf(`got number of after %v, after any %+v, lane %q; want 0, %+v, "l"`, len(task.After), task.AfterAny, task.Lane,
+		s.Fatalf(`got after %v, after any %v, lane %q; want none, %v, "l"`, task.After, task.AfterAny, task.Lane,
 			[]int64{b})
 	}
 	follower := w.add(jobs.After(id))
@@ -145,22 +145,22 @@ func ageing(s *store) {
 		w.add(jobs.Priority(9))
 	}
 	claim := func(maxWait time.Duration) []int64 {
-		return ids(w.turn(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute, MaxWait: maxWait}}).Claimed)
+		return ids(w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Lease: time.Minute, MaxWait: maxWait}}).Claimed)
 	}
 	if got := claim(0); got[0] <= lower {
-		t.Fatalf("got got[0] %v, want more than %v", got[0], lower)
+		t.Fatalf("got claim of task %d, want one after task %d", got[0], lower)
 	}
 	if got := claim(time.Hour); got[0] <= lower {
-		t.Fatalf("got got[0] %v, want more than %v", got[0], lower)
+		t.Fatalf("got claim of task %d, want one after task %d", got[0], lower)
 	}
 	w.now = w.now.Add(time.Second)
 	if got := claim(time.Minute); got[0] != low {
-		t.Fatalf("got got[0] %v, want %v", got[0], low)
+		t.Fatalf("got claim of task %d, want %d", got[0], low)
 	}
 	if got := claim(time.Minute); got[0] != lower {
-		t.Fatalf("got got[0] %v, want %v", got[0], lower)
+		t.Fatalf("got claim of task %d, want %d", got[0], lower)
 	}
 	if got := claim(time.Minute); got[0] <= lower {
-		t.Fatalf("got got[0] %v, want more than %v", got[0], lower)
+		t.Fatalf("got claim of task %d, want one after task %d", got[0], lower)
 	}
 }

@@ -65,7 +65,7 @@ var outputs = group{
 			}
 		}
 		if len(got) != 3 {
-			s.Errorf("got %v, want 3", len(got))
+			s.Errorf("got %d chunks, want 3", len(got))
 		}
 	},
 	"a page begins after a given chunk, and the last chunks come in order": func(s *store) {
@@ -116,7 +116,7 @@ var outputs = group{
 				Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
 		got := s.output(claimed)
 		if text := textOf(got); text != "1;;5;six" || got[1].DroppedBytes != 5 || got[3].Stream != "stderr" {
-			s.Errorf(`got %q %+v; want text "1;;5;six", got[1] dropped bytes 5, got[3] stream "stderr"`, text, got)
+			s.Errorf(`got text %q of chunks %+v; want "1;;5;six", 5 bytes dropped in the second chunk, stream stderr in the fourth`, text, got)
 		}
 		if task := s.get(claimed.ID); task.OutputBytes != 12 || !task.OutputTruncated {
 			s.Errorf("got output bytes %v, output truncated %v; want 12, true", task.OutputBytes, task.OutputTruncated)
@@ -127,7 +127,7 @@ var outputs = group{
 		s.write(w, claimed, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", ""), chunk(2, "stdout", "abc")}})
 		s.write(w, claimed, db.Output{Cut: db.Cut{Seq: 2, Skip: 3, Dropped: 3}})
 		if got := s.output(claimed); len(got) != 2 || textOf(got) != "" || got[1].DroppedBytes != 3 {
-			s.Errorf("got %+v; want length 2, got none, got[1] dropped bytes 3", got)
+			s.Errorf("got chunks %+v, want two without text, and 3 bytes dropped in the second", got)
 		}
 	},
 	"an attempt that lost its task writes no output": func(s *store) {

@@ -68,8 +68,8 @@ var pauses = group{
 		all := s.insert(commandSpec(jobs.Queue("a")), commandSpec(jobs.Queue("b")))
 		w := s.worker()
 		s.pause("a")
-		turn := db.Cycle{Now: s.now, Look: true, Claim: db.Claim{Free: 9, Lease: lease, Limit: map[string]int{"a": 9, "b": 9}}}
-		s.wantIDs(ids(must(w.Cycle(s.Context(), turn))(s).Claimed), all[1:])
+		cycle := db.Cycle{Now: s.now, Look: true, Claim: db.Claim{Free: 9, Lease: lease, Limit: map[string]int{"a": 9, "b": 9}}}
+		s.wantIDs(ids(must(w.Cycle(s.Context(), cycle))(s).Claimed), all[1:])
 	},
 	"a pause of all queues includes queues that are created later": func(s *store) {
 		s.insert(commandSpec(jobs.Queue("a")))
@@ -109,16 +109,16 @@ var pauses = group{
 			!lifecycle.Suspect(s.get(all[0])) {
 			s.Fatalf("got reaped tasks %+v, want the first task among them as a suspect", reaped)
 		}
-		turn := func(idle bool) []int64 {
+		claimIDs := func(idle bool) []int64 {
 			return ids(must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true,
 				Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}))(s).Claimed)
 		}
 		s.pause("a")
 		s.sleep(time.Hour)
-		s.wantIDs(turn(false), all[1:2])
+		s.wantIDs(claimIDs(false), all[1:2])
 		s.resume("a")
-		s.wantIDs(turn(false), nil) // the suspect blocks the busy worker now
-		s.wantIDs(turn(true), all[:1])
+		s.wantIDs(claimIDs(false), nil) // the suspect blocks the busy worker now
+		s.wantIDs(claimIDs(true), all[:1])
 	},
 	"a second pause keeps the time and user of the first": func(s *store) {
 		s.pause("a")

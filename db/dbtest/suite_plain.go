@@ -27,9 +27,9 @@ var plains = group{
 			got.MaxLosses != jobs.DefaultMaxLosses ||
 			got.KillAfter != jobs.DefaultKillAfter || got.Backoff != jobs.DefaultBackoff ||
 			got.OutputLimit != jobs.DefaultOutputLimit || got.MaxAttempts != 3 {
-			s.Errorf("got %+v %v; want error nil, number of argv 2, queue %v, priority %v, max losses %v, kill after %v, "+
+			s.Errorf("got task %+v, arguments %q and error %v; want two arguments, queue %v, priority %v, max losses %v, kill after %v, "+
 				"backoff %v, output limit %v, max attempts 3",
-				got, err, jobs.DefaultQueue, jobs.DefaultPriority, jobs.DefaultMaxLosses, jobs.DefaultKillAfter,
+				got, argv, err, jobs.DefaultQueue, jobs.DefaultPriority, jobs.DefaultMaxLosses, jobs.DefaultKillAfter,
 				jobs.DefaultBackoff, jobs.DefaultOutputLimit)
 		}
 	},
@@ -93,7 +93,7 @@ var plains = group{
 			id := int64(i + 1)
 			data := must(s.Input(s.Context(), id))(s)
 			if got := s.get(id); string(data) != want || got.InputBytes != int64(len(want)) {
-				s.Errorf("task %d: %d bytes, input %q, want %q", id, got.InputBytes, data, want)
+				s.Errorf("task %d: got %d bytes, input %q; want %d bytes, input %q", id, got.InputBytes, data, len(want), want)
 			}
 		}
 		if n := s.number(`SELECT count(*) FROM inputs`); n != 2 {
@@ -124,7 +124,7 @@ var plains = group{
 		s.exec(`INSERT INTO users VALUES ('ann@example.com')`)
 		s.now = time.Now()
 		if got := s.claimOnly(s.worker("email.send")); strings.ReplaceAll(string(got.Args), " ", "") != `{"to":"ann@example.com"}` {
-			s.Errorf(`got replace all %q, want "{\"to\":\"ann@example.com\"}"`, strings.ReplaceAll(string(got.Args), " ", ""))
+			s.Errorf(`got args %s, want {"to":"ann@example.com"}`, got.Args)
 		}
 	},
 	"a due time of 0 or less does not delay other tasks": func(s *store) {
@@ -342,8 +342,8 @@ var plains = group{
 		s.wantTask(5, jobs.Cancelled, jobs.ReasonDependency)
 		if on, by, err := s.Dependencies(s.Context(), first, 0); err != nil || len(on) != 0 || len(by) != 3 || by[0].ID != 2 ||
 			by[0].State != jobs.Cancelled {
-			s.Errorf("got %v, %v, %v; want error nil, number of on 0, number of by 3, by[0] id 2, by[0] state %v", on, by, err,
-				jobs.Cancelled)
+			s.Errorf("got dependencies %v, dependents %v and error %v; want no dependency and three dependents, first task 2, %s",
+				on, by, err, jobs.Cancelled)
 		}
 	},
 	"the reset with plain SQL works": func(s *store) {
@@ -362,7 +362,7 @@ var plains = group{
 func (s *store) insertRow(columns string, values ...any) {
 	s.Helper()
 	if _, err := s.tryInsertRow(columns, values...); err != nil {
-		s.Errorf("%s = %v: %v", columns, values, err)
+		s.Errorf("%s = %v: got error %v, want none", columns, values, err)
 	}
 }
 

@@ -27,7 +27,7 @@ func (s *store) addFinished(w *db.Worker, n int, o lifecycle.Outcome) []int64 {
 	ids := make([]int64, 0, n)
 	for i, done := range s.finishAll(w, list...) {
 		if !done.Change.State.Finished() {
-			s.Fatalf("got change state finished %v, want true", done.Change.State.Finished())
+			s.Fatalf("got state %s, want a finished one", done.Change.State)
 		}
 		ids = append(ids, list[i].Task.ID)
 	}
@@ -193,7 +193,7 @@ var prunes = group{
 			sizes = append(sizes, s.number(`SELECT page_count * 4096 FROM pragma_page_count`))
 		}
 		if sizes[7] > sizes[3]*21/20 {
-			s.Errorf("the file grows: got sizes[7] %v, want at most %v", sizes[7], sizes[3]*21/20)
+			s.Errorf("got a file of %d bytes after 8 rounds, want at most %d, 5 %% more than after 4", sizes[7], sizes[3]*21/20)
 		}
 		s.pruneAll(db.Prune{Before: s.now})
 		for must(s.Vacuum(s.Context()))(s) {
@@ -214,20 +214,20 @@ var prunes = group{
 			s.finish(w, t, failed)
 		}
 		if a := must(s.Recent(s.Context(), "a", since))(s); len(a.Waits) != 0 || a.Starts != 1 || !a.Whole {
-			s.Errorf("while it waits for its second attempt: got number of waits %v, starts %v, whole %v; want 0, 1, true",
+			s.Errorf("while the task waits for its second attempt: got %d waits, %d starts, whole %v; want 0, 1, true",
 				len(a.Waits), a.Starts, a.Whole)
 		}
 		s.sleep(2 * time.Minute)
 		second := s.claimOnly(w)
 		if a := must(s.Recent(s.Context(), "a", since))(s); a.Starts != 2 {
-			s.Errorf("while it runs again: got starts %v, want 2", a.Starts)
+			s.Errorf("while the task runs again: got %d starts, want 2", a.Starts)
 		}
 		s.sleep(5 * time.Second)
 		s.finish(w, second, lifecycle.Outcome{})
 		a, b := must(s.Recent(s.Context(), "a", since))(s), must(s.Recent(s.Context(), "b", since))(s)
 		if !slices.Equal(a.Runs, []time.Duration{5 * time.Second}) || a.Waits[0] != second.StartedAt.Sub(second.RunAt) ||
 			a.Starts != 2 {
-			s.Errorf("got %+v; want runs %+v, waits[0] %v, starts 2", a, []time.Duration{5 * time.Second},
+			s.Errorf("got %+v; want run times %v, first wait %v, 2 starts", a, []time.Duration{5 * time.Second},
 				second.StartedAt.Sub(second.RunAt))
 		}
 		if !slices.Equal(b.Waits, []time.Duration{3 * time.Second}) || b.Starts != 1 {

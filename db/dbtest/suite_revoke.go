@@ -46,7 +46,7 @@ var revocations = group{
 			}
 		}
 		if done := s.finishAll(w, db.Finish{Task: claimed, Release: true}); !done[0].Fenced {
-			s.Errorf("a release was accepted: got done[0] fenced %v, want true", done[0].Fenced)
+			s.Errorf("a release: got %+v, want it rejected", done[0])
 		}
 		s.wantTask(claimed.ID, jobs.Running, "")
 		if reaped := must(reaper.Reap(s.Context(), revoked, s.now))(s); len(reaped) != 1 {
@@ -93,8 +93,7 @@ var revocations = group{
 		other := s.worker()
 		seen := s.leases(other)
 		if len(seen) != 1 || !seen[0].Revoked() || seen[0].WorkerID != w.ID() || seen[0].Claimed() != claimsOf(claimed)[0] {
-			s.Fatalf("got %+v; want number of seen 1, seen[0] revoked true, seen[0] worker id %v, seen[0] claimed %v", seen,
-				w.ID(), claimsOf(claimed)[0])
+			s.Fatalf("got leases %+v, want one that is revoked, of worker %s and claim %v", seen, w.ID(), claimsOf(claimed)[0])
 		}
 		if again := must(other.Revoke(s.Context(), seen))(s); !slices.Equal(again, seen) {
 			s.Errorf("second revocation: got %+v, want %+v", again, seen)
@@ -105,10 +104,10 @@ var revocations = group{
 		got := s.wantTask(claimed.ID, jobs.Pending, jobs.ReasonLost)
 		if a := s.attempts(claimed.ID); got.Losses != 1 || len(a) != 1 || a[0].GenerationID != claimed.GenerationID ||
 			a[0].WorkerID != w.ID() {
-			s.Errorf("%+v, attempts %+v; want one, of generation %d", got, a, claimed.GenerationID)
+			s.Errorf("got task %+v and attempts %+v; want one loss, and one attempt of generation %d", got, a, claimed.GenerationID)
 		}
 		if again := s.claimOnly(other); again.Losses != 1 || again.Attempt != 1 {
-			s.Errorf("got again losses %v, again attempt %v; want 1, 1", again.Losses, again.Attempt)
+			s.Errorf("the next claim: got %d losses, attempt %d; want 1, 1", again.Losses, again.Attempt)
 		}
 	},
 	"only revoked claims can be recorded as lost": func(s *store) {

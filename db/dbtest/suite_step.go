@@ -81,7 +81,7 @@ var steps = group{
 		}
 		again := func(want int) jobs.Task {
 			if moved := must(s.Retry(s.Context(), []int64{id}, s.now, s.now))(s); !moved[0].Done {
-				s.Fatalf("got moved[0] done %v, want true", moved[0].Done)
+				s.Fatalf("retry: got %+v, want done", moved[0])
 			}
 			if got := s.steps(id); len(got) != want {
 				s.Errorf("got %d steps, want %d", len(got), want)

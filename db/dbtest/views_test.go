@@ -49,14 +49,14 @@ var viewRows = []string{
 		VALUES ('t', '@hourly', 'UTC', 'skip', 'one', 1, 0, 1, 'ann', 99, 'failed', 250, 3, 4, '{}')`,
 }
 
-// The reader views have the same columns and values on both engines.
-func TestReaderViewsSayTheSameOnBothEngines(t *testing.T) {
+// TestReaderViewsAreEqualOnBothEngines compares the columns and values of the reader views.
+func TestReaderViewsAreEqualOnBothEngines(t *testing.T) {
 	file, server := dbtest.Open(t), openOnServer(t)
 	for _, d := range []*db.DB{file, server} {
 		raw := dbtest.RawOf(t, d)
 		for _, text := range viewRows {
 			if _, err := raw.Exec(dbtest.Text(d, text)); err != nil {
-				t.Fatalf("%s: %v", text, err)
+				t.Fatalf("got error %v, want none, from the statement\n%s", err, text)
 			}
 		}
 		if _, err := raw.Exec(dbtest.Text(d, `INSERT INTO inputs (task_id, data) VALUES (2, $1)`), []byte("three")); err != nil {
@@ -68,7 +68,7 @@ func TestReaderViewsSayTheSameOnBothEngines(t *testing.T) {
 		names, want := rowsOf(t, file, view, order)
 		have, got := rowsOf(t, server, view, order)
 		if !slices.Equal(names, have) || len(want) == 0 || len(want) != len(got) {
-			t.Fatalf("%s: columns %v and %v, rows %v and %v", view, names, have, want, got)
+			t.Fatalf("%s: got columns %v and rows %v on a server, want columns %v and rows %v as in a file", view, have, got, names, want)
 		}
 		for i, row := range want {
 			for k, value := range row {
@@ -119,7 +119,8 @@ func rowsOf(t *testing.T, d *db.DB, view, order string) (columns []string, all [
 	return columns, all
 }
 
-// On a server, an INSERT into enqueue returns the id. It returns no row if the unique key is taken.
+// TestAnEnqueueOnPostgreSQLReturnsTheID checks that an INSERT into enqueue on a server returns the id. It returns no row if the unique
+// key is taken.
 func TestAnEnqueueOnPostgreSQLReturnsTheID(t *testing.T) {
 	d := openOnServer(t)
 	raw := dbtest.RawOf(t, d)
