@@ -51,7 +51,7 @@ EXIT STATUS
 			if err == nil {
 				defer r.Close()
 			}
-			o.broken = err
+			o.openError = err
 			return runDoctor(c.Context, r, a.Printer, o)
 		},
 	}
@@ -61,7 +61,7 @@ type doctorOptions struct {
 	quiet, full bool
 	path        string   // path of the database
 	others      []string // databases that runner finds without --db
-	broken      error    // why the database cannot be opened; nil if it can
+	openError   error    // why the database cannot be opened; nil if it can
 }
 
 func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
@@ -76,8 +76,8 @@ func readDoctorOptions(c *cli.Context, a *cli.App) (doctorOptions, error) {
 // runDoctor prints the result of each check as soon as it is known, because some checks are slow.
 func runDoctor(ctx context.Context, r *runner.Runner, p *term.Printer, o doctorOptions) error {
 	failed := false
-	e := doctor.Doctor{Runner: r, Now: p.Now(), Full: o.full, Path: o.path, Others: o.others, OpenError: o.broken}
-	err := e.Run(ctx, func(c record.Check) error {
+	d := doctor.Doctor{Runner: r, Now: p.Now(), Full: o.full, Path: o.path, Others: o.others, OpenError: o.openError}
+	err := d.Run(ctx, func(c record.Check) error {
 		failed = failed || c.Status == doctor.Fail
 		if o.quiet && c.Status == doctor.OK {
 			return nil

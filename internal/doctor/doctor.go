@@ -27,11 +27,11 @@ const (
 
 // The thresholds of the checks.
 const (
-	walMost    = 64 << 20        // size to which the log is truncated when no reader prevents it
-	diskWarn   = 1 << 30         // free bytes; a fiftieth of the disk if that is less
-	clockSlack = 5 * time.Second // tolerated difference between the clocks of two machines, or between two reads of one clock
-	lateMost   = time.Minute     // tolerated delay of a schedule's tick
-	othersWait = time.Second     // time limit for each of the other databases
+	walWarn      = 64 << 20        // size to which the log is truncated when no reader prevents it
+	diskWarn     = 1 << 30         // free bytes; a fiftieth of the disk if that is less
+	clockSlack   = 5 * time.Second // tolerated difference between the clocks of two machines, or between two reads of one clock
+	maxTickDelay = time.Minute     // tolerated delay of a schedule's tick
+	otherTimeout = time.Second     // time limit for each of the other databases
 )
 
 // Doctor is one run of runner doctor.
@@ -44,61 +44,63 @@ type Doctor struct {
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 
-// Run runs every check in the order that the JSON contract defines, and passes each result to tell.
-func (e *Doctor) Run(ctx context.Context, tell func(record.Check) error) error {
+// reportFunc receives the result of a check. try is a command or value to type, or empty.
+type reportFunc func(status, message, try string)
+
+// Run runs every check in the order that the JSON contract defines, and passes each result to print.
+func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error {
 	type check struct {
 		name string
-		make func(context.Context, func(status, message, try string)) error
+		run  func(context.Context, reportFunc) error
 		open bool // whether the check needs the open database
 	}
 	checks := []check{
-		{"database", e.database, false}, {"filesystem", e.filesystem, false}, {"permissions", e.permissions, false},
-		{"integrity", e.integrity, true}, {"wal", e.wal, true}, {"clock", e.clock, true}, {"workers", e.workers, true},
-		{"queues", e.queues, true}, {"schedules", e.schedules, true}, {"other db", e.otherDB, false},
+		{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
+		{"integrity", d.integrity, true}, {"wal", d.wal, true}, {"clock", d.clock, true}, {"workers", d.workers, true},
+		{"queues", d.queues, true}, {"schedules", d.schedules, true}, {"other db", d.otherDB, false},
 	}
-	if admin.OnServer(e.Path) {
-		checks = slices.Insert(checks, 1, check{"messages", e.messages, true})
+	if admin.OnServer(d.Path) {
+		checks = slices.Insert(checks, 1, check{"messages", d.messages, true})
 	}
 	for _, check := range checks {
-		if check.open && e.Runner == nil {
+		if check.open && d.Runner == nil {
 			continue
 		}
-		var told error
-		err := check.make(ctx, func(status, message, try string) {
-			if told == nil {
-				told = tell(record.Check{Check: check.name, Status: status, Message: message, Try: record.Known(try)})
+		var printErr error
+		report := func(status, message, try string) {
+			if printErr == nil {
+				printErr = print(record.Check{Check: check.name, Status: status, Message: message, Try: record.Known(try)})
 			}
-		})
-		if err != nil { // a check that cannot run has failed
+		}
+		if err := check.run(ctx, report); err != nil { // a check that cannot run has failed
 			f := failure.Explain(err)
-			told = tell(record.Check{Check: check.name, Status: Fail, Message: strings.Join(append([]string{f.What}, f.Why...), "; "),
-				Try: record.Known(f.Try)})
+			report(Fail, strings.Join(append([]string{f.What}, f.Why...), "; "), f.Try)
 		}
-		if told != nil {
-			return told
+		if printErr != nil {
+			return printErr
 		}
 	}
 	return nil
 }
 
-func (e *Doctor) database(_ context.Context, tell func(status, message, try string)) error {
-	if e.OpenError != nil {
-		return e.OpenError
+func (d *Doctor) database(_ context.Context, report reportFunc) error {
+	if d.OpenError != nil {
+		return d.OpenError
 	}
-	file, wal := admin.Size(e.Runner)
-	if server := admin.Server(e.Runner); server != nil {
-		return e.server(server, file, tell)
+	file, wal := admin.Size(d.Runner)
+	if server := admin.Server(d.Runner); server != nil {
+		return d.server(server, file, report)
 	}
-	tell(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", e.Runner.Path(), admin.SchemaVersion(), humanize.Size(file), humanize.Size(wal)), "")
+	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(), humanize.Size(file), humanize.Size(wal)), "")
 	return nil
 }
 
-func (e *Doctor) filesystem(_ context.Context, tell func(status, message, try string)) error {
-	if admin.OnServer(e.Path) {
-		tell(OK, "the server's own", "")
+func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
+	if admin.OnServer(d.Path) {
+		report(OK, "managed by the server", "")
 		return nil
 	}
-	disk := admin.DiskOf(e.Path)
+	disk := admin.DiskOf(d.Path)
 	var words []string
 	if disk.Kind != "" {
 		words = append(words, disk.Kind)
@@ -109,113 +111,114 @@ func (e *Doctor) filesystem(_ context.Context, tell func(status, message, try st
 	message := strings.Join(words, ", ")
 	switch {
 	case disk.ReadOnly:
-		tell(Fail, message+", mounted read-only", "mount it for writing; a kernel that meets an error of the disk takes that away")
+		report(Fail, message+", mounted read-only", "remount it for writing; the kernel may have made it read-only after a disk error")
 	case disk.Network:
-		tell(Fail, message+": a network filesystem, whose locks cannot be trusted", "--db on a local disk")
+		report(Fail, message+": locks are not reliable on a network filesystem", "--db PATH on a local disk")
 	case disk.Total > 0 && disk.Free < disk.Reserve:
-		tell(Fail, message, "free some space: below "+humanize.Size(disk.Reserve)+" nothing is enqueued or started")
+		report(Fail, message, "free some space; with less than "+humanize.Size(disk.Reserve)+" no task is enqueued or started")
 	case disk.Total > 0 && disk.Free < min(diskWarn, disk.Total/50):
-		tell(Warn, message, "")
+		report(Warn, message, "")
 	case message == "":
-		tell(OK, "cannot be told on this system", "")
+		report(OK, "unknown on this system", "")
 	default:
-		tell(OK, message, "")
+		report(OK, message, "")
 	}
 	return nil
 }
 
-func (e *Doctor) permissions(_ context.Context, tell func(status, message, try string)) error {
-	if admin.OnServer(e.Path) {
-		tell(OK, "whoever may write the tables may run commands as the workers' users: GRANT with care", "")
+func (d *Doctor) permissions(_ context.Context, report reportFunc) error {
+	if admin.OnServer(d.Path) {
+		report(OK, "roles with write access to the tables can run commands as the users of the workers", "")
 		return nil
 	}
-	if err := admin.Insecure(e.Path); err != nil {
+	if err := admin.Insecure(d.Path); err != nil {
 		return err
 	}
-	if info, err := os.Stat(e.Path); err == nil {
-		tell(OK, fmt.Sprintf("%v; only this user and root may write it", info.Mode()), "")
+	if info, err := os.Stat(d.Path); err == nil {
+		report(OK, fmt.Sprintf("%v; only this user and root can write it", info.Mode()), "")
 	} else {
-		tell(OK, "its directory is safe", "")
+		report(OK, "only this user and root can write the directory", "")
 	}
 	return nil
 }
 
-func (e *Doctor) integrity(ctx context.Context, tell func(status, message, try string)) error {
+func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 	name := "quick_check"
-	if e.Full {
+	if d.Full {
 		name = "integrity_check"
 	}
 	began := time.Now()
-	damage, err := admin.Integrity(ctx, e.Runner, e.Full)
+	damage, err := admin.Integrity(ctx, d.Runner, d.Full)
 	if err != nil {
 		return err
 	}
 	if len(damage) > 0 {
-		tell(Fail, name+": "+strings.Join(damage, "; "), "stop the workers, keep the file, restore a backup")
+		report(Fail, name+": "+strings.Join(damage, "; "), "stop the workers, keep the file, restore a backup")
 		return nil
 	}
-	if err := admin.Foreign(ctx, e.Runner); err != nil {
+	if err := admin.Foreign(ctx, d.Runner); err != nil {
 		return err
 	}
-	if admin.Server(e.Runner) != nil {
-		tell(OK, "no foreign triggers; pages are the server's affair: pg_amcheck", "")
+	if admin.Server(d.Runner) != nil {
+		report(OK, "tables and triggers are unchanged; to check the pages: pg_amcheck", "")
 		return nil
 	}
-	tell(OK, fmt.Sprintf("%s in %s", name, humanize.Took(time.Since(began))), "")
+	report(OK, fmt.Sprintf("%s in %s", name, humanize.Took(time.Since(began))), "")
 	return nil
 }
 
-func (e *Doctor) wal(_ context.Context, tell func(status, message, try string)) error {
-	_, wal := admin.Size(e.Runner)
-	if admin.Server(e.Runner) != nil {
-		tell(OK, "the server's own", "")
+func (d *Doctor) wal(_ context.Context, report reportFunc) error {
+	_, wal := admin.Size(d.Runner)
+	if admin.Server(d.Runner) != nil {
+		report(OK, "managed by the server", "")
 		return nil
 	}
-	if wal < walMost {
-		tell(OK, humanize.Size(wal), "")
+	if wal < walWarn {
+		report(OK, humanize.Size(wal), "")
 		return nil
 	}
 	var names []string
-	for _, p := range admin.Readers(e.Runner) {
+	for _, p := range admin.Readers(d.Runner) {
 		names = append(names, fmt.Sprintf("pid %d (%s)", p.PID, p.Name))
 	}
 	message, try := humanize.Size(wal)+"; a process reads, or was reading, for long", ""
 	if len(names) > 0 {
-		message = humanize.Size(wal) + "; kept by " + strings.Join(names, ", ")
-		try = "end that process, or its transaction"
+		message = humanize.Size(wal) + "; its reset waits for " + strings.Join(names, ", ")
+		try = "end the process or its transaction"
 	}
-	tell(Warn, message, try)
+	report(Warn, message, try)
 	return nil
 }
 
-func (e *Doctor) clock(ctx context.Context, tell func(status, message, try string)) error {
-	latest, err := admin.MaxTimestamp(ctx, e.Runner)
+func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
+	latest, err := admin.MaxTimestamp(ctx, d.Runner)
 	if err != nil {
 		return err
 	}
-	if ahead := time.Until(latest); ahead > clockSlack { // not e.Now, because workers have written since
-		tell(Warn, fmt.Sprintf("%s behind the latest time in the database, %s", humanize.Age(ahead), humanize.Clock(latest, e.Now)),
-			"timedatectl status")
+	if ahead := time.Until(latest); ahead > clockSlack { // not d.Now, because workers have written since
+		report(Warn, fmt.Sprintf("the clock is %s behind the latest time in the database, %s", humanize.Age(ahead),
+			humanize.Clock(latest, d.Now)), "timedatectl status")
 		return nil
 	}
-	pauses, err := e.Runner.Pauses(ctx)
+	pauses, err := d.Runner.Pauses(ctx)
 	if err != nil {
 		return err
 	}
 	if pause, ok := pauses[runner.DeletionPause]; ok {
-		tell(Warn, "workers delete no old tasks for an hour: "+pause.Reason, "timedatectl status; if it is right: runner resume --deletion")
+		report(Warn, "workers delete no old tasks for an hour: "+pause.Reason,
+			"timedatectl status; if the clock is right: runner resume --deletion")
 		return nil
 	}
-	tell(OK, "no time in the database is ahead of it", "")
+	report(OK, "no time in the database is in the future", "")
 	return nil
 }
 
-func (e *Doctor) workers(ctx context.Context, tell func(status, message, try string)) error {
-	s, err := view.ReadStatus(ctx, e.Runner, e.Now, nil)
+func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
+	s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
 	if err != nil {
 		return err
 	}
-	seen, err := admin.LastHeartbeat(ctx, e.Runner)
+	seen, err := admin.LastHeartbeat(ctx, d.Runner)
 	if err != nil {
 		return err
 	}
@@ -224,118 +227,118 @@ func (e *Doctor) workers(ctx context.Context, tell func(status, message, try str
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
 		later += q.Counts[jobs.Scheduled] + q.Counts[jobs.Retrying] + q.Counts[jobs.Blocked]
 	}
-	last := "none has ever run"
+	last := "no worker has ever run"
 	if !seen.IsZero() {
-		last = "none seen for " + humanize.Age(e.Now.Sub(seen))
+		last = "no worker has run for " + humanize.Age(d.Now.Sub(seen))
 	}
 	switch {
 	case s.Alive > 0:
-		tell(OK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots), "")
+		report(OK, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots), "")
 	case now > 0:
-		tell(Fail, fmt.Sprintf("%s; %s", last, humanize.TasksWait(now)), "systemctl status runner     or: runner work")
+		report(Fail, fmt.Sprintf("%s; %s", last, humanize.TasksWait(now)), "systemctl status runner     or: runner work")
 	case admin.Ticking(s.Schedules) > 0:
-		tell(Fail, last+"; "+humanize.Does(admin.Ticking(s.Schedules), "schedule", "ticks", "tick"),
+		report(Fail, last+"; "+humanize.Does(admin.Ticking(s.Schedules), "schedule", "ticks", "tick"),
 			"systemctl status runner     or: runner work")
 	case later > 0:
-		tell(Warn, fmt.Sprintf("%s; %s later", last, humanize.TasksWait(later)), "systemctl status runner     or: runner work")
+		report(Warn, fmt.Sprintf("%s; %s later", last, humanize.TasksWait(later)), "systemctl status runner     or: runner work")
 	default:
-		tell(Warn, last+"; nothing waits", "")
+		report(Warn, last+"; no task waits", "")
 	}
 	for _, problem := range s.Problems {
 		if problem.Code == "lost_worker" {
-			tell(Warn, problem.Message, problem.Try)
+			report(Warn, problem.Message, problem.Try)
 		}
 	}
-	return e.stragglers(ctx, tell)
+	return d.orphans(ctx, report)
 }
 
-// stragglers reports the processes that do not die and so prevent their tasks from starting again.
-func (e *Doctor) stragglers(ctx context.Context, tell func(status, message, try string)) error {
-	list, err := admin.OrphanProcesses(ctx, e.Runner)
+// orphans reports processes that still run although their attempt has ended.
+func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
+	list, err := admin.OrphanProcesses(ctx, d.Runner)
 	for _, p := range list {
 		name := fmt.Sprintf("process %d (%s, state %s) of task %d", p.PID, p.Name, p.State, p.TaskID)
 		switch {
 		case p.Unawaited:
-			tell(Warn, fmt.Sprintf("%s belongs to user %d: it has outlived its attempt, and the task does not wait for it", name, p.UID),
-				fmt.Sprintf("kill %d     as root, or as that user", p.PID))
+			report(Warn, fmt.Sprintf("%s still runs as user %d although its attempt has ended; the task can start again", name, p.UID),
+				fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
-			tell(Warn, name+" has outlived its worker", "runner work kills it before it runs the task again")
+			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
 		default: // a worker has tried to kill it
-			tell(Fail, name+" does not die, and holds its task back", fmt.Sprintf("cat /proc/%d/stack, as root, tells what it waits for",
+			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
 				p.PID))
 		}
 	}
 	return err
 }
 
-func (e *Doctor) queues(ctx context.Context, tell func(status, message, try string)) error {
-	s, err := view.ReadStatus(ctx, e.Runner, e.Now, nil)
+func (d *Doctor) queues(ctx context.Context, report reportFunc) error {
+	s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
 	if err != nil {
 		return err
 	}
-	well := true
+	ok := true
 	for _, problem := range s.Problems {
 		if slices.Contains([]string{"paused", "no_queue", "no_job"}, problem.Code) {
-			well = false
-			tell(Warn, problem.Message, problem.Try)
+			ok = false
+			report(Warn, problem.Message, problem.Try)
 		}
 	}
-	if well {
+	if ok {
 		pending := 0
 		for _, q := range s.Queues {
 			pending += q.Counts[jobs.Pending]
 		}
-		tell(OK, humanize.Plural(len(s.Queues), "queue")+", "+humanize.TasksWait(pending), "")
+		report(OK, humanize.Plural(len(s.Queues), "queue")+", "+humanize.TasksWait(pending), "")
 	}
 	return nil
 }
 
-func (e *Doctor) schedules(ctx context.Context, tell func(status, message, try string)) error {
-	s, err := view.ReadStatus(ctx, e.Runner, e.Now, nil)
+func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
+	s, err := view.ReadStatus(ctx, d.Runner, d.Now, nil)
 	if err != nil {
 		return err
 	}
-	well := true
+	ok := true
 	for _, problem := range s.Problems {
 		if problem.Code == "schedule_failed" || problem.Code == "schedule_skips" {
-			well = false
-			tell(Warn, problem.Message, problem.Try)
+			ok = false
+			report(Warn, problem.Message, problem.Try)
 		}
 	}
 	for _, schedule := range s.Schedules {
-		if late := e.Now.Sub(schedule.NextAt); s.Alive > 0 && !schedule.NextAt.IsZero() && late > lateMost {
-			well = false
-			tell(Warn, fmt.Sprintf("%s was due %s ago and has not fired", schedule.Name, humanize.Age(late)),
+		if late := d.Now.Sub(schedule.NextAt); s.Alive > 0 && !schedule.NextAt.IsZero() && late > maxTickDelay {
+			ok = false
+			report(Warn, fmt.Sprintf("schedule %s was due %s ago and has not ticked", schedule.Name, humanize.Age(late)),
 				"runner schedule show "+schedule.Name)
 		}
 	}
-	if well {
-		tell(OK, humanize.Plural(len(s.Schedules), "schedule"), "")
+	if ok {
+		report(OK, humanize.Plural(len(s.Schedules), "schedule"), "")
 	}
 	return nil
 }
 
 // otherDB checks the databases that runner would find without --db or without some variables. Their tasks may have no worker.
-func (e *Doctor) otherDB(ctx context.Context, tell func(status, message, try string)) error {
-	well := true
-	for _, path := range e.Others {
-		tasks, workers, err := population(ctx, path)
+func (d *Doctor) otherDB(ctx context.Context, report reportFunc) error {
+	ok := true
+	for _, path := range d.Others {
+		tasks, workers, err := countUnfinished(ctx, path)
 		if err == nil && tasks > 0 && workers == 0 {
-			well = false
-			tell(Warn, fmt.Sprintf("%s: %s, no worker", path, humanize.Plural(tasks, "task")), "runner --db "+path+" list -s unfinished")
+			ok = false
+			report(Warn, fmt.Sprintf("%s: %s, no worker", path, humanize.Plural(tasks, "task")), "runner --db "+path+" list -s unfinished")
 		}
 	}
-	if well {
-		tell(OK, "no tasks in another one that nobody works on", "")
+	if ok {
+		report(OK, "no tasks without a worker in other databases", "")
 	}
 	return nil
 }
 
-// population returns the numbers of unfinished tasks and of workers in a database. It fails if the database cannot be read in time.
-func population(ctx context.Context, path string) (tasks, workers int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, othersWait)
+// countUnfinished returns the numbers of unfinished tasks and of workers in a database. It fails if the database cannot be read in time.
+func countUnfinished(ctx context.Context, path string) (tasks, workers int, err error) {
+	ctx, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()
-	r, err := runner.Open(ctx, path, runner.Options{ReadOnly: true, BusyTimeout: othersWait})
+	r, err := runner.Open(ctx, path, runner.Options{ReadOnly: true, BusyTimeout: otherTimeout})
 	if err != nil {
 		return 0, 0, err
 	}

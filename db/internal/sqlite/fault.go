@@ -85,7 +85,7 @@ func readOnly(err error, file string) error {
 		Hint: "check the owner and mode of the file and of its directory"}
 	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
 		p.Why, p.Hint = []string{"its filesystem is mounted read-only"},
-			"mount it for writing; a kernel that meets an error of the disk takes that away"
+			"remount it for writing; the kernel may have made it read-only after a disk error"
 	}
 	return p
 }
