@@ -29,7 +29,7 @@ test: ## all tests, a few minutes
 tools: ## install what the checks need (Debian, as root)
 	scripts/tools
 
-package: ## a release, tried: reproducible, and the deb package in an empty root (Debian, as root)
+package: ## a release, tried: reproducible, the packages in an empty root (Debian, as root)
 	scripts/package
 
 lint: ## go vet, gofmt, golangci-lint, go mod tidy
