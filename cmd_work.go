@@ -164,10 +164,11 @@ func neverIfZero(keep time.Duration) time.Duration {
 // requireSafeDatabase returns an error if other users may write the database. It runs before the database is opened or created.
 func requireSafeDatabase(c *cli.Context, a *cli.App, o workOptions) error {
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	if err != nil || o.engine.InsecurePerms || admin.OnServer(d.Path) {
+	file := admin.ParseAddress(d.Path).File()
+	if err != nil || o.engine.InsecurePerms || file == "" {
 		return err
 	}
-	return admin.Insecure(d.Path)
+	return admin.Insecure(file)
 }
 
 // parseQueueMax parses NAME[=MAX].

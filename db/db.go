@@ -17,6 +17,8 @@ import (
 
 // These are the types of the engines that callers of this package use.
 type (
+	// Address is the parsed path or address of a database, which need not exist.
+	Address = engine.Address
 	// Options are the options of Open.
 	Options = engine.Options
 	// Engine connects to database servers. Package internal/pgdriver has one. A program that does not use it links no driver for
@@ -40,8 +42,13 @@ const DefaultPrefix = sqlite.DefaultPrefix
 // SelectBackend returns the process id of the server's process for the connection.
 const SelectBackend = postgres.SelectBackend
 
-// OnServer reports whether address names a database on a server, and not a file.
-func OnServer(address string) bool { return postgres.Address(address) }
+// ParseAddress parses the path of a file, or the address of a database on a server.
+func ParseAddress(text string) Address {
+	if postgres.IsURL(text) {
+		return postgres.URL(text)
+	}
+	return sqlite.Path(text)
+}
 
 // EngineVersion returns the version of SQLite that is linked in, as in "3.54.1".
 func EngineVersion() string { return sqlite.Version() }
@@ -80,11 +87,11 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 		options.BusyTimeout = 5 * time.Second
 	}
 	d := &DB{options: options}
-	err := d.choose(path)
-	if err != nil {
+	var err error
+	if d.engine, err = ParseAddress(path).Engine(options); err != nil {
 		return nil, err
 	}
-	d.path, d.traits = d.engine.Name(), d.engine.Traits()
+	d.Shared, d.path, d.traits = d.engine, d.engine.Name(), d.engine.Traits()
 	if d.conn, err = d.engine.Open(ctx); err != nil {
 		d.engine.Quit()
 		_ = d.engine.Close()
@@ -95,17 +102,6 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	d.claims.start(d)
 	d.claims.broken = true
 	return d, nil
-}
-
-// choose sets the engine for a path or an address.
-func (d *DB) choose(path string) (err error) {
-	if OnServer(path) {
-		d.engine, err = postgres.New(path, d.options)
-	} else {
-		d.engine, err = sqlite.New(path, d.options)
-	}
-	d.Shared = d.engine
-	return err
 }
 
 // Path returns the absolute path of the file, with symlinks resolved. For a database on a server it returns the address without the

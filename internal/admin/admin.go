@@ -33,8 +33,8 @@ func EngineVersion() string { return db.EngineVersion() }
 // SchemaVersion returns the version of the schema that this program writes.
 func SchemaVersion() int { return db.SchemaVersion() }
 
-// OnServer reports whether address names a database on a server, and not a file.
-func OnServer(address string) bool { return db.OnServer(address) }
+// ParseAddress parses the path or address of a database.
+func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 
 // Insecure returns an error of kind jobs.ErrPermission if another user than this process's user or root may write the database at path or
 // its directory. Write access is command execution as the worker's user. The function opens nothing. It returns nil for a path that does

@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -90,10 +89,10 @@ func (d database) describe() string {
 // FindDatabase calls locateDatabase with the environment, user and system of this process. It returns an absolute path.
 func (a *App) FindDatabase(flag string) (database, error) {
 	d, err := locateDatabase(flag, a.Getenv, os.Getuid(), runtime.GOOS, directoryOwner)
-	if err != nil || filepath.IsAbs(d.Path) || admin.OnServer(d.Path) {
+	if err != nil {
 		return d, err
 	}
-	path, err := filepath.Abs(d.Path)
+	path, err := admin.ParseAddress(d.Path).Absolute()
 	if err != nil {
 		return d, &failure.Error{Code: "no_database", Exit: 1, What: "no working directory for " + d.Path, Cause: err}
 	}
@@ -137,7 +136,7 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	default:
 		return d, noHome("HOME")
 	}
-	if flag != "" && admin.OnServer(flag) && hasPassword(flag) {
+	if flag != "" && d.HasPassword() {
 		return d, failure.Usage("the address of the server holds a password").Because("everyone on this machine can read the command " +
 			"lines of others").
 			Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
@@ -145,30 +144,14 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	return d, nil
 }
 
-// password matches a password in an address, with the text before it in group 1 or 2.
-var password = regexp.MustCompile(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
-
-func hasPassword(address string) bool { return password.MatchString(address) }
-
 // Named reports whether an option or a variable named the database. Otherwise it is the standard one.
 func (d database) Named() bool { return d.from != "" }
 
 // HasPassword reports whether the address of a server has a password.
-func (d database) HasPassword() bool { return admin.OnServer(d.Path) && hasPassword(d.Path) }
+func (d database) HasPassword() bool { return admin.ParseAddress(d.Path).HasPassword() }
 
 // shown returns the path or address for messages, without the password.
-func (d database) shown() string {
-	if !admin.OnServer(d.Path) {
-		return d.Path
-	}
-	return password.ReplaceAllStringFunc(d.Path, func(part string) string {
-		m := password.FindStringSubmatch(part)
-		if m[2] != "" {
-			return m[2] + "xxxxx"
-		}
-		return m[1] + "@"
-	})
-}
+func (d database) shown() string { return admin.ParseAddress(d.Path).String() }
 
 // mayUse reports whether this user's database is in the system directory: the directory exists, and the user is root or its owner.
 func mayUse(dir string, uid int, owner func(string) (int, bool)) bool {

@@ -59,7 +59,7 @@ func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error 
 		{"integrity", d.integrity, true}, {"wal", d.wal, true}, {"clock", d.clock, true}, {"workers", d.workers, true},
 		{"queues", d.queues, true}, {"schedules", d.schedules, true}, {"other db", d.otherDB, false},
 	}
-	if admin.OnServer(d.Path) {
+	if !d.isFile() {
 		checks = slices.Insert(checks, 1, check{"messages", d.messages, true})
 	}
 	for _, check := range checks {
@@ -83,6 +83,9 @@ func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error 
 	return nil
 }
 
+// isFile reports whether the database is a file of this host.
+func (d *Doctor) isFile() bool { return admin.ParseAddress(d.Path).File() != "" }
+
 func (d *Doctor) database(_ context.Context, report reportFunc) error {
 	if d.OpenError != nil {
 		return d.OpenError
@@ -96,7 +99,7 @@ func (d *Doctor) database(_ context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
-	if admin.OnServer(d.Path) {
+	if !d.isFile() {
 		report(OK, "managed by the server", "")
 		return nil
 	}
@@ -127,7 +130,7 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 }
 
 func (d *Doctor) permissions(_ context.Context, report reportFunc) error {
-	if admin.OnServer(d.Path) {
+	if !d.isFile() {
 		report(OK, "roles with write access to the tables can run commands as the users of the workers", "")
 		return nil
 	}

@@ -66,14 +66,14 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	return t, err
 }
 
-// noResolve reports whether only the worker looks up the command. This is the default for a database on a server, because the worker may
+// noResolve reports whether only the worker looks up the command. This is the default for a database that is no file of this host, because the worker may
 // run on any host.
 func noResolve(c *cli.Context, a *cli.App) bool {
 	if c.IsSet("no-resolve") {
 		return cli.Get[bool](c, "no-resolve")
 	}
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	return err == nil && admin.OnServer(d.Path)
+	return err == nil && admin.ParseAddress(d.Path).File() == ""
 }
 
 // Example returns the start of an example command line for the current command, enqueue or schedule add.

@@ -9,7 +9,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,11 +29,6 @@ import (
 
 // SelectBackend returns the id of the server process of a connection.
 const SelectBackend = `SELECT pg_backend_pid()`
-
-// Address reports whether address names a database on a server, and not a file.
-func Address(address string) bool {
-	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
-}
 
 // serverVersion reads the version of the server, whether runner's tables exist, and the time. selectOurs reads the version of the tables
 // and the id of the database. setVersion sets the version. hasSchema reports whether a schema exists.

@@ -1,0 +1,44 @@
+package postgres
+
+import (
+	"regexp"
+	"strings"
+
+	"example.com/runner/db/internal/engine"
+)
+
+// URL is the address of a database on a server. It implements engine.Address.
+type URL string
+
+var _ engine.Address = URL("")
+
+// IsURL reports whether address names a database on a server.
+func IsURL(address string) bool {
+	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+}
+
+// password matches a password in an address, with the text before it in group 1 or 2.
+var password = regexp.MustCompile(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
+
+// String returns the address without its password.
+func (u URL) String() string {
+	return password.ReplaceAllStringFunc(string(u), func(part string) string {
+		m := password.FindStringSubmatch(part)
+		if m[2] != "" {
+			return m[2] + "xxxxx"
+		}
+		return m[1] + "@"
+	})
+}
+
+// Absolute returns the address.
+func (u URL) Absolute() (string, error) { return string(u), nil }
+
+// File returns "", because the database is not a file of this host.
+func (URL) File() string { return "" }
+
+// HasPassword reports whether the address includes a password.
+func (u URL) HasPassword() bool { return password.MatchString(string(u)) }
+
+// Engine prepares a database on the server. It does not connect.
+func (u URL) Engine(o engine.Options) (engine.Engine, error) { return New(string(u), o) }

@@ -1,0 +1,32 @@
+package sqlite
+
+import (
+	"path/filepath"
+
+	"example.com/runner/db/internal/engine"
+)
+
+// Path is the path of a file. It implements engine.Address.
+type Path string
+
+var _ engine.Address = Path("")
+
+// String returns the path.
+func (p Path) String() string { return string(p) }
+
+// Absolute returns the absolute path.
+func (p Path) Absolute() (string, error) {
+	if filepath.IsAbs(string(p)) {
+		return string(p), nil
+	}
+	return filepath.Abs(string(p))
+}
+
+// File returns the path.
+func (p Path) File() string { return string(p) }
+
+// HasPassword returns false.
+func (Path) HasPassword() bool { return false }
+
+// Engine prepares a database in the file.
+func (p Path) Engine(o engine.Options) (engine.Engine, error) { return New(string(p), o) }
