@@ -11,21 +11,14 @@ import (
 // Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. The end of ctx ends the
 // wait and does not touch the task. The error is jobs.ErrNotFound if the task does not exist or someone deletes it meanwhile. It is
 // jobs.ErrReplaced if another file has replaced the database file.
-func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
+func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error) {
 	notices, stop := r.notifier.SubscribeTask(ctx, id)
 	defer stop()
-	for {
-		task, err := r.Get(ctx, id)
-		if err == nil && task.State.Finished() {
-			return task, nil
-		}
-		if gone := r.store.Replaced(); gone != nil || err != nil {
-			return task, cmp.Or(gone, err)
-		}
-		if err := pause(ctx, notices, time.Second); err != nil {
-			return task, err
-		}
-	}
+	err = r.changes(ctx, notices, func() (bool, error) {
+		task, err = r.Get(ctx, id)
+		return task.State.Finished(), err
+	})
+	return task, err
 }
 
 // Changes calls look at once. It calls look again after each commit of any process, and at least every second. It returns when look returns
@@ -33,6 +26,12 @@ func (r *Runner) Await(ctx context.Context, id int64) (jobs.Task, error) {
 func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
+	return r.changes(ctx, notices, look)
+}
+
+func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, look func() (done bool, err error)) error {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
 	for {
 		done, err := look()
 		if err == nil && done {
@@ -41,22 +40,12 @@ func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)
 		if gone := r.store.Replaced(); gone != nil || err != nil {
 			return cmp.Or(gone, err)
 		}
-		if err := pause(ctx, notices, time.Second); err != nil {
-			return err
+		timer.Reset(time.Second)
+		select {
+		case <-notices:
+		case <-timer.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
-	}
-}
-
-// pause waits for a notice, but at most for d. It returns an error if ctx ends.
-func pause(ctx context.Context, notices <-chan struct{}, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-notices:
-		return nil
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
 	}
 }

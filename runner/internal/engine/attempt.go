@@ -38,10 +38,10 @@ type attempt struct {
 	txResult atomic.Pointer[json.RawMessage] // the result that FinishTx was given; nil if it was not called
 
 	// The following fields are set before the attempt is sent on Engine.ended, or by abandon.
-	over    atomic.Bool
-	outcome lifecycle.Outcome
-	release bool  // the attempt was never started: its task goes back
-	trouble error // why a command could not be started, if the machine was the reason
+	over     atomic.Bool
+	outcome  lifecycle.Outcome
+	release  bool  // the attempt was never started: its task goes back
+	startErr error // why a command could not be started, if the machine was the reason
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
@@ -166,7 +166,7 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 		}
 	}
 	if notStarted, ok := errors.AsType[*exec.NotStartedError](err); ok {
-		a.release, a.trouble = true, notStarted.Err
+		a.release, a.startErr = true, notStarted.Err
 		return lifecycle.Outcome{}
 	}
 	o := lifecycle.OutcomeOf(result, err)

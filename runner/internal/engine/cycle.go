@@ -61,7 +61,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.NoRoom == nil
 	e.noteDisk(free > 0, done.NoRoom, sent)
 	if !beating && !stopping && len(settled) == 0 { // the loop must not spin while heartbeats fail
-		e.rest(firstBackoff)
+		e.postpone(firstBackoff)
 	}
 	return e.start(ctx, done.Claimed, sent)
 }
@@ -85,7 +85,7 @@ func (e *Engine) finishes() []db.Finish {
 // retryCycle decides what the error of a cycle means. The loop writes the same finishes again, whatever the error was. That is safe.
 func (e *Engine) retryCycle(err error) error {
 	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
-	e.rest(e.backoff)
+	e.postpone(e.backoff)
 	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
 		e.log.Warn("cannot write, will try again", "err", err, "waiting", len(e.unwritten))
 		e.failures = 0
@@ -156,7 +156,7 @@ func (e *Engine) deadline(sent time.Time) time.Time {
 	return sent.Add(e.o.Lease - e.o.beatEvery())
 }
 
-// forget ends the life of an attempt in this process. done is nil if the attempt was fenced before it could be written.
+// forget removes an attempt from this process. done is nil if the attempt was fenced before it could be written.
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
@@ -171,16 +171,16 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 		e.log.Warn("result refused: the task belongs to a newer generation", "task", a.task.ID, "attempt", a.task.Attempt)
 	case a.release:
 		e.released++
-		if a.trouble != nil {
-			e.rest(10 * firstBackoff) // the machine has no resources: claim later
-			e.log.Warn("not started: the task goes back", "task", a.task.ID, "err", a.trouble)
+		if a.startErr != nil {
+			e.postpone(10 * firstBackoff) // the machine has no resources: claim later
+			e.log.Warn("not started: the task goes back", "task", a.task.ID, "err", a.startErr)
 		}
 	default:
 		e.forgetWritten(a, done)
 	}
 }
 
-// forgetWritten tells of an attempt whose end is written.
+// forgetWritten logs and observes the end of an attempt that is written, and runs the on-failure command.
 func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	if done.Change.State == jobs.Pending {
 		e.released++

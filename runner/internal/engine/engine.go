@@ -117,9 +117,9 @@ type loopState struct {
 	claimMore  bool      // the last claim may have left tasks that can start
 	foundEmpty bool      // the last cycle scanned and found nothing
 
-	backoff  time.Duration // the last pause after an error
-	restTill time.Time     // no cycle before it: after an error, or if the machine has no resources for commands
-	failures int           // cycles in a row that failed for good
+	backoff       time.Duration // the last pause after an error
+	postponedTill time.Time     // no cycle before it: after an error, or if the machine has no resources for commands
+	failures      int           // cycles in a row that failed for good
 
 	reconciledAt time.Time // when the loop last looked for unacknowledged claims
 	cancelReadAt time.Time // when the loop last read cancel requests

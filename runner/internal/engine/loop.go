@@ -39,7 +39,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			e.scan, e.claimMore = true, true
 		}
 		// Without a free slot, too, scheduled tasks must become pending in time, and tasks must expire.
-		if !e.resting() && (len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())) {
+		if !e.postponed() && (len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())) {
 			if err := e.cycle(write, stopping); err != nil {
 				e.giveUp(err)
 				e.awaitEnds()
@@ -47,7 +47,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			}
 			continue // slots may be free now, and other attempts may have ended
 		}
-		if e.idle() && (stopping || e.o.UntilEmpty && !e.resting() && !e.isDue() && !e.rateLimited()) {
+		if e.idle() && (stopping || e.o.UntilEmpty && !e.postponed() && !e.isDue() && !e.rateLimited()) {
 			if stopping || e.foundEmpty && e.endTicks() {
 				return e.result(aborted)
 			}
@@ -106,17 +106,17 @@ func (e *Engine) reached() bool {
 // rateLimited reports whether a due task waits for a rate limit only.
 func (e *Engine) rateLimited() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
 
-// resting reports whether it is too early for the next cycle.
-func (e *Engine) resting() bool { return now().Before(e.restTill) }
+// postponed reports whether it is too early for the next cycle.
+func (e *Engine) postponed() bool { return now().Before(e.postponedTill) }
 
-// rest puts the next cycle off.
-func (e *Engine) rest(d time.Duration) { e.restTill = now().Add(d) }
+// postpone puts the next cycle off.
+func (e *Engine) postpone(d time.Duration) { e.postponedTill = now().Add(d) }
 
 // sleep returns how long the loop has nothing to do if no event comes.
 func (e *Engine) sleep(stopping bool) time.Duration {
 	switch {
-	case e.resting():
-		return e.restTill.Sub(now())
+	case e.postponed():
+		return e.postponedTill.Sub(now())
 	case stopping:
 		return e.o.beatEvery()
 	case e.diskFull != nil:

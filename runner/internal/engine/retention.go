@@ -10,7 +10,7 @@ import (
 const (
 	maxRetainEvery = 10 * time.Minute // between two rounds; rounds are more frequent if tasks are kept for a short time
 	minRetainEvery = time.Minute
-	retainRest     = 20 * time.Millisecond // at least, between two transactions
+	retainPause    = 20 * time.Millisecond // at least, between two transactions
 	upkeepEvery    = time.Hour             // between two upkeeps, each of which also looks at all tasks
 	keepMinutes    = 48 * time.Hour        // counters by the minute, before they are summed up by the hour
 	keepHours      = 366 * 24 * time.Hour  // counters by the hour
@@ -39,13 +39,13 @@ func (e *Engine) retain() {
 				e.log.Warn("cannot delete old tasks", "err", err)
 			}
 			from, more, failed = done.From, done.More, err != nil
-			if more && !e.waitFor(max(retainRest, now().Sub(began))) {
+			if more && !e.waitFor(max(retainPause, now().Sub(began))) {
 				return
 			}
 		}
 		for more = !failed; more && e.nothingRuns(); {
 			var err error
-			if more, err = e.store.Vacuum(ctx); err != nil || !e.waitFor(retainRest) {
+			if more, err = e.store.Vacuum(ctx); err != nil || !e.waitFor(retainPause) {
 				break
 			}
 		}
