@@ -249,22 +249,22 @@ func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	if h.o.HideArgs {
 		return ending, nil
 	}
-	said := ""
+	message := ""
 	if t.Job == jobs.CommandJob && t.OutputBytes > 0 {
 		piece, err := admin.OutputTail(ctx, h.r, t.ID)
 		if err != nil {
 			return "", err
 		}
 		if last := lines.Shown([]jobs.Chunk{{Data: piece}}, 1); len(last) > 0 {
-			said = strings.TrimSpace(stripEscapes(last[0]))
+			message = strings.TrimSpace(stripEscapes(last[0]))
 		}
 	}
 	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
-		said = cmp.Or(firstLine(t.Error), said)
+		message = cmp.Or(firstLine(t.Error), message)
 	}
 	text := ending
-	if said != "" && said != ending {
-		text += " · " + said
+	if message != "" && message != ending {
+		text += " · " + message
 	}
 	return humanize.Safe(truncate(strings.TrimPrefix(text, " · "), maxErrorText)), nil
 }

@@ -87,7 +87,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 	if !reveal {
 		t.Input = nil
 	}
-	for _, line := range append([][]field{{{"cron", s.Cron}, {"zone", s.Zone}}, scheduleRules(s)}, t.rules()...) {
+	for _, line := range append([][]field{{{"cron", s.Cron}, {"zone", s.Zone}}, scheduleRules(s)}, t.definition()...) {
 		p.Print(fitFields(line, p.Stdout.Width))
 	}
 	if len(next) > 0 {

@@ -53,7 +53,7 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		if err != nil {
 			return s, err
 		}
-		s.Tail = lines.Shown(chunks, tailLines)
+		s.Tail = lines.Shown(chunks, tailLength)
 	}
 	if reveal {
 		if s.Input, err = ReadInput(ctx, r, t); err != nil {
@@ -115,5 +115,5 @@ func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	return admin.Input(ctx, r, t.ID)
 }
 
-// tailLines is how many lines of a failed attempt's output show prints.
-const tailLines = 5
+// tailLength is how many lines of a failed attempt's output show prints.
+const tailLength = 5

@@ -21,7 +21,7 @@ func (s *Task) Draw(p *term.Printer) {
 	t := s.Task
 	p.Print(fmt.Sprintf("task %d   %s   %s\n", t.ID, p.Stdout.Paint(term.StateColour(string(t.State)), string(t.State)),
 		humanize.Safe(present.Headline(t, s.Now))))
-	for _, line := range s.facts() {
+	for _, line := range s.fields() {
 		p.Print(fitFields(line, p.Stdout.Width))
 	}
 	if len(s.Steps) > 0 {
@@ -52,10 +52,10 @@ const inputMost = 4 << 10
 // field is a key and its value; a line has one or more fields.
 type field struct{ key, value string }
 
-// facts returns all fields, line by line.
-func (s *Task) facts() [][]field {
+// fields returns all fields, line by line.
+func (s *Task) fields() [][]field {
 	t := s.Task
-	lines := s.runs()
+	lines := s.jobFields()
 	add := func(line ...field) { lines = append(lines, line) }
 	created := fmt.Sprintf("%s (%s ago)", t.CreatedAt.Local().Format(time.DateTime), humanize.Age(s.Now.Sub(t.CreatedAt)))
 	if t.CreatedBy != "" {
@@ -81,7 +81,7 @@ func (s *Task) facts() [][]field {
 	if !t.ExpiresAt.IsZero() && t.StartedAt.IsZero() {
 		add(field{"expires", humanize.Clock(t.ExpiresAt, s.Now)})
 	}
-	lines = append(lines, s.chosen()...)
+	lines = append(lines, s.optionFields()...)
 	if t.Result != nil {
 		add(field{"result", compact(t.Result)})
 	}
@@ -97,11 +97,11 @@ func (s *Task) facts() [][]field {
 	return lines
 }
 
-// rules returns the command or function of a task and its options.
-func (s *Task) rules() [][]field { return append(s.runs(), s.chosen()...) }
+// definition returns the command or function of a task and its options.
+func (s *Task) definition() [][]field { return append(s.jobFields(), s.optionFields()...) }
 
-// runs returns the command or function of a task.
-func (s *Task) runs() (lines [][]field) {
+// jobFields returns the command or function of a task.
+func (s *Task) jobFields() (lines [][]field) {
 	t := s.Task
 	add := func(line ...field) { lines = append(lines, line) }
 	or := func(text string) string {
@@ -126,8 +126,8 @@ func (s *Task) runs() (lines [][]field) {
 	return lines
 }
 
-// chosen returns the options that differ from their defaults, and the input.
-func (s *Task) chosen() (lines [][]field) {
+// optionFields returns the options that differ from their defaults, and the input.
+func (s *Task) optionFields() (lines [][]field) {
 	add := func(line ...field) { lines = append(lines, line) }
 	if options := s.options(); len(options) > 0 {
 		add(field{"options", strings.Join(options, ", ")})
