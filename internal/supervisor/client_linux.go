@@ -308,10 +308,3 @@ func (g *Guardian) Close() error {
 	}
 	return nil
 }
-
-// clockAt converts a time to CLOCK_MONOTONIC. It reads the clock first. If this process is stopped between the two
-// reads, the result is too early and never too late.
-func clockAt(t time.Time) int64 {
-	at := monotonic()
-	return at + int64(time.Until(t))
-}

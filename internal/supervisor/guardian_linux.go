@@ -368,10 +368,3 @@ func (g *guardian) send(r *reply) {
 		text = text[max(n, 0):]
 	}
 }
-
-// monotonic reads CLOCK_MONOTONIC in nanoseconds. The worker and the guardian share this clock, and nobody can set it.
-func monotonic() int64 {
-	var at unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &at) // this clock always exists
-	return at.Nano()
-}

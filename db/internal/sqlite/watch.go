@@ -33,9 +33,6 @@ import (
 // dataVersion returns a number that changes when any other connection, of this process or another, has committed (measured: 7 µs).
 const dataVersion = `PRAGMA data_version`
 
-// checkEvery is how often the watch checks without an event.
-const checkEvery = time.Second
-
 // Watch implements engine.Shared. If every is 0, the watch uses inotify. Closing an inotify descriptor takes the kernel up to 20 ms, and
 // the process cannot end before. Otherwise the watch checks at the pace every, without inotify.
 func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
