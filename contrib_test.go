@@ -3,12 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"encoding/xml"
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -16,82 +13,40 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/testkit"
 )
 
-// needs returns the path of a program. It skips the test if the program is missing. .ci/run installs all programs and does not accept
-// skipped tests.
-func needs(t *testing.T, program string) string {
-	t.Helper()
-	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Skipf("%s is not installed", program)
-	}
-	return path
-}
-
-// systemd accepts the units, and runner accepts the options of work in them. systemd-analyze requires that the program of ExecStart
-// exists. So the copies name an existing program, and runner itself parses the original words.
-func TestUnitsAreValid(t *testing.T) {
-	verify := needs(t, "systemd-analyze")
+// TestUnitsCallWork checks that runner accepts the command lines of the systemd units, and that they run the command work.
+func TestUnitsCallWork(t *testing.T) {
 	start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/runner (.*)$`)
-	for _, unit := range []struct{ file, as, scope string }{
-		{"runner.service", "runner.service", "--system"}, {"runner@.service", "runner@media.service", "--system"},
-		{"user/runner.service", "runner.service", "--user"},
-	} {
-		text, err := os.ReadFile(filepath.Join("contrib/systemd", unit.file))
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, file := range []string{"runner.service", "runner@.service", "user/runner.service"} {
+		text, err := os.ReadFile(filepath.Join("contrib/systemd", file))
+		testkit.NoError(t, err)
 		words := start.FindStringSubmatch(string(text))
 		if words == nil {
-			t.Fatalf("%s starts no runner", unit.file)
+			t.Fatalf("%s: got no ExecStart of runner, want one", file)
 		}
 		args := strings.Fields(strings.ReplaceAll(words[1], "%i", "media"))
 		a := &cli.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" },
 			Commands: commands}
-		if line, err := cli.Parse(a.Commands(a), cli.GlobalOptions(), args, a.Getenv); err != nil || line.Command == nil ||
-			line.Command.Name != "work" {
-			t.Errorf("%s starts %q: %v", unit.file, args, err)
-		}
-		copied := filepath.Join(t.TempDir(), unit.as)
-		text = bytes.ReplaceAll(text, []byte("/usr/bin/runner"), []byte("/bin/true"))
-		text = bytes.ReplaceAll(text, []byte("User=runner"), []byte("User=daemon")) // a user that exists everywhere
-		text = bytes.ReplaceAll(text, []byte("Documentation=man:runner(1)\n"), nil) // the manual page may not be installed
-		if err := os.WriteFile(copied, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		command := exec.CommandContext(t.Context(), verify, unit.scope, "verify", "--recursive-errors=no", copied)
-		command.Env = append(os.Environ(), "XDG_RUNTIME_DIR="+t.TempDir())
-		if said, err := command.CombinedOutput(); err != nil || len(bytes.TrimSpace(said)) > 0 {
-			t.Errorf("got %s: %v\n%s; want no error, len(TrimSpace(said)) <= 0", unit.file, err, said)
+		line, err := cli.Parse(a.Commands(a), cli.GlobalOptions(), args, a.Getenv)
+		if err != nil || line.Command == nil || line.Command.Name != "work" {
+			t.Errorf("%s: got %q, error %v; want the command work", file, args, err)
 		}
 	}
 }
 
-func TestLaunchdFileIsXML(t *testing.T) {
-	text, err := os.ReadFile("contrib/launchd/runner.plist")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for decoder := xml.NewDecoder(bytes.NewReader(text)); ; {
-		if _, err := decoder.Token(); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
+// manFile is the manual page.
 const manFile = "contrib/man/runner.1"
 
-// The manual page consists of the help texts. UPDATE_DOCS=1 go test -run TestManualPage . writes it.
+// TestManualPageIsTheHelp checks that the manual page consists of the help texts. UPDATE_DOCS=1 go test -run TestManualPage . writes it.
 func TestManualPageIsTheHelp(t *testing.T) {
 	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: commands}
 	help := func(args ...string) string {
 		var out bytes.Buffer
 		a.Stdout = &out
 		if status := a.Run(context.Background(), append(args, "--help")); status != 0 {
-			t.Fatalf("%v: exit %d", args, status)
+			t.Fatalf("%v: got exit status %d, want 0", args, status)
 		}
 		return out.String()
 	}
@@ -105,27 +60,11 @@ func TestManualPageIsTheHelp(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(manFile); err != nil || string(text) != page {
-		t.Errorf("%s is not what the help says (%v): UPDATE_DOCS=1 go test -run TestManualPage .", manFile, err)
+		t.Errorf("got another text in %s than the help (error %v); to write it: UPDATE_DOCS=1 go test -run TestManualPage .", manFile, err)
 	}
 }
 
-// groff formats the manual page without a warning and without losing a line.
-func TestManualPageIsWellFormed(t *testing.T) {
-	command := exec.CommandContext(t.Context(), needs(t, "groff"), "-man", "-Tutf8", "-ww", "-P-cbou", manFile)
-	var said bytes.Buffer
-	command.Stderr = &said
-	shown, err := command.Output()
-	if err != nil || said.Len() > 0 {
-		t.Fatalf("got %v\n%s; want no error, said.Len() <= 0", err, said.String())
-	}
-	for _, want := range []string{"runner enqueue -- backup.sh --full", `pause prints a line for each queue: its name and "paused".`,
-		`'{"to":"ann@example.com"}'`} {
-		if !strings.Contains(string(shown), want) {
-			t.Errorf("the page does not show %q", want)
-		}
-	}
-}
-
+// globalOptions matches the reference to the global options in a help text.
 var globalOptions = regexp.MustCompile(`\nglobal options .*\n  .*\n\n`)
 
 // manualPage returns the manual page: the unchanged help texts between .nf and .fi.

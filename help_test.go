@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/testkit"
 )
 
 // visible returns the commands and subcommands that the help lists, by their full names.
@@ -59,7 +60,7 @@ func TestHelpHasItsPartsInOrder(t *testing.T) {
 
 // Every command has at least two examples that runner accepts. The shell splits them into words.
 func TestExamplesOfTheHelpParse(t *testing.T) {
-	shell := needs(t, "sh")
+	shell := testkit.Program(t, "sh")
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	for name, c := range visible() {
 		n := 0

@@ -168,7 +168,7 @@ type listed struct {
 	Imports, GoFiles []string
 }
 
-func TestImportsPointDown(t *testing.T) {
+func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	packages := map[string]listed{}
 	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")))
 	for {

@@ -10,8 +10,8 @@ import (
 // metricName matches a metric of runner in a dashboard or a rule, without the suffixes of histograms.
 var metricName = regexp.MustCompile(`\brunner_[a-z_]+[a-z]\b`)
 
-// TestDashboardsNameMetricsThatThereAre checks that the metrics in contrib exist in the output of /metrics.
-func TestDashboardsNameMetricsThatThereAre(t *testing.T) {
+// TestDashboardsUseExistingMetrics checks that the metrics in contrib exist in the output of /metrics.
+func TestDashboardsUseExistingMetrics(t *testing.T) {
 	text, err := os.ReadFile("web/metrics.go")
 	if err != nil {
 		t.Fatal(err)

@@ -52,9 +52,9 @@ func pictureName(path string) string {
 	return local(path)
 }
 
-// TestThePictureOfThePackagesIsCurrent compares the picture at the beginning of docs/design.md with the packages. UPDATE_DOCS=1 go test
+// TestThePictureOfThePackagesIsUpToDate compares the picture at the beginning of docs/design.md with the packages. UPDATE_DOCS=1 go test
 // -run TestThePicture ./test writes the picture.
-func TestThePictureOfThePackagesIsCurrent(t *testing.T) {
+func TestThePictureOfThePackagesIsUpToDate(t *testing.T) {
 	want := picture.SVG(ofTheProgram(t), func(name string) string {
 		switch {
 		case name == "main":

@@ -9,7 +9,7 @@ import (
 )
 
 // The tests that docs/reliability.md and docs/postgres.md name as proofs exist.
-func TestTheProofsOfReliabilityExist(t *testing.T) {
+func TestTestsNamedInDocsExist(t *testing.T) {
 	proofsExist(t, "docs/reliability.md", 120)
 	proofsExist(t, "docs/postgres.md", 20)
 }

@@ -1,6 +1,7 @@
 package lines
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,6 +31,25 @@ func TestLastLines(t *testing.T) {
 		}
 		if got != test.want {
 			t.Errorf("last %d lines of %v: %q, want %q", test.n, test.chunks, got, test.want)
+		}
+	}
+}
+
+func TestShownLines(t *testing.T) {
+	chunk := func(stream, text string) jobs.Chunk { return jobs.Chunk{Stream: stream, Data: []byte(text)} }
+	for _, test := range []struct {
+		chunks []jobs.Chunk
+		want   []string
+	}{
+		{nil, nil},
+		{[]jobs.Chunk{chunk("stdout", "\n\n")}, nil},
+		{[]jobs.Chunk{chunk("stdout", "1\n2\n3\n4\n")}, []string{"2", "3", "4"}},
+		{[]jobs.Chunk{chunk("stdout", "one, "), chunk("stdout", "two"), chunk("stderr", "three\n")}, []string{"one, two", "three"}},
+		{[]jobs.Chunk{chunk("stdout", " 10 %\r 50 %\r100 %\r\ndone\r\n\tat x")}, []string{"100 %", "done", "    at x"}},
+		{[]jobs.Chunk{chunk("stdout", "a\n\nb")}, []string{"a", "", "b"}},
+	} {
+		if got := Shown(test.chunks, 3); !slices.Equal(got, test.want) {
+			t.Errorf("got %q, want %q", got, test.want)
 		}
 	}
 }

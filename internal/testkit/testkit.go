@@ -5,6 +5,7 @@ package testkit
 import (
 	"cmp"
 	"errors"
+	"os/exec"
 	"reflect"
 	"strings"
 	"testing"
@@ -125,6 +126,17 @@ func ContainsNone(t testing.TB, text string, parts ...string) {
 			t.Errorf("got a text with %q, want none:\n%s", part, text)
 		}
 	}
+}
+
+// Program returns the path of a program. It skips the test if the program is not installed. .ci/run installs all programs and does
+// not accept skipped tests.
+func Program(t testing.TB, name string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	return path
 }
 
 // SetZone makes the named time zone the local one until the test ends. Such a test must not run in parallel with others.

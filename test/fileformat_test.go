@@ -1,16 +1,16 @@
 //go:build unix
 
-package main
+package test
 
 import (
 	"database/sql"
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/runner/internal/record"
 	"example.com/runner/jobs"
@@ -18,41 +18,41 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// TestTheFileFormatPageNamesEverything compares docs/file-format.md with the schema of a new file. The diagram and the list name every
+// TestTheFileFormatPageNamesEveryTable compares docs/file-format.md with the schema of a new file. The diagram and the list name every
 // table, and no other table.
-func TestTheFileFormatPageNamesEverything(t *testing.T) {
+func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	t.Parallel()
-	page := pageText(t, "docs/file-format.md")
+	page := readFile(t, "docs/file-format.md")
 	list, err := codeblock.Read("docs/file-format.md")
 	if err != nil || len(list) != 1 {
-		t.Fatalf("the page has %d code blocks (%v), want one", len(list), err)
+		t.Fatalf("got %d code blocks on the page (%v), want one", len(list), err)
 	}
 	rows := tableRows(page)
 	tables, views := schemaNames(t)
 	tables["runner_schema"] = true // in a database of another program
 	for name := range tables {
 		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(list[0].Text) {
-			t.Errorf("the diagram lacks %s", name)
+			t.Errorf("got a diagram without %s, want every table in it", name)
 		}
 		if !strings.Contains(rows, "`"+name+"`") {
-			t.Errorf("no table of the page describes %s", name)
+			t.Errorf("got no row for the table %s, want one for every table", name)
 		}
 	}
 	for name := range views {
 		if !strings.Contains(rows, "`"+name+"`") {
-			t.Errorf("no table of the page names the view %s", name)
+			t.Errorf("got no row for the view %s, want one for every view", name)
 		}
 	}
 	for _, match := range regexp.MustCompile(`(?m)[-+] (\w+) {2,}|^ \w.*: {2,}(.*)$`).FindAllStringSubmatch(list[0].Text, -1) {
 		for _, name := range strings.Fields(match[1] + match[2]) {
 			if !tables[name] {
-				t.Errorf("the diagram has %s, which is no table", name)
+				t.Errorf("got %s in the diagram, want only tables", name)
 			}
 		}
 	}
 	for _, key := range append(optionKeys(), "reason", "error", "exit_code", "signal", "duration", "output_bytes", "output_truncated") {
 		if !strings.Contains(rows, "`"+key+"`") {
-			t.Errorf("no table of the page has the key %s", key)
+			t.Errorf("got no row for the key %s, want one for every key", key)
 		}
 	}
 }
@@ -66,7 +66,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 		record any
 		more   []string
 	}{
-		"tasks_view":     {record: record.NewTask(jobs.Task{}, noon)},
+		"tasks_view":     {record: record.NewTask(jobs.Task{}, time.Now())},
 		"attempts_view":  {record: record.Attempt{}},
 		"schedules_view": {record.Schedule{}, []string{"paused_at", "paused_by"}},
 	} {
@@ -80,7 +80,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 		slices.Sort(got)
 		slices.Sort(want)
 		if err := errors.Join(err, rows.Err()); err != nil || !slices.Equal(got, want) {
-			t.Errorf("%s has the columns %v, want %v (%v)", view, got, want, err)
+			t.Errorf("%s: got the columns %v (%v), want %v", view, got, err, want)
 		}
 	}
 }
@@ -88,7 +88,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 // TestTheSQLPageNamesEveryColumn compares the table of docs/sql.md with the view that it describes.
 func TestTheSQLPageNamesEveryColumn(t *testing.T) {
 	t.Parallel()
-	described := tableRows(pageText(t, "docs/sql.md"))
+	described := tableRows(readFile(t, "docs/sql.md"))
 	rows, err := newFile(t).QueryContext(t.Context(), `SELECT * FROM enqueue`)
 	if err != nil {
 		t.Fatal(err)
@@ -96,11 +96,11 @@ func TestTheSQLPageNamesEveryColumn(t *testing.T) {
 	defer rows.Close()
 	columns, err := rows.Columns()
 	if err != nil || rows.Next() || rows.Err() != nil {
-		t.Fatal("the view enqueue has rows", err, rows.Err())
+		t.Fatalf("got rows or an error (%v, %v) from the view enqueue, want neither", err, rows.Err())
 	}
 	for _, column := range columns {
 		if !strings.Contains(described, "`"+column+"`") {
-			t.Errorf("the table of docs/sql.md lacks %s", column)
+			t.Errorf("got no row for the column %s in docs/sql.md, want one for every column", column)
 		}
 	}
 }
@@ -149,7 +149,7 @@ func schemaNames(t *testing.T) (tables, views map[string]bool) {
 		map[string]map[string]bool{"table": tables, "view": views}[kind][name] = true
 	}
 	if err := rows.Err(); err != nil || len(tables) < 10 || len(views) < 4 {
-		t.Fatalf("got %+v, %+v, %v; want no error, len(tables) >= 10, len(views) >= 4", tables, views, err)
+		t.Fatalf("got tables %v, views %v, error %v; want at least 10 tables and 4 views", tables, views, err)
 	}
 	return tables, views
 }
@@ -162,13 +162,4 @@ func optionKeys() (keys []string) {
 		}
 	}
 	return keys
-}
-
-func pageText(t *testing.T, name string) string {
-	t.Helper()
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }

@@ -1,24 +1,21 @@
-package main
+package view_test
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lines"
-	"example.com/runner/internal/present"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 )
 
-// sampleSheet returns a task that failed twice and waits for a retry.
-func sampleSheet() view.Task {
+// sampleTask returns a task that failed twice and waits for a retry.
+func sampleTask() view.Task {
 	code := 22
 	t := sampleTasks()[1]
 	t.Path, t.Cwd, t.CreatedBy, t.Error = "/usr/bin/curl", "/srv/app", "ann", "exit status 22"
@@ -38,8 +35,8 @@ func sampleSheet() view.Task {
 
 func TestShowLooksLikeTheSample(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
-	p, out, talk := termtest.Printer(80)
-	s := sampleSheet()
+	p, out, stderr := termtest.Printer(80)
+	s := sampleTask()
 	s.Draw(p)
 	p.Flush()
 	if want := `task 1040   retrying   attempt 2 of 3 failed, next in 48s
@@ -58,21 +55,19 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 `; out.String() != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
-	if want := "  logs: runner logs 1040     now: runner retry 1040     stop: runner cancel 1040\n"; talk.String() != want {
-		t.Errorf("stderr %q, want %q", talk, want)
+	if want := "  logs: runner logs 1040     now: runner retry 1040     stop: runner cancel 1040\n"; stderr.String() != want {
+		t.Errorf("stderr: got %q, want %q", stderr, want)
 	}
 	s.Reveal = true
 	p, out, _ = termtest.Printer(40)
 	s.Draw(p)
-	if p.Flush(); !strings.Contains(out.String(), "TOKEN=s3cret") || !strings.Contains(out.String(),
-		"\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n") {
-		t.Errorf("40 columns:\n%s", out)
-	}
+	p.Flush()
+	testkit.Contains(t, out.String(), "TOKEN=s3cret", "\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n")
 }
 
 func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
-	s := sampleSheet()
+	s := sampleTask()
 	s.Task.Job, s.Tail, s.Attempts = "order", nil, nil
 	for i := range 21 {
 		s.Steps = append(s.Steps, jobs.Step{Name: fmt.Sprint("page ", i), At: noon.Add(-time.Hour), Value: []byte(`{"n": 1}`)})
@@ -84,23 +79,16 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 	p.Flush()
 	for _, want := range []string{"\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
 		"\n  night     14:08:15  slept until 14:10:15\n  cool off  14:10:15  sleeps until 15:11:15\n"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in\n%s", want, out)
-		}
+		testkit.Contains(t, out.String(), want)
 	}
-	if record := jsonLine(t, s.Record()); !strings.Contains(record,
-		`{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`) {
-		t.Errorf("got %+v; want Contains(record, "+
-			"`{\"name\":\"night\",\"generation_id\":0,\"at\":\"2026-01-31T13:08:15.000Z\",\"wake_at\":\"2026-01-31T13:10:15.000Z\""+
-			",\"value\":null}`)",
-			record)
-	}
+	testkit.Contains(t, jsonLine(t, s.Record()),
+		`{"name":"night","generation_id":0,"at":"2026-01-31T13:08:15.000Z","wake_at":"2026-01-31T13:10:15.000Z","value":null}`)
 }
 
-// Text from other users, such as names and output, does not control the terminal.
-func TestShowIsSafe(t *testing.T) {
+// TestShowEscapesControlCharacters checks that text from other users, such as names and output, does not control the terminal.
+func TestShowEscapesControlCharacters(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
-	s := sampleSheet()
+	s := sampleTask()
 	evil := "\x1b]0;x\a\u202e\xff"
 	s.Task.Label, s.Task.Cwd, s.Task.CreatedBy, s.Task.UniqueKey, s.Task.EnvFile, s.Task.Worker = evil, evil, evil, evil, evil, evil
 	s.Task.Env, s.Task.Path, s.Task.Queue = map[string]string{evil: evil}, evil, evil
@@ -111,62 +99,14 @@ func TestShowIsSafe(t *testing.T) {
 	p.Flush()
 	for line := range strings.Lines(out.String()) {
 		if line = strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "\t", ""); strings.ContainsFunc(line, humanize.IsControl) {
-			t.Errorf("got %q; want not ContainsFunc(line, humanize.IsControl)", line)
+			t.Errorf("got %q, want no control characters", line)
 		}
 	}
 }
 
-func TestHeadlines(t *testing.T) {
-	code := 1
-	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
-	for _, test := range []struct {
-		task jobs.Task
-		want string
-	}{
-		{jobs.Task{State: jobs.Scheduled, RunAt: noon.Add(time.Hour)}, "starts in 1h"},
-		{jobs.Task{State: jobs.Scheduled, RunAt: ago(time.Minute)}, "due 1m ago"},
-		{jobs.Task{State: jobs.Pending, RunAt: ago(time.Minute)}, "due 1m ago"},
-		{jobs.Task{State: jobs.Pending, RunAt: ago(time.Minute), Reason: jobs.ReasonLost}, "lost, due 1m ago"},
-		{jobs.Task{State: jobs.Running, Attempt: 1, MaxAttempts: 2, StartedAt: ago(11 * time.Second)}, "attempt 1 of 2, for 11s"},
-		{jobs.Task{State: jobs.Running, Attempt: 1, MaxAttempts: 1, StartedAt: ago(0), CancelRequestedAt: noon},
-			"attempt 1 of 1, for 0ms, stopping"},
-		{jobs.Task{State: jobs.Completed, StartedAt: ago(time.Hour), Duration: 142 * time.Millisecond, FinishedAt: ago(time.Hour)},
-			"took 142ms, 1h ago"},
-		{jobs.Task{State: jobs.Failed, Attempt: 3, MaxAttempts: 3, Reason: jobs.ReasonExit, ExitCode: &code, FinishedAt: ago(time.Hour)},
-			"exit 1 in attempt 3 of 3, 1h ago"},
-		{jobs.Task{State: jobs.Failed, Reason: jobs.ReasonLost, Losses: 4, FinishedAt: ago(time.Hour)}, "lost 4, 1h ago"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "by ann: late", FinishedAt: ago(time.Hour)},
-			"by ann: late, 1h ago"},
-		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "gone", FinishedAt: ago(time.Hour)}, "gone, 1h ago"},
-	} {
-		if got := present.Headline(test.task, noon); got != test.want {
-			t.Errorf("%q, want %q", got, test.want)
-		}
-	}
-}
-
-func TestLastLines(t *testing.T) {
-	chunk := func(stream, text string) jobs.Chunk { return jobs.Chunk{Stream: stream, Data: []byte(text)} }
-	for _, test := range []struct {
-		chunks []jobs.Chunk
-		want   []string
-	}{
-		{nil, nil},
-		{[]jobs.Chunk{chunk("stdout", "\n\n")}, nil},
-		{[]jobs.Chunk{chunk("stdout", "1\n2\n3\n4\n")}, []string{"2", "3", "4"}},
-		{[]jobs.Chunk{chunk("stdout", "one, "), chunk("stdout", "two"), chunk("stderr", "three\n")}, []string{"one, two", "three"}},
-		{[]jobs.Chunk{chunk("stdout", " 10 %\r 50 %\r100 %\r\ndone\r\n\tat x")}, []string{"100 %", "done", "    at x"}},
-		{[]jobs.Chunk{chunk("stdout", "a\n\nb")}, []string{"a", "", "b"}},
-	} {
-		if got := lines.Shown(test.chunks, 3); !slices.Equal(got, test.want) {
-			t.Errorf("%q, want %q", got, test.want)
-		}
-	}
-}
-
-func TestShowNamesTheProcessesThatOutliveTheirAttempt(t *testing.T) {
+func TestShowListsProcessesThatOutliveTheirAttempt(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
-	s := sampleSheet()
+	s := sampleTask()
 	s.Outlived = []admin.OrphanProcess{{PID: 4242, Name: "sudo", State: "S", UID: 0, Unawaited: true}}
 	p, out, _ := termtest.Printer(80)
 	s.Draw(p)

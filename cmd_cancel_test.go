@@ -9,13 +9,14 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// steerable returns a database with n waiting tasks in queue media.
-func steerable(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
+// waitingTasks returns a database with n waiting tasks in queue media.
+func waitingTasks(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
 	t.Helper()
 	r := runnerkit.Open(t, runner.Options{})
 	for range n {
@@ -25,7 +26,7 @@ func steerable(t *testing.T, n int, options ...jobs.Option) *runner.Runner {
 	return r
 }
 
-func TestFiltersAskOnATerminal(t *testing.T) {
+func TestCancelByFilterAsksOnATerminal(t *testing.T) {
 	for _, test := range []struct {
 		tasks    int
 		answer   string
@@ -40,26 +41,25 @@ func TestFiltersAskOnATerminal(t *testing.T) {
 		{9, "y\n", "Cancel 9 tasks in media? [y/N] ", jobs.Cancelled, 0},
 		{1, "n\n", "", jobs.Cancelled, 0},
 	} {
-		r := steerable(t, test.tasks)
-		p, out, talk := termtest.Printer(80)
+		r := waitingTasks(t, test.tasks)
+		p, out, stderr := termtest.Printer(80)
 		p.AnswerWith(strings.NewReader(test.answer))
 		o := cancelOptions{Action: bulk.Action{Verb: "cancel", Done: "cancelled",
 			Selection: cli.Selection{Filter: jobs.Filter{Queues: []string{"media"}}}}}
 		o.OnlyEligible()
 		err := runCancel(t.Context(), r, p, o)
 		p.Flush()
-		if failure.ExitCode(err) != test.status || talk.String() != test.question {
-			t.Errorf("%+v: got %v %q; want failure.ExitCode(err) = test.status, talk.String() = test.question", test, err, talk)
-		}
+		testkit.Equal(t, "exit status", failure.ExitCode(err), test.status)
+		testkit.Equal(t, "question", stderr.String(), test.question)
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{test.want}})
-		if err != nil || n != test.tasks || strings.Count(out.String(), "\n") != n*(1-test.status) {
-			t.Errorf("%+v: %d of %d, %v\n%s", test, n, test.tasks, err, out)
-		}
+		testkit.NoError(t, err)
+		testkit.Equal(t, "changed tasks", n, test.tasks)
+		testkit.Equal(t, "lines on stdout", strings.Count(out.String(), "\n"), n*(1-test.status))
 	}
 }
 
 func TestDryRunFitsTheTerminal(t *testing.T) {
-	r := steerable(t, 25, jobs.Label("sommer"))
+	r := waitingTasks(t, 25, jobs.Label("sommer"))
 	for _, columns := range []int{20, 40, 80, 120} {
 		p, out, _ := termtest.Printer(columns)
 		o := cancelOptions{Action: bulk.Action{Verb: "cancel", Done: "cancelled", DryRun: true, Selection: cli.Selection{All: true}}}
@@ -68,12 +68,11 @@ func TestDryRunFitsTheTerminal(t *testing.T) {
 		}
 		p.Flush()
 		lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
-		if len(lines) != bulk.ShownLines+1 || lines[bulk.ShownLines] != "and 5 more" {
-			t.Errorf("%d lines, %q", len(lines), lines[len(lines)-1])
-		}
+		testkit.Len(t, "lines", lines, bulk.ShownLines+1)
+		testkit.Equal(t, "last line", lines[bulk.ShownLines], "and 5 more")
 		for _, line := range lines {
 			if term.Cells(line) > columns {
-				t.Errorf("%d columns: %d cells: %q", columns, term.Cells(line), line)
+				t.Errorf("%d columns: got %d cells in %q, want at most %[1]d", columns, term.Cells(line), line)
 			}
 		}
 	}

@@ -1,0 +1,70 @@
+package present_test
+
+import (
+	"testing"
+	"time"
+
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func TestQueuesAndWorkersHaveProblems(t *testing.T) {
+	worker := func(more func(*runner.Worker)) runner.Worker {
+		w := runner.Worker{Name: "web1:811", Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}
+		more(&w)
+		return w
+	}
+	command := worker(func(*runner.Worker) {})
+	mail := worker(func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
+	sender := worker(func(w *runner.Worker) { w.Jobs = []string{"email.send"} })
+	lost := worker(func(w *runner.Worker) {
+		w.Name, w.BeatAt, w.Running = "my web", noon.Add(-90*time.Second), []int64{7}
+	})
+	draining := worker(func(w *runner.Worker) { w.Draining = true })
+	queue := func(name string, states map[jobs.State]int, byJob map[string]int) runner.Queue {
+		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}
+	}
+	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
+	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
+	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // the failed task has run again
+	problem := func(code, message, try, about string) present.Problem {
+		return present.Problem{Code: code, Message: message, Try: try, About: about}
+	}
+	for _, test := range []struct {
+		queues  []runner.Queue
+		workers []runner.Worker
+		want    []present.Problem
+	}{
+		{nil, nil, nil},
+		{[]runner.Queue{waits}, nil, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
+		{[]runner.Queue{waits}, []runner.Worker{draining}, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks wait",
+			"runner work", "")}},
+		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.Worker{lost}, []present.Problem{
+			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'",
+				"my web"),
+			problem("no_worker", "no worker runs, and 1 task waits", "runner work", "")}},
+		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.Worker{mail},
+			[]present.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
+		{[]runner.Queue{waits}, []runner.Worker{command}, []present.Problem{
+			problem("no_job", "no worker of queue mail has job email.send, and 2 tasks wait",
+				"runner list -q mail -j email.send -s pending",
+				"mail")}},
+		{[]runner.Queue{waits}, []runner.Worker{sender}, []present.Problem{
+			problem("no_job", "no worker of queue mail has job command, and 1 task waits", "runner work -q mail", "mail")}},
+		{[]runner.Queue{waits}, []runner.Worker{sender, mail}, nil},
+		{[]runner.Queue{again}, []runner.Worker{command}, nil},
+		{[]runner.Queue{failed}, []runner.Worker{command}, []present.Problem{
+			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
+	} {
+		got := present.Problems(test.queues, nil, test.workers, nil, noon)
+		if got == nil || len(got) != len(test.want) {
+			t.Errorf("got problems %+v, want %+v", got, test.want)
+			continue
+		}
+		for i := range got {
+			testkit.Equal(t, "problem", got[i], test.want[i])
+		}
+	}
+}

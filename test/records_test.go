@@ -1,0 +1,93 @@
+package test
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/batch"
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/selftest"
+	"example.com/runner/internal/view"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// records are the records of docs/json.md by heading. Keys of an embedded record are documented once, with that record.
+var records = map[string]any{
+	"task": record.NewTask(jobs.Task{}, time.Now()), "enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now())},
+	"revealed task": more{record.NewTask(jobs.Task{}, time.Now()).Reveal(nil, nil)}, "task in full": more{(&view.Task{}).Record()},
+	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
+	"attempt": record.Attempt{}, "step": record.Step{},
+	"queue": record.Queue{}, "queue in detail": record.QueueStats{}, "worker": record.Worker{}, "status": record.Status{},
+	"problem":   record.Problem{},
+	"log chunk": record.Chunk{},
+	"schedule":  record.Schedule{}, "schedule in full": record.FullSchedule{}, "applied schedule": record.AppliedSchedule{},
+	"removed schedule": record.Removed{},
+	"deleted task":     record.Deleted{}, "limit": record.Limit{}, "removed limit": record.LimitRemoved{}, "backup": record.Backup{},
+	"service": record.Service{}, "removed service": record.ServiceRemoved{},
+	"moved table": record.Moved{}, "fence": record.Fence{}, "server": record.Serve{}, "check": record.Check{},
+	"selftest":              selftest.Report{},
+	"violation":             selftest.Violation{},
+	"figures of a selftest": selftest.Figures{}, "version": cli.Version{}, "error": failure.Body{},
+}
+
+// more is a record that begins with the keys of a task.
+type more struct{ record.Record }
+
+// keysOf returns the keys of a record. Those of an embedded record are left out.
+func keysOf(t *testing.T, one any) (keys []string) {
+	t.Helper()
+	switch one := one.(type) {
+	case record.Record:
+		for _, m := range one {
+			keys = append(keys, m.Key)
+		}
+		return keys
+	case more:
+		return keysOf(t, one.Record[len(record.NewTask(jobs.Task{}, time.Now())):])
+	}
+	for field := range reflect.TypeOf(one).Fields() {
+		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
+		switch {
+		case field.Anonymous:
+		case key == "" || options != "":
+			t.Errorf("%T: field %s: got the tag %q, want a key without options", one, field.Name, field.Tag)
+		default:
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// TestRecordsAreDocumented checks that docs/json.md and the records have the same keys in the same order, and that each key has a
+// description.
+func TestRecordsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documented := map[string][]string{}
+	row := regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| .+ \\|$")
+	for _, section := range strings.Split(string(text), "\n## ")[1:] {
+		heading, body, _ := strings.Cut(section, "\n")
+		documented[heading] = []string{}
+		for _, match := range row.FindAllStringSubmatch(body, -1) {
+			documented[heading] = append(documented[heading], match[1])
+		}
+		if _, ok := records[heading]; !ok {
+			t.Errorf("docs/json.md: got a record %q that does not exist, want only existing records", heading)
+		}
+	}
+	for heading, record := range records {
+		if keys := keysOf(t, record); !slices.Equal(keys, documented[heading]) {
+			t.Errorf("docs/json.md: %s: got the keys\n%v\nwant\n%v", heading, documented[heading], keys)
+		}
+	}
+}
