@@ -81,8 +81,8 @@ fuzz: ## every fuzz test, one after the other; FOR=30s each
 	@grep -roE '^func Fuzz\w+' --include='*_test.go' . | sed -E 's,/[^/]*:func , ,' | while read -r dir name; do \
 		go test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(or $(FOR),30s) "$$dir" || exit 1; done
 
-storm: ## 200 rounds of the tests that depend on chance: kills during a storm of starts, stops at any moment
-	go test -run 'Storm|AnyMoment' -timeout 60m -v ./internal/supervisor ./runner -rounds 200
+storm: ## 200 rounds of the tests that depend on chance: kills during many starts, stops at any moment
+	go test -run 'DuringManyStarts|AtAnyTime' -timeout 60m -v ./internal/supervisor ./runner -rounds 200
 
 soak: ## schedules, lanes, limits and retention for FOR=5m: no tick missed or doubled, no growth of the database
 	go test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(or $(FOR),5m)

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A task can end although plain SQL has set a dependent of it to pending too early.
+// endsDoNotNeedDependentsThatWait sets dependents to pending too early with plain SQL. The tasks that they depend on must still
+// end.
 func endsDoNotNeedDependentsThatWait(s *store) {
 	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))

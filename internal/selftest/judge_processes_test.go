@@ -155,7 +155,8 @@ var leftoverHistories = map[string]historyCase{
 	}},
 }
 
-// A killed guardian does not exclude its worker from the measured recoveries.
+// TestRecoveryIsMeasuredAfterAKillOfTheGuardian checks that a killed guardian does not exclude its worker from the measured
+// recoveries.
 func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	s := claimedHistory(quick)
 	s.wait(100)
@@ -177,8 +178,9 @@ func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	}
 }
 
-// Only ends of commands without leftovers count, and only while leftovers of other tasks live.
-func TestTheDelayOfEndsIsMeasuredWhileOthersHaveLeftovers(t *testing.T) {
+// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which ends count: those of commands without leftovers, while
+// leftovers of other tasks live.
+func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s := claimedHistory(quick)
 	m := s.attemptProcess(21, 2, 2, noEnvironment)
 	s.attemptProcess(22, 2, 2, changesUser)
@@ -208,7 +210,7 @@ func TestTheDelayOfEndsIsMeasuredWhileOthersHaveLeftovers(t *testing.T) {
 	}
 }
 
-// The replay reaches the end of a history that is longer than its lookahead.
+// TestALongHistoryIsReplayedToItsEnd replays a history that is longer than the lookahead of the replay.
 func TestALongHistoryIsReplayedToItsEnd(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)

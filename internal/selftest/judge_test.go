@@ -46,7 +46,8 @@ func TestAValidHistoryHasNoViolation(t *testing.T) {
 	}
 }
 
-// The guardian of a worker dies, and a client cancels the task before the worker records the loss.
+// TestACancelledLossIsReportedByTheWorker has a guardian that dies, and a client that cancels the task before the worker
+// records the loss.
 func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)
@@ -62,7 +63,8 @@ func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	checkViolations(t, s.judge(), "I3")
 }
 
-// An insert may cancel a task whose dependency has failed already. Then the history has no update with a reason.
+// TestATaskMayBeCancelledByItsInsert inserts a task whose dependency has failed already. Then the history has no update with a
+// reason.
 func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	s := validHistory()
 	s.enqueue(3, quick)
@@ -96,8 +98,8 @@ func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	}
 }
 
-// A reaper revokes the claim of a hung worker before it kills the processes. After that only the loss may be
-// recorded.
+// TestARevokedClaimIsLost has a reaper that revokes the claim of a hung worker before it kills the processes. After that only
+// the loss may be recorded.
 func TestARevokedClaimIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait int64

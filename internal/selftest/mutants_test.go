@@ -39,7 +39,7 @@ func TestMutants(t *testing.T) {
 				by = m.failsTest(t, overlay)
 			}
 			if by == "" {
-				t.Errorf("nothing found the defect: %s", m.defect)
+				t.Errorf("got no test or selftest that found the defect, want one: %s", m.defect)
 			} else {
 				fmt.Printf("found  %-30s by %-60s %5.1fs\n", m.name, by, time.Since(began).Seconds())
 			}
@@ -110,7 +110,7 @@ func (m mutant) failsTest(t *testing.T, overlay string) string {
 		failed = []string{"a test timed out"}
 	}
 	if failed == nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("go test: got error %v without a failed test, want a failed test\n%s", err, out)
 	}
 	return strings.Join(failed, " ")
 }
@@ -122,7 +122,7 @@ func (m mutant) violates(t *testing.T, overlay, dir string) string {
 	build := exec.Command("go", "build", "-overlay", overlay, "-ldflags", "-s -w", "-o", program, ".")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("build the mutant: got error %v, want none\n%s", err, out)
 	}
 	for seed := 1; seed <= rounds; seed++ {
 		c := exec.Command(program, "selftest", "--json", "--for", roundFor, "--seed", fmt.Sprint(seed), "--dir", dir)
@@ -131,7 +131,7 @@ func (m mutant) violates(t *testing.T, overlay, dir string) string {
 		out, _ := c.Output() // exit status 1 means violations
 		var report Report
 		if err := json.Unmarshal(out, &report); err != nil {
-			t.Fatalf("%v: %s %s", err, out, stderr.String())
+			t.Fatalf("report of the selftest: got error %v, want none: %s %s", err, out, stderr.String())
 		}
 		broken := report.Broken()
 		for _, i := range broken { // log one violation of each invariant, also of unexpected ones

@@ -2,9 +2,9 @@ package selftest
 
 import "testing"
 
-// TestOnAServerAClaimPassesOverWhatItCannotSee has two workers of a server. Worker w1 claims task 2 while task 1, which comes first, is
-// pending in the history.
-func TestOnAServerAClaimPassesOverWhatItCannotSee(t *testing.T) {
+// TestAClaimOnAServerMaySkipTasksOfOpenTransactions has two workers of a server. Worker w1 claims task 2 while task 1, which comes first,
+// is pending in the history.
+func TestAClaimOnAServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 	for name, c := range map[string]struct {
 		insertEnds bool  // the transaction that inserts task 1 ends before the claim of task 2 begins
 		claimBegan int64 // when the transaction that claims task 1 begins, relative to the claim of task 2

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Another process may kill the cgroup of a guardian: a worker that takes over, or an administrator. The next command
-// must live, although the kernel kills every process that starts in a killed cgroup.
+// TestACommandLivesAfterAnotherProcessHasKilledTheCgroup kills the cgroup of a guardian, like a worker that takes over or an
+// administrator. The next command must live, although the kernel kills every process that starts in a killed cgroup.
 func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	killed, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
@@ -25,9 +25,9 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	}
 }
 
-// A guardian that hung may continue while another worker sweeps its last attempt. The next attempt uses the same cgroup
-// and must live.
-func TestASweepOfOneAttemptSparesTheNextInTheCgroup(t *testing.T) {
+// TestASweepOfOneAttemptKeepsTheNextInTheCgroup has a guardian that hung and continues while another worker sweeps its last
+// attempt. The next attempt uses the same cgroup and must live.
+func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
 	group := lock.Records()[0].Cgroup

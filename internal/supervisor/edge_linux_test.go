@@ -16,8 +16,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// A command is killed when the thread that forked it ends. So that thread must live through everything else that the
-// guardian does.
+// TestACommandOutlivesOtherWorkOfItsGuardian checks that the thread that forked a command lives through all other work of the
+// guardian. The kernel kills a command when that thread ends.
 func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // gives the garbage collector of the guardian work
@@ -102,7 +102,7 @@ func TestABlockedExecIsKilledAtItsDeadlineAndWithItsWorker(t *testing.T) {
 			t.Errorf("got %v, want %v", err, ErrDeadline)
 		}
 	case <-time.After(limit):
-		t.Fatal("the command has not ended after its deadline")
+		t.Fatalf("got a command that still runs %v after its deadline, want it ended", limit)
 	}
 	release()
 
@@ -124,7 +124,8 @@ func childrenOfProcess(parent int) (list []int) {
 	return list
 }
 
-// The command consists of processes that fork all the time: each one starts the next in a session of its own and exits.
+// TestACommandThatForksAllTheTimeIsKilledCompletely kills a command of processes that fork all the time: each one starts the
+// next in a session of its own and exits.
 func TestACommandThatForksAllTheTimeIsKilledCompletely(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		g, _ := startGuardian(t)
@@ -168,8 +169,8 @@ func killForkers(t *testing.T, g *Guardian) {
 	}
 }
 
-// A guardian without free descriptors cannot start a command. That is no error of the command, does not harm other
-// commands, and passes.
+// TestALackOfDescriptorsIsAResourceError starts commands while a guardian has no free descriptors. The error is not one of the
+// command, does not harm other commands, and ends with the lack.
 func TestALackOfDescriptorsIsAResourceError(t *testing.T) {
 	g, lock := startGuardian(t)
 	bystander, _, _ := startScript(t, startGuardianInSlot(t, lock, 1), "exec sleep 300", 5*time.Minute)

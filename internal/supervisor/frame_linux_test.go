@@ -43,7 +43,8 @@ func messages(f *testing.F) {
 	f.Add(bytes.Repeat([]byte("\x00\x00\x00\x02{}"), 3))
 }
 
-// A guardian reads any data from its socket to the end, or to the first invalid message, and then exits.
+// FuzzRequests sends arbitrary data to a guardian. The guardian reads it to the end, or to the first invalid message, and then
+// exits.
 func FuzzRequests(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -77,7 +78,7 @@ func FuzzRequests(f *testing.F) {
 		select {
 		case <-read:
 		case <-time.After(limit):
-			t.Fatal("read has not returned after the socket was closed")
+			t.Fatalf("got a read that has not returned %v after the socket was closed, want it to return", limit)
 		}
 		g.mu.Lock()
 		defer g.mu.Unlock()
@@ -88,7 +89,8 @@ func FuzzRequests(f *testing.F) {
 	})
 }
 
-// A worker handles each valid reply of a guardian once. It stops at the first invalid one.
+// FuzzReplies sends arbitrary data to a worker. The worker handles each valid reply of a guardian once, and stops at the first
+// invalid one.
 func FuzzReplies(f *testing.F) {
 	messages(f)
 	f.Fuzz(func(t *testing.T, data []byte) {

@@ -193,7 +193,8 @@ func TestACancelledStartKillsTheCommand(t *testing.T) {
 	}
 }
 
-// A command runs before its start is reported. A cancellation at that moment sends TERM, as it does later.
+// TestACancelledStartTerminatesTheCommandBeforeItKills cancels a start when the command runs already, but its start is not yet
+// reported. The cancellation sends TERM, as it does later.
 func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 	g, _ := startGuardian(t)
 	for i := range 20 {
@@ -222,8 +223,8 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 	}
 }
 
-// A stopped worker reads nothing, so the replies of its guardian fill the socket. The guardian must enforce the
-// deadline nevertheless.
+// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing has a worker that reads nothing, like a stopped one, so the replies of its
+// guardian fill the socket. The guardian must enforce the deadline nevertheless.
 func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	// This client reads no replies, because receive is not called.
 	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: newTestLock(t)}}
@@ -266,7 +267,8 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	testkit.Eventually(t, "the end of the command", func() bool { return !running(command) })
 }
 
-// A worker that sweeps may kill a command before its stopped guardian notices that the deadline has passed.
+// TestAKillAfterTheDeadlineCountsAsTheDeadline kills a command before its guardian notices that the deadline has passed. A
+// worker that sweeps does this if the guardian is stopped.
 func TestAKillAfterTheDeadlineCountsAsTheDeadline(t *testing.T) {
 	for _, test := range []struct {
 		left time.Duration

@@ -77,7 +77,7 @@ func waitChild(t testing.TB, c *Child) (Exit, error) {
 	select {
 	case <-c.ended:
 	case <-time.After(limit):
-		t.Fatalf("the command has not ended after %v", limit)
+		t.Fatalf("got a command that still runs after %v, want it ended", limit)
 	}
 	return c.Wait()
 }
@@ -93,11 +93,11 @@ func line(t testing.TB, r *bufio.Reader) int {
 	return n
 }
 
-// newGate returns a line of a script that waits until open is called. Without it the guardian could kill the script's
+// newRelease returns a line of a script that waits until release is called. Without it the guardian could kill the script's
 // processes before the script has printed their pids.
-func newGate(t testing.TB) (line string, open func()) {
+func newRelease(t testing.TB) (line string, release func()) {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "open")
+	file := filepath.Join(t.TempDir(), "release")
 	return fmt.Sprintf("until test -e '%s'; do sleep 0.02; done\n", file), func() {
 		t.Helper()
 		if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -27,10 +27,10 @@ var leftOverScripts = map[string]string{
 func TestLeftOverProcessesAreKilledWithTheirAttempt(t *testing.T) {
 	for name, script := range leftOverScripts {
 		g, lock := startGuardian(t)
-		seen, end := newGate(t)
-		child, _, r := startScript(t, g, script+"\n"+seen+"exit 3", time.Minute)
+		waits, release := newRelease(t)
+		child, _, r := startScript(t, g, script+"\n"+waits+"exit 3", time.Minute)
 		pid := line(t, r)
-		end()
+		release()
 		if name == "plain" || name == "ignores signs" {
 			child.Kill()
 		}
@@ -52,11 +52,11 @@ func TestLeftOverProcessesAreKilledWithTheirAttempt(t *testing.T) {
 
 func TestOnlyProcessesOfTheEndedAttemptAreKilled(t *testing.T) {
 	g, lock := startGuardian(t)
-	seen, end := newGate(t)
-	a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; "+seen+"exit 4", time.Minute)
+	waits, release := newRelease(t)
+	a, _, ra := startScript(t, g, "setsid -f sh -c 'echo $$; exec sleep 60'; "+waits+"exit 4", time.Minute)
 	b, key, rb := startScript(t, startGuardianInSlot(t, lock, 1), "setsid -f sh -c 'echo $$; exec sleep 60'; exec sleep 60", time.Minute)
 	mine, other := line(t, ra), line(t, rb)
-	end()
+	release()
 	exit, err := waitChild(t, a)
 	if err != nil || exit.Code != 4 || exit.LeftOver != 1 || running(mine) {
 		t.Errorf("got %+v, error %v, left over alive %v; want exit status 4, 1 left over, dead", exit, err, running(mine))
@@ -88,8 +88,8 @@ func leaveProcesses(n string) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// All processes of a command that leaves very many behind are killed. Meanwhile another guardian starts commands, and
-// they end.
+// TestVeryManyLeftOverProcessesAreKilled runs a command that leaves very many processes behind. Meanwhile another guardian
+// starts commands, and they end.
 func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 	g, lock := startGuardian(t)
 	other := startGuardianInSlot(t, lock, 1)
@@ -121,7 +121,7 @@ func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 		end <- exit
 	}()
 	var longest time.Duration
-	for over := false; !over; {
+	for ended := false; !ended; {
 		at := time.Now()
 		bystander, _, _ := startScript(t, other, "exit 0", time.Minute)
 		if exit, err := waitChild(t, bystander); exit.Code != 0 || err != nil {
@@ -130,7 +130,7 @@ func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 		longest = max(longest, time.Since(at))
 		select {
 		case exit := <-end:
-			over = true
+			ended = true
 			if took := time.Since(began); exit.LeftOver != *leftOvers || took > 10*time.Second {
 				t.Errorf("got %d left over, all dead after %v; want %d, at most 10 s", exit.LeftOver, took, *leftOvers)
 			}

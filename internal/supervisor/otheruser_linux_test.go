@@ -109,7 +109,7 @@ func startUnprivileged(t *testing.T, group *syscall.SysProcAttr) (readLine func(
 		}
 		text, err := lines.ReadString('\n')
 		if err != nil {
-			t.Fatalf("read a line of the worker: got %q, error %v", text, err)
+			t.Fatalf("read from the worker: got %q and error %v, want a line", text, err)
 		}
 		return strings.TrimSpace(text)
 	}
@@ -137,7 +137,8 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// A worker with a delegated cgroup also kills the processes of other users.
+// TestAProcessOfAnotherUserIsKilledByItsCgroup checks that a worker with a delegated cgroup also kills the processes of other
+// users.
 func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 	needsRoot(t)
 	dir := filepath.Join(ownCgroup(), worker+"-delegated")
@@ -205,8 +206,8 @@ func namespaceInit(worker string) {
 	}
 }
 
-// A process that does not die of SIGKILL remains after a sweep. The sweep returns false, so the task of that process is
-// not released.
+// TestASweepReportsAProcessThatDoesNotDie has a process that survives SIGKILL. The sweep returns false, so the task of that
+// process is not released.
 func TestASweepReportsAProcessThatDoesNotDie(t *testing.T) {
 	needsRoot(t)
 	c := exec.Command("/proc/self/exe")
@@ -217,7 +218,7 @@ func TestASweepReportsAProcessThatDoesNotDie(t *testing.T) {
 	}
 }
 
-// Sweep does not wait for a process that it may not kill, and returns it.
+// TestASweepReturnsProcessesOfOtherUsers checks that Sweep does not wait for a process that it may not kill, and returns it.
 func TestASweepReturnsProcessesOfOtherUsers(t *testing.T) {
 	needsRoot(t)
 	stays, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "60"}})

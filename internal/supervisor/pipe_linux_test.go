@@ -9,7 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Programs expect that a write blocks. The read end must not block, so that its deadline can end a read.
+// TestOnlyTheWritingEndOfAPipeBlocks checks both ends of a pipe. Programs expect that a write blocks. The read end must not
+// block, so that its deadline can end a read.
 func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
 	r, w, err := Pipe()
 	if err != nil {

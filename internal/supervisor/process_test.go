@@ -103,7 +103,7 @@ func startPiped(t testing.TB, c Command) (*Process, *os.File) {
 func wait(t testing.TB, p *Process) Exit {
 	t.Helper()
 	timer := time.AfterFunc(limit, func() {
-		t.Errorf("process %d has not ended after %v", p.Pid(), limit)
+		t.Errorf("got process %d still running after %v, want it ended", p.Pid(), limit)
 		p.Kill()
 	})
 	defer timer.Stop()
@@ -146,7 +146,7 @@ func gone(pid int) func() bool {
 	return func() bool { s := state(pid); return s == "" || strings.HasPrefix(s, "Z") }
 }
 
-func TestExit(t *testing.T) {
+func TestExitOfACommand(t *testing.T) {
 	for _, tt := range []struct {
 		script       string
 		code, signal int
@@ -195,7 +195,7 @@ func TestKillAfterTerminateWasIgnored(t *testing.T) {
 	go func() { exit, _ := p.Wait(); ended <- exit }()
 	select {
 	case exit := <-ended:
-		t.Fatalf("TERM ended the command: %+v", exit)
+		t.Fatalf("got %+v after TERM, want the command still running", exit)
 	case <-time.After(50 * time.Millisecond):
 	}
 	if err := p.Kill(); err != nil {
@@ -207,7 +207,7 @@ func TestKillAfterTerminateWasIgnored(t *testing.T) {
 			t.Errorf("got %+v, want signal 9", exit)
 		}
 	case <-time.After(limit):
-		t.Errorf("the command has not ended after %v", limit)
+		t.Errorf("got a command that still runs after %v, want it ended", limit)
 	}
 }
 

@@ -38,7 +38,7 @@ func TestTheCommandGetsExactlyTheGivenEnvironment(t *testing.T) {
 	}
 }
 
-func TestDirectory(t *testing.T) {
+func TestACommandRunsInItsDirectory(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

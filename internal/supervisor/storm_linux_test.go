@@ -71,7 +71,7 @@ func sleepers(worker string) (pids []int) {
 // rounds is the number of repetitions of tests that depend on chance. make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-func TestWorkerKilledInAStormOfStartsLeavesNothing(t *testing.T) {
+func TestAWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
 	rounds := *rounds
 	if testing.Short() {
 		rounds = 2

@@ -14,19 +14,19 @@ import (
 // and without an environment.
 func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 	t.Helper()
-	go1, go2, err := os.Pipe()
+	in, start, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer go2.Close()
-	c := shell("read go; env -i setsid sleep 60 & echo $!; exec sleep 60")
-	c.Stdin = go1
+	defer start.Close()
+	c := shell("read start; env -i setsid sleep 60 & echo $!; exec sleep 60") // the child starts after the mark is set
+	c.Stdin = in
 	p, r := startPiped(t, c)
-	go1.Close()
+	in.Close()
 	if err := SetMark(p.Pid(), MarkOf(worker, k)); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintln(go2)
+	fmt.Fprintln(start)
 	return p, number(t, r)
 }
 
@@ -51,7 +51,7 @@ func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 		t.Error("a process of another attempt or worker is dead; want it alive")
 	}
 	if sweep(nil); !ended(other) || ended(unrelated) {
-		t.Error("want all processes of the worker dead and those of the other worker alive")
+		t.Errorf("got process of the worker dead: %v, of another worker dead: %v; want true, false", ended(other), ended(unrelated))
 	}
 	unrelated.Kill()
 	for _, p := range []*Process{mine, other, unrelated} {
@@ -59,10 +59,10 @@ func TestSweepFindsTheProcessesOfAnAttempt(t *testing.T) {
 	}
 }
 
-func TestMarks(t *testing.T) {
+func TestMarksIdentifyAnAttempt(t *testing.T) {
 	a := MarkOf("a", Key{12, 5})
 	if a != MarkOf("a", Key{12, 5}) || a == MarkOf("b", Key{12, 5}) || a == MarkOf("a", Key{13, 5}) || a == MarkOf("a", Key{12, 6}) {
-		t.Error("MarkOf: want equal marks for one attempt and different marks for different attempts")
+		t.Error("MarkOf: got different marks for one attempt or equal marks for two, want one mark for each attempt")
 	}
 	if !a.valid() || !a.OwnedBy("a") || a.OwnedBy("b") || a.Task() != 12 {
 		t.Errorf("got %+v, want a valid mark of task 12 and worker a", a)
@@ -80,8 +80,11 @@ func TestMarks(t *testing.T) {
 		unix.Kill(pid, unix.SIGKILL)
 	}
 	wait(t, p)
-	if readMark(1<<30).valid() || !slices.Contains(processes(), 1) {
-		t.Error("want no mark for a missing process, and process 1 in the list")
+	if got := readMark(1 << 30); got.valid() {
+		t.Errorf("a missing process: got mark %+v, want none", got)
+	}
+	if !slices.Contains(processes(), 1) {
+		t.Error("got a list of processes without process 1, want it in the list")
 	}
 	if text, _ := os.ReadFile("/proc/self/limits"); strings.Count(string(text), string(limits[0].name)) != 1 {
 		t.Errorf("got %s, want the name of the first limit once", text)
