@@ -54,6 +54,7 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	return s, nil
 }
 
+// find returns the directory of the newest installed PostgreSQL programs.
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
 		// The other programs are beside the real initdb, not beside a symbolic link to it.
@@ -69,6 +70,7 @@ func find() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
+// version returns the version in the path of a program.
 func version(path string) int {
 	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // a directory without a version sorts first
 	return n
@@ -87,6 +89,7 @@ const nobody = 65534
 
 func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
 
+// make creates the data of the server.
 func (s *Server) make(ctx context.Context) error {
 	if os.Geteuid() == 0 {
 		if err := os.Chown(s.Dir, nobody, nobody); err != nil {
@@ -113,6 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 var errEnded = errors.New("the server has ended")
 
+// run starts the server once. The error is errEnded if the server exits again.
 func (s *Server) run(ctx context.Context) error {
 	args := []string{"-k", s.Dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
 	settings := s.settings

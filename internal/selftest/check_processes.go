@@ -83,16 +83,16 @@ func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked,
 // there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
-		born, buried := e.wall(l.started), e.wall(l.ended)
-		if w.joinedAt < born-abs(e.drift) || w.joinedAt > buried+abs(e.drift) {
+		started, ended := e.wall(l.started), e.wall(l.ended)
+		if w.joinedAt < started-abs(e.drift) || w.joinedAt > ended+abs(e.drift) {
 			continue
 		}
 		for _, at := range e.kills[w.pid] { // in the order of the notes
-			if at >= born && at <= buried {
+			if at >= started && at <= ended {
 				return at, true, true
 			}
 		}
-		return buried, false, true
+		return ended, false, true
 	}
 	return 0, false, false
 }
@@ -185,15 +185,15 @@ func (m attemptProcess) has(trait string) bool {
 // measureDelays measures the time from the end of a command to the record of its end, while leftovers of other
 // tasks live. It excludes the time in which the worker or a guardian of it was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
-	var lives []span
+	var alive []span // when leftovers were alive
 	for _, n := range e.notes {
-		start, how, ok := n.process()
-		if !ok || how == leader {
+		start, traits, ok := n.process()
+		if !ok || traits == leader {
 			continue
 		}
 		f := &report.Figures
 		f.Leftovers++
-		m := attemptProcess{n.pid, start, n.task, n.generation, how}
+		m := attemptProcess{n.pid, start, n.task, n.generation, traits}
 		if m.has(noEnvironment) || m.has(undumpable) {
 			f.Unreadable++
 		}
@@ -201,24 +201,24 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 			f.Foreign++
 		}
 		if last, ok := e.lastSeen[m]; ok {
-			lives = append(lives, span{e.wall(n.at), e.wall(last)})
+			alive = append(alive, span{e.wall(n.at), e.wall(last)})
 		}
 	}
-	lives = merge(lives)
+	alive = merge(alive)
 	var delays []time.Duration
 	for _, n := range e.notes {
 		if n.op != opEnd {
 			continue
 		}
 		c, t, at := r.claimOf(n.task, n.generation), r.tasks[n.task], e.wall(n.at)
-		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(lives, at, at+1) == 0 {
+		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(alive, at, at+1) == 0 {
 			continue
 		}
 		if n.pid == r.pidOf(c.worker) { // the note of a function has the pid of the worker
 			continue
 		}
-		aside := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
-		delays = append(delays, time.Duration(max(0, c.endedAt-at-aside))*time.Millisecond)
+		excluded := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
+		delays = append(delays, time.Duration(max(0, c.endedAt-at-excluded))*time.Millisecond)
 	}
 	f := &report.Figures
 	f.Delays, f.DelayP99, f.DelayMax = len(delays), seconds(percentile(delays, 0.99)), seconds(percentile(delays, 1))

@@ -22,10 +22,10 @@ func connectServer(address string) (*sql.DB, error) {
 }
 
 func isState(err error, states ...string) bool {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
+	var failure *pgconn.PgError
+	if errors.As(err, &failure) {
 		for _, state := range states {
-			if strings.HasPrefix(said.Code, state) {
+			if strings.HasPrefix(failure.Code, state) {
 				return true
 			}
 		}

@@ -70,8 +70,8 @@ func (p *proxy) forward(to, from net.Conn, request bool) {
 		n, err := from.Read(buffer)
 		p.waitWhileStalled()
 		p.mu.Lock()
-		doomed := request && p.cutNext && n > 0
-		if doomed {
+		cut := request && p.cutNext && n > 0
+		if cut {
 			p.cutNext = false
 		}
 		p.mu.Unlock()
@@ -80,7 +80,7 @@ func (p *proxy) forward(to, from net.Conn, request bool) {
 				return
 			}
 		}
-		if doomed {
+		if cut {
 			time.Sleep(rand.N(3 * time.Millisecond)) // give the server time to handle the request
 			return
 		}

@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	copyEvery = 10 * time.Second
-	forgetAge = "10s" // age at which the reader deletes finished tasks
+	backupEvery = 10 * time.Second
+	deleteAge   = "10s" // age at which the reader deletes finished tasks
 )
 
 // runReader runs the commands that people and monitoring run: list, status, doctor, logs, delete and backup. None
@@ -18,11 +18,11 @@ const (
 func (ps *processes) runReader(s *slot) {
 	lines := [][]string{{"list", "--json", "-n", "50"}, {"status", "--json"}, {"doctor", "--quiet"},
 		{"logs", "--json", "-q", "a", "--since", "2s"},
-		{"list", "-s", "failed", "-n", "20"}, {"delete", "--older-than", forgetAge, "--yes"}}
+		{"list", "-s", "failed", "-n", "20"}, {"delete", "--older-than", deleteAge, "--yes"}}
 	copied := time.Now()
 	for i := 0; ; i++ {
 		line := lines[i%len(lines)]
-		if time.Since(copied) > copyEvery && len(ps.addresses()) == 1 { // a database on a server has no backup command
+		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // a database on a server has no backup command
 			copied, line = time.Now(), []string{"backup", "--force", ps.dir + "/backup.db"}
 		}
 		ps.mu.Lock()
@@ -42,13 +42,13 @@ func (ps *processes) runReader(s *slot) {
 			log.Close()
 		}
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
-			said := ps.logTail(s.name)
+			log := ps.logTail(s.name)
 			switch code := exit.ExitCode(); {
-			case code == 75 && bytes.Contains(said, []byte(busyText)): // exit status 75 can also mean a full disk
+			case code == 75 && bytes.Contains(log, []byte(busyText)): // exit status 75 can also mean a full disk
 				ps.notes.add(opBusy, 0, 0, cmd.Args[1])
 			case code == 2: // a usage error: the command line of this test is wrong
 				ps.mu.Lock()
-				ps.lifetimes = append(ps.lifetimes, lifetime{failure: fmt.Sprintf("usage error of %q: %s", line, said)})
+				ps.lifetimes = append(ps.lifetimes, lifetime{failure: fmt.Sprintf("usage error of %q: %s", line, log)})
 				ps.mu.Unlock()
 			}
 		}

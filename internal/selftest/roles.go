@@ -59,12 +59,12 @@ func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, e
 	if err != nil {
 		return err
 	}
-	var regrets sync.WaitGroup
-	defer regrets.Wait()
+	var cancellations sync.WaitGroup
+	defer cancellations.Wait()
 	return e.run(ctx, func(d draft) (int64, error) {
 		id, err := c.Enqueue(ctx, d.spec)
 		if err == nil && d.kind == cancelRetry {
-			regrets.Go(func() { e.cancelAndRetry(ctx, c, id) })
+			cancellations.Go(func() { e.cancelAndRetry(ctx, c, id) })
 		}
 		return id, err
 	})

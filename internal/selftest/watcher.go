@@ -38,20 +38,20 @@ func newWatcher(dir workspace, notes *notesFile) *watcher {
 			case <-w.stopping:
 				return
 			case <-ticker.C:
-				read = w.look(read)
+				read = w.check(read)
 			}
 		}
 	})
 	return w
 }
 
-// look reads the notes from an offset on. It checks which of the noted processes and of those seen before are
+// check reads the notes from an offset on. It checks which of the noted processes and of those seen before are
 // alive.
-func (w *watcher) look(from int64) (next int64) {
+func (w *watcher) check(from int64) (next int64) {
 	notes, next := w.notes.since(from)
 	for _, n := range notes {
-		if at, how, ok := n.process(); ok {
-			w.living[attemptProcess{n.pid, at, n.task, n.generation, how}] = true
+		if start, traits, ok := n.process(); ok {
+			w.living[attemptProcess{n.pid, start, n.task, n.generation, traits}] = true
 		}
 	}
 	for m := range w.living {

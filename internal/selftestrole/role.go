@@ -20,16 +20,17 @@ import (
 	"example.com/runner/web"
 )
 
-func Run(ctx context.Context, stderr io.Writer, role, dir string, words []string) error {
+// Run runs this process in a role of the selftest; see selftest.RoleCommand. dir is the directory of the run.
+func Run(ctx context.Context, stderr io.Writer, role, dir string, args []string) error {
 	if role == "child" {
-		return selftest.Child(dir, words)
+		return selftest.Child(dir, args)
 	}
-	words = append(words, "", "", "") // a missing argument becomes an invalid one
+	args = append(args, "", "", "") // a missing argument becomes an invalid one
 	switch role {
 	case "task":
-		return failure.ExitStatus(selftest.Task(dir, words[0], words[1]))
+		return failure.ExitStatus(selftest.Task(dir, args[0], args[1]))
 	case "worker":
-		return work(ctx, stderr, dir, words[0], words[1] == "functions")
+		return work(ctx, stderr, dir, args[0], args[1] == "functions")
 	case "browse":
 		return browse(ctx, dir)
 	case "bound":
@@ -41,8 +42,8 @@ func Run(ctx context.Context, stderr io.Writer, role, dir string, words []string
 	if err != nil {
 		return err
 	}
-	seed, errSeed := strconv.ParseUint(words[1], 10, 64)
-	ms, errMS := strconv.Atoi(words[2])
+	seed, errSeed := strconv.ParseUint(args[1], 10, 64)
+	ms, errMS := strconv.Atoi(args[2])
 	if err := errors.Join(errSeed, errMS); err != nil {
 		return err
 	}
@@ -50,7 +51,7 @@ func Run(ctx context.Context, stderr io.Writer, role, dir string, words []string
 	defer stop()
 	every := time.Duration(ms) * time.Millisecond
 	if role == "sql" {
-		return selftest.EnqueueSQL(ctx, dir, self, words[0], seed, every)
+		return selftest.EnqueueSQL(ctx, dir, self, args[0], seed, every)
 	}
 	began := time.Now()
 	r, err := runner.Open(ctx, selftest.Database(dir), runner.Options{BusyTimeout: 10 * time.Second, Engine: postgres.Engine()})
@@ -63,7 +64,7 @@ func Run(ctx context.Context, stderr io.Writer, role, dir string, words []string
 	if err := selftest.NoteOpening(dir, time.Since(began)); err != nil {
 		return err
 	}
-	return selftest.Enqueue(ctx, client(r), dir, self, words[0], seed, every)
+	return selftest.Enqueue(ctx, client(r), dir, self, args[0], seed, every)
 }
 
 func browse(ctx context.Context, dir string) error {
