@@ -3,6 +3,7 @@ package lifecycle
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -25,7 +26,8 @@ func outcomes() map[string]Outcome {
 		"retry in":  {Reason: jobs.ReasonError, Error: "later", retryIn: &half},
 		"snooze":    {snooze: &half},
 	}
-	for _, reason := range []jobs.Reason{jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonPanic, jobs.ReasonStart, jobs.ReasonLost, jobs.ReasonShutdown,
+	for _, reason := range []jobs.Reason{jobs.ReasonSignal, jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonPanic, jobs.ReasonStart,
+		jobs.ReasonLost, jobs.ReasonShutdown,
 		jobs.ReasonCancelled} {
 		all[string(reason)] = Outcome{Reason: reason, Error: string(reason)}
 	}
@@ -101,7 +103,7 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 	if c.Losses < task.Losses || c.Losses > task.MaxLosses+1 || !c.State.Finished() && c.Losses > task.MaxLosses {
 		wrong("got %d losses; want %d or more, and at most %d if the task is unfinished", c.Losses, task.Losses, task.MaxLosses)
 	}
-	if c.AttemptState != jobs.Completed && c.AttemptState != jobs.Failed && c.AttemptState != jobs.Cancelled && c.AttemptState != jobs.Snoozed {
+	if !slices.Contains([]jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled, jobs.Snoozed}, c.AttemptState) {
 		wrong("got attempt state %q, want completed, failed, cancelled or snoozed", c.AttemptState)
 	}
 	if want := o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && c.AttemptState != jobs.Snoozed; c.Counted != want ||
@@ -111,7 +113,8 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 	if (c.Losses > task.Losses) != (o.Reason == jobs.ReasonLost) {
 		wrong("got %d losses after %d, want one more if and only if the attempt was lost", c.Losses, task.Losses)
 	}
-	if c.State == jobs.Completed && (c.Reason != "" || c.Error != "") || c.State != jobs.Completed && c.State != jobs.Scheduled && c.Reason == "" {
+	if c.State == jobs.Completed && (c.Reason != "" || c.Error != "") ||
+		c.State != jobs.Completed && c.State != jobs.Scheduled && c.Reason == "" {
 		wrong("got state %s, reason %q and error %q; want a reason unless completed or scheduled, and none if completed",
 			c.State, c.Reason, c.Error)
 	}
@@ -119,8 +122,9 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 
 func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
 	task := jobs.Task{ID: 1, Attempt: 1, MaxAttempts: 3, MaxLosses: 3, Options: jobs.Options{RetryOn: "75,100-111"}}
-	for name, want := range map[string]jobs.State{"exit 1": jobs.Failed, "exit 75": jobs.Retrying, "signal": jobs.Retrying, "timeout": jobs.Retrying,
-		"start": jobs.Retrying, "lost": jobs.Pending} {
+	for name, want := range map[string]jobs.State{"exit 1": jobs.Failed, "exit 75": jobs.Retrying, "signal": jobs.Retrying,
+		"timeout": jobs.Retrying,
+		"start":   jobs.Retrying, "lost": jobs.Pending} {
 		if c := Next(task, outcomes()[name], at); c.State != want {
 			t.Errorf("%s: got state %s, want %s", name, c.State, want)
 		}
@@ -128,7 +132,8 @@ func TestNextRetriesACommandOnlyAfterTheCodesOfRetryOn(t *testing.T) {
 }
 
 func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
-	task := jobs.Task{ID: 9, Attempt: 2, MaxAttempts: 5, Options: jobs.Options{Backoff: jobs.Backoff{Strategy: jobs.Linear, Delay: time.Minute, Max: time.Hour}}}
+	task := jobs.Task{ID: 9, Attempt: 2, MaxAttempts: 5,
+		Options: jobs.Options{Backoff: jobs.Backoff{Strategy: jobs.Linear, Delay: time.Minute, Max: time.Hour}}}
 	for name, delay := range map[string]time.Duration{"error": Delay(task.Backoff, 9, 2), "retry in": 30 * time.Minute,
 		"snooze": 30 * time.Minute} {
 		if c := Next(task, outcomes()[name], at); c.RunAt != at.Add(delay) {
@@ -168,7 +173,8 @@ func FuzzNext(f *testing.F) {
 		maxLosses &= 0x7fffffff
 		task := jobs.Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
 			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // plain SQL can write one loss too many
-			Options: jobs.Options{Backoff: jobs.Backoff{Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
+			Options: jobs.Options{Backoff: jobs.Backoff{
+				Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
 				Max: time.Duration(most)}}}
 		if cancelled {
 			task.CancelRequestedAt = at

@@ -32,7 +32,8 @@ func TestOutcomeOfUnwrapsErrors(t *testing.T) {
 		if o := OutcomeOf(nil, wrap(jobs.Cancel(cause))); o.Reason != jobs.ReasonCancelled || !strings.Contains(o.Error, "no route") {
 			t.Errorf(`Cancel: got %+v, want reason %q and an error with "no route"`, o, jobs.ReasonCancelled)
 		}
-		if o := OutcomeOf(nil, wrap(&jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &code, Msg: "exit status 3"})); o.Reason != jobs.ReasonExit ||
+		exited := &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &code, Msg: "exit status 3"}
+		if o := OutcomeOf(nil, wrap(exited)); o.Reason != jobs.ReasonExit ||
 			o.ExitCode == nil || *o.ExitCode != 3 {
 			t.Errorf("AttemptError: got %+v, want reason %q and exit code 3", o, jobs.ReasonExit)
 		}
@@ -61,8 +62,9 @@ func TestAnErrorWithoutTextFailsTheTask(t *testing.T) {
 }
 
 func TestOutcomeOfDropsInvalidResults(t *testing.T) {
-	for _, result := range []string{"{", "", `"` + strings.Repeat("x", jobs.MaxResult) + `"`, "\"\xff\"", strings.Repeat("[", jobs.MaxDepth+1) +
-		strings.Repeat("]", jobs.MaxDepth+1)} {
+	for _, result := range []string{"{", "", `"` + strings.Repeat("x", jobs.MaxResult) + `"`, "\"\xff\"",
+		strings.Repeat("[", jobs.MaxDepth+1) +
+			strings.Repeat("]", jobs.MaxDepth+1)} {
 		for _, err := range []error{nil, errors.New("x"), jobs.Snooze(1)} {
 			if o := OutcomeOf(json.RawMessage(result), err); o.Result != nil || err == nil && o.Reason != jobs.ReasonError {
 				t.Errorf("%.20q with error %v: got reason %q, error %.200q and a result of %d bytes; want no result, and a reason",
@@ -88,7 +90,8 @@ func TestOutcomeOfReplacesNegativeDelaysAndMissingCauses(t *testing.T) {
 }
 
 func FuzzCutError(f *testing.F) {
-	for _, text := range []string{"", "x", "\xff", "a\x00b", strings.Repeat("é", jobs.MaxError), strings.Repeat("x", jobs.MaxError-1) + "😀",
+	for _, text := range []string{"", "x", "\xff", "a\x00b", strings.Repeat("é", jobs.MaxError),
+		strings.Repeat("x", jobs.MaxError-1) + "😀",
 		strings.Repeat("\xff", jobs.MaxError)} {
 		f.Add(text, 1)
 		f.Add(text, 9000)

@@ -77,6 +77,7 @@ func TestStatesAreDocumented(t *testing.T) {
 		}
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != text.String() {
-		t.Errorf("%s (error %v) differs from the transitions of transition.go; to update it: UPDATE_DOCS=1 go test ./internal/lifecycle", path, err)
+		t.Errorf("%s (error %v) differs from the transitions of transition.go; to update it: UPDATE_DOCS=1 go test ./internal/lifecycle",
+			path, err)
 	}
 }
