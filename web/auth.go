@@ -94,8 +94,7 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 	}
 	a := h.o.auth
 	http.SetCookie(w, &http.Cookie{Name: a.cookieName(), Value: a.cookieValue(), Path: h.base + "/",
-		MaxAge:   int(sessionLength / time.Second),
-		HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.secure(req)})
+		MaxAge: int(sessionLength / time.Second), HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: a.secure(req)})
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
 

@@ -48,9 +48,8 @@ func NewSchedule(s jobs.Schedule, reveal bool) Schedule {
 	if reveal {
 		task = task.Reveal(s.Spec.Env, s.Spec.Input)
 	}
-	r := Schedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp,
-		CatchUpWindow: Seconds(s.CatchUpWindow),
-		Jitter:        Seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: Stamp(s.NextAt), LastAt: Stamp(s.LastAt),
+	r := Schedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp, CatchUpWindow: Seconds(s.CatchUpWindow),
+		Jitter: Seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: Stamp(s.NextAt), LastAt: Stamp(s.LastAt),
 		LastTaskID: Known(s.LastTaskID),
 		LastState:  Known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: Stamp(s.CreatedAt), UpdatedAt: Stamp(s.UpdatedAt)}
 	if s.LastState.Finished() {

@@ -91,10 +91,8 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		}
 	}
 	return append(r, Record{{"input_bytes", t.InputBytes}, {"generation_id", t.GenerationID}, {"worker_id", OrNull(t.WorkerID)},
-		{"worker", OrNull(t.Worker)},
-		{"lease_expires_at", Stamp(t.LeaseExpiresAt)}, {"cancel_requested_at", Stamp(t.CancelRequestedAt)},
-		{"created_at", Stamp(t.CreatedAt)},
-		{"created_by", OrNull(t.CreatedBy)}, {"updated_at", Stamp(t.UpdatedAt)},
+		{"worker", OrNull(t.Worker)}, {"lease_expires_at", Stamp(t.LeaseExpiresAt)}, {"cancel_requested_at", Stamp(t.CancelRequestedAt)},
+		{"created_at", Stamp(t.CreatedAt)}, {"created_by", OrNull(t.CreatedBy)}, {"updated_at", Stamp(t.UpdatedAt)},
 		{"started_at", Stamp(t.StartedAt)}, {"finished_at", Stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", Raw(t.Result)},
 		{"error", OrNull(t.Error)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)}, {"output_bytes", t.OutputBytes},
 		{"output_truncated", t.OutputTruncated}, {"progress", Raw(t.Progress)}}...)

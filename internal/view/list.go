@@ -20,8 +20,7 @@ func ListLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 		lasted = record.Seconds(d).String()
 	}
 	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, present.Attempts(t), record.Stamp(t.CreatedAt).String(), lasted,
-		present.Note(t, held, now),
-		t.Worker, present.JobText(t))
+		present.Note(t, held, now), t.Worker, present.JobText(t))
 }
 
 // ListTable returns the table of tasks for a terminal.

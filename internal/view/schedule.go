@@ -106,16 +106,14 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 	if len(runs) > 0 {
 		p.Print("\n")
 		list := term.Table{Columns: []term.Column{{Name: "  TASK", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
-			{Name: "DUE"},
-			{Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
+			{Name: "DUE"}, {Name: "TIME", AlignRight: true}, {Name: "NOTE"}}}
 		for _, run := range runs {
 			lasted := ""
 			if d, ok := present.Lasted(run, now); ok {
 				lasted = humanize.Took(d)
 			}
 			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(present.DueOf(run), now),
-				lasted,
-				present.Note(run, runner.Holds{}, now)})
+				lasted, present.Note(run, runner.Holds{}, now)})
 		}
 		p.Table(list)
 		if p.Interactive() {

@@ -46,8 +46,7 @@ func (s *Status) Record() record.Status {
 		Workers:   record.List(s.Workers, func(w runner.Worker) record.Worker { return record.NewWorker(w, s.Now) }),
 		Schedules: record.List(s.Schedules, func(schedule jobs.Schedule) record.Schedule { return record.NewSchedule(schedule, false) }),
 		Problems: record.List(s.Problems, func(p present.Problem) record.Problem {
-			return record.Problem{Code: p.Code, Message: p.Message,
-				Try: p.Try}
+			return record.Problem{Code: p.Code, Message: p.Message, Try: p.Try}
 		}),
 		Queues: record.List(s.Queues, func(q runner.Queue) any {
 			if s.stats != nil {
@@ -61,8 +60,7 @@ func (s *Status) Record() record.Status {
 func (s *Status) Lines(p *term.Printer) error {
 	status := s.Record()
 	return cmp.Or(record.Lines(p, "queue", status.Queues), record.Lines(p, "worker", status.Workers),
-		record.Lines(p, "schedule", status.Schedules),
-		record.Lines(p, "problem", status.Problems))
+		record.Lines(p, "schedule", status.Schedules), record.Lines(p, "problem", status.Problems))
 }
 
 // heldWord returns the mark of a queue whose tasks cannot start now.

@@ -93,8 +93,7 @@ func (s *Status) queueTable(width int) term.Table {
 		{Name: "BLOCK", AlignRight: true, DropOrder: 1}, {Name: "RETRY", AlignRight: true, DropOrder: 3},
 		{Name: "RUN", AlignRight: true, DropOrder: 8},
 		{Name: "FAILED 24H", AlignRight: true, DropOrder: 7}, {Name: "DONE 24H", AlignRight: true, DropOrder: 4},
-		{Name: "OLDEST", AlignRight: true, DropOrder: 5},
-		{Name: "", DropOrder: 6}}}
+		{Name: "OLDEST", AlignRight: true, DropOrder: 5}, {Name: "", DropOrder: 6}}}
 	number := func(n int) string { return humanize.Count(int64(n)) }
 	for _, q := range s.Queues {
 		oldest := "–"
@@ -117,8 +116,7 @@ func (s *Status) statsTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
 		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
 		{Name: "WAIT P95", AlignRight: true, DropOrder: 3}, {Name: "RUN P50", AlignRight: true, DropOrder: 2},
-		{Name: "RUN P95", AlignRight: true, DropOrder: 4},
-		{Name: "LIMIT", DropOrder: 5}}}
+		{Name: "RUN P95", AlignRight: true, DropOrder: 4}, {Name: "LIMIT", DropOrder: 5}}}
 	for _, q := range s.Queues {
 		f := s.stats[q.Queue]
 		row := []string{term.Cut(q.Queue, nameWidth(width)), humanize.Count(int64(f.Starts)), "–", "–", "–", "–", ""}
@@ -135,8 +133,7 @@ func (s *Status) statsTable(width int) term.Table {
 
 func (s *Status) workerTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "WORKER"}, {Name: "SLOTS", AlignRight: true}, {Name: "QUEUES", DropOrder: 1},
-		{Name: "UP", DropOrder: 2},
-		{Name: "SEEN"}, {Name: ""}}}
+		{Name: "UP", DropOrder: 2}, {Name: "SEEN"}, {Name: ""}}}
 	for _, w := range s.Workers {
 		state := w.State(s.Now)
 		if state == runner.WorkerReady {

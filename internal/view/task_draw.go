@@ -203,8 +203,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.Task.ID))
 	}
 	t := term.Table{Columns: []term.Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
-		{Name: "TIME", AlignRight: true},
-		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}}}
+		{Name: "TIME", AlignRight: true}, {Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}}}
 	for _, a := range shown {
 		result := string(a.State)
 		if a.State == jobs.Failed {
@@ -215,8 +214,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 			output = "" // it is counted when the attempt ends
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration), result,
-			a.Worker,
-			output})
+			a.Worker, output})
 	}
 	p.Table(t)
 }

@@ -188,8 +188,7 @@ func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 		e.finished++
 	}
 	if done.InTx && a.outcome.Error != "" && a.outcome.Error != errNotCommitted.Error() {
-		e.log.Warn("the function returned an error after FinishTx", "task", a.task.ID, "err",
-			humanize.Cut(a.outcome.Error, 200))
+		e.log.Warn("the function returned an error after FinishTx", "task", a.task.ID, "err", humanize.Cut(a.outcome.Error, 200))
 	}
 	if result := a.txResult.Load(); done.InTx && result != nil {
 		done.Change.Result = *result
