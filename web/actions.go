@@ -131,16 +131,15 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	r, ids := a.h.r, a.filter.IDs
 	d := actionResult{cli: a.cli()}
 	if a.byQuery {
-		filter, ok := search.Verb(a.name).Filter(a.filter)
-		if !ok {
-			return actionResult{line: "none of these tasks can be " + pastTense[a.name], cli: d.cli}, nil
-		}
-		var err error
-		if ids, err = r.IDs(ctx, filter, runner.Page{}); err != nil {
-			return actionResult{}, err
+		if filter, ok := search.Verb(a.name).Filter(a.filter); ok {
+			var err error
+			if ids, err = r.IDs(ctx, filter, runner.Page{}); err != nil {
+				return actionResult{}, err
+			}
 		}
 		if len(ids) == 0 {
-			return actionResult{line: "none of these tasks can be " + pastTense[a.name], cli: d.cli}, nil
+			d.line = "none of these tasks can be " + pastTense[a.name]
+			return d, nil
 		}
 		if a.confirmed && a.count >= 0 && len(ids) > a.count {
 			d.ask = a.confirmation(len(ids))

@@ -76,7 +76,8 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if filter.Before, err = number(req.FormValue("before")); err != nil {
 		return "", nil, err
 	}
-	if err := h.tabs(ctx, v, terms, filter); err != nil {
+	others := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
+	if err := h.tabs(ctx, v, others, filter); err != nil {
 		return "", nil, err
 	}
 	tasks, err := h.r.List(ctx, filter, runner.Page{Limit: perPage + 1})
@@ -106,9 +107,8 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		}
 		v.Rows = append(v.Rows, row)
 	}
-	rest := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
-	if len(tasks) == 0 && len(rest) < len(terms) {
-		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(rest))
+	if len(tasks) == 0 && len(others) < len(terms) {
+		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(others))
 	}
 	v.Total = len(tasks)
 	if v.Older != "" || v.Newest != "" {
@@ -155,15 +155,9 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	return n
 }
 
-// tabs adds a tab for each state. It counts the tasks of a state only if an index supports that and the query has no
-// other terms.
-func (h *handler) tabs(ctx context.Context, v *tasksView, terms []search.Term, filter jobs.Filter) error {
-	var others []search.Term
-	for _, t := range terms {
-		if t.Key != search.KeyState {
-			others = append(others, t)
-		}
-	}
+// tabs adds a tab for each state. others are the terms of the query without the states. tabs counts the tasks of a state only if an index
+// supports that and there are no other terms.
+func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, filter jobs.Filter) error {
 	add := func(name string, states ...jobs.State) error {
 		on := len(states) == len(filter.States) && (len(states) == 0 || states[0] == filter.States[0])
 		t := tab{Name: name, Link: v.Base + "/tasks", Selected: on}

@@ -8,6 +8,21 @@ import (
 	"example.com/runner/jobs"
 )
 
+// One goroutine runs the loop. Only the loop claims tasks, starts attempts and writes their ends, so loopState needs no lock. The loop does
+// not poll the table of tasks. It waits for the first of these events: an attempt ends, a notice says that the database may have changed,
+// the next known task is due, or the work is to end.
+//
+// The invariants:
+//
+//   - At most Options.Concurrency attempts run or wait until their end is written. No attempt runs beside a suspect.
+//   - An attempt stays in Engine.running until its end is written. Until then heartbeats renew its lease.
+//   - After a failed write the loop writes the same ends again, but not before a pause (postpone).
+//   - A cycle that scans leaves nextDue, nextStart and nextLane correct for everything that was committed before it. A notice of a later
+//     commit sets changed, and the next cycle with a free slot scans again.
+//
+// A read of the database at each notice was tried. It took a twentieth of the time of a busy worker, so a worker without a free slot reads
+// at intervals (readEvery).
+
 const (
 	firstBackoff = 20 * time.Millisecond // after an error
 	maxBackoff   = 2 * time.Second

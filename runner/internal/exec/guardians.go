@@ -15,6 +15,17 @@ import (
 	"example.com/runner/jobs"
 )
 
+// A worker runs each command under a guardian: a process that kills the command when the worker dies or does not renew its lease. A guardian
+// is this program started once more, which takes some milliseconds. So a worker keeps idle guardians for later commands.
+//
+// The invariants:
+//
+//   - A guardian guards at most one command at a time.
+//   - Each guardian holds the liveness lock of its worker. So the lock is free only when the worker and all its guardians are dead.
+//   - If the first guardian does not start, the work ends, because no command can run. Later, a guardian that does not start for lack of
+//     resources only gives its task back.
+//   - A guardian that ends before it has started a command counts as a failure. maxFailures failures in a row end the work.
+
 // guardianCalled is set when main has called Guardian.
 var guardianCalled atomic.Bool
 
