@@ -20,9 +20,7 @@ const vacuumInto = `VACUUM INTO ?`
 // copyMode sets the copy to WAL mode. VACUUM INTO does not copy the journal mode, and a user who restores the copy would not set it.
 const copyMode = `PRAGMA journal_mode = WAL`
 
-// Backup writes a copy of the database to the file to, with mode 0600, and returns its size in bytes. The copy is durable and appears
-// complete or not at all. If to exists, Backup returns an error of kind ErrConflict unless replace is true. It never replaces a
-// database that is in use.
+// Backup implements engine.Shared.
 func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, error) {
 	to, err := Resolve(to)
 	if err != nil {
@@ -47,7 +45,7 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	return n, syncDir(filepath.Dir(to))
 }
 
-// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
+// BackupFile implements engine.Shared.
 func (d *File) BackupFile(ctx context.Context) (string, error) {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", backupProblem(err, d.Dir())
@@ -69,7 +67,7 @@ func (d *File) mayBackup(to string, replace bool) error {
 			What: to + " is a directory", Hint: "the path of a file in it"}
 	case err == nil && !info.Mode().IsRegular():
 		return notRegular(to)
-	case err == nil && identify(info) == d.id && d.id != fileID{} || to == d.path || to == d.path+"-wal" || to == d.path+"-shm":
+	case err == nil && identify(info) == d.id && d.id != fileID{} || to == d.path || to == d.logPath || to == d.sharedPath:
 		return &jobs.Error{Kind: jobs.ErrConflict, What: to + " is the database itself"}
 	case err == nil && !replace:
 		return &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.BackupExists, Subject: to, What: to + " exists", Hint: "another name"}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	sqlite3 "modernc.org/sqlite/lib"
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
@@ -63,13 +64,10 @@ func New(path string, o engine.Options) (*File, error) {
 		paceChanged: make(chan struct{}, 1)}, nil
 }
 
-// Name returns the absolute path of the file, symlinks resolved.
-func (d *File) Name() string { return d.path }
+// Name, Address and Identity return the absolute path of the file, symlinks resolved.
 
-// Address returns the path.
-func (d *File) Address() string { return d.path }
-
-// Identity returns the path.
+func (d *File) Name() string     { return d.path }
+func (d *File) Address() string  { return d.path }
 func (d *File) Identity() string { return d.path }
 
 // Dir returns the directory beside the file.
@@ -86,9 +84,6 @@ func (d *File) MakeDir() error {
 // Created reports whether Open made the file.
 func (d *File) Created() bool { return d.created }
 
-// Server returns nil, since there is no server.
-func (*File) Server() *engine.ServerInfo { return nil }
-
 // Reader returns the pool of connections that cannot write.
 func (d *File) Reader() *sqlx.DB { return d.read }
 
@@ -99,9 +94,6 @@ func (d *File) Dialect() *sqltext.Dialect { return d.sql }
 func (*File) Traits() engine.Traits {
 	return engine.Traits{InsertMost: 16, SingleStatements: true}
 }
-
-// Values returns the arguments unchanged.
-func (*File) Values(args []any) []any { return args }
 
 // selectMain returns the file of the main database of a connection.
 var selectMain = sqltext.Query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
@@ -196,12 +188,6 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 	return tries > 1, err
 }
 
-// Later returns errors.ErrUnsupported. It would gain nothing, since SQLite sends no messages.
-func (*File) Later(*sqlx.Conn, string, []any) error { return errors.ErrUnsupported }
-
-// CommitWithNext returns false. It would gain nothing over a separate COMMIT.
-func (*File) CommitWithNext(*sqlx.Conn) bool { return false }
-
 // SetLevel sends the pragma as text, since a prepared pragma takes effect only once, when it is prepared.
 func (*File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	text := "PRAGMA synchronous = NORMAL"
@@ -228,9 +214,6 @@ func (d *File) Queued() (held, ok bool) {
 	defer d.queue.mu.Unlock()
 	return d.queue.word != nil && d.queue.word.Load()%2 != 0, d.queue.word != nil
 }
-
-// Notify does nothing, since other processes watch the file.
-func (*File) Notify(bool) {}
 
 // Awaited reports whether a process with a single write waits for the lock.
 func (d *File) Awaited() bool { return d.queue.isAwaited() }
@@ -277,22 +260,25 @@ func (*File) Busy(err error) bool { return isBusy(err) }
 // Broken reports whether the connection must be opened again.
 func (*File) Broken(err error) bool { return isDamage(err) }
 
-// BeginFailed returns nil, since Begin has returned such an error itself.
-func (*File) BeginFailed(error) error { return nil }
-
-// Unanswered returns err, since the result of a commit is never lost.
-func (*File) Unanswered(err error) error { return err }
-
 // Refused reports whether a constraint or a trigger rejected a write.
-func (*File) Refused(err error) bool { return isRefused(err) }
+func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTRAINT }
 
-// Asserted returns false, since no statement for files has an assertion.
-func (*File) Asserted(error) bool { return false }
+// These methods have work to do only on a server.
 
-// BusyRetries returns how often writes found the file locked by other processes and tried again.
+func (*File) Server() *engine.ServerInfo                              { return nil }
+func (*File) Values(args []any) []any                                 { return args }
+func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // SQLite sends no messages
+func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
+func (*File) Notify(bool)                                             {}               // other processes watch the file
+func (*File) BeginFailed(error) error                                 { return nil }   // Begin has returned such an error itself
+func (*File) Unanswered(err error) error                              { return err }   // the result of a commit is never lost
+func (*File) Asserted(error) bool                                     { return false } // no statement for files has an assertion
+func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
+
+// BusyRetries implements engine.Shared.
 func (d *File) BusyRetries() int64 { return d.busyRetries.Load() }
 
-// Size returns the sizes in bytes of the file and of its write-ahead log.
+// Size implements engine.Shared.
 func (d *File) Size() (file, wal int64) {
 	if info, err := os.Stat(d.path); err == nil {
 		file = info.Size()
@@ -310,7 +296,7 @@ const (
 	fullCheck  = `PRAGMA integrity_check(10)`
 )
 
-// Integrity reads the whole file and returns the damage that it finds, or nil. thorough also compares the indexes with their tables.
+// Integrity implements engine.Shared.
 func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, err error) {
 	check := quickCheck
 	if thorough {
@@ -323,8 +309,7 @@ func (d *File) Integrity(ctx context.Context, thorough bool) (found []string, er
 	return found, d.Explain(err)
 }
 
-// Readers lists the processes that are reading the file now. While they read, SQLite cannot restart the write-ahead log. The list is
-// empty on systems that do not show locks.
+// Readers implements engine.Shared.
 func (d *File) Readers() []engine.Process { return readers(d.sharedPath) }
 
 // selectPages returns the number of pages of the file, and the number of free pages. The second number is 0 if the file cannot return
@@ -351,6 +336,3 @@ func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err erro
 	}
 	return true, rows.Err()
 }
-
-// CheckNotifications returns nil, since files need no notifications.
-func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }

@@ -30,9 +30,6 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
-// isRefused reports whether a constraint or a trigger rejected a write.
-func isRefused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTRAINT }
-
 // isDamage reports whether an error, explained or not, comes from the file or its disk, and not from the statement.
 func isDamage(err error) bool {
 	switch code(err) {

@@ -76,7 +76,7 @@ func (d *File) find() error {
 			Hint: "another file"}
 	}
 	d.id = identify(info)
-	if log, err := os.Stat(d.path + "-wal"); err == nil {
+	if log, err := os.Stat(d.logPath); err == nil {
 		d.logSizeBefore = log.Size()
 	}
 	if links(info) > 1 {

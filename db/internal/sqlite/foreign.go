@@ -110,8 +110,8 @@ func article(kind string) string {
 // maxUncleanSize is the greatest size of a file that is checked after a crash. A file of that size takes half a second.
 const maxUncleanSize = 100 << 20
 
-// Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
+// Unclean implements engine.Shared.
 func (d *File) Unclean() bool {
 	size, _ := d.Size()
-	return d.logSizeBefore > 0 && size < maxUncleanSize && !othersOpen(d.path+"-shm")
+	return d.logSizeBefore > 0 && size < maxUncleanSize && !othersOpen(d.sharedPath)
 }

@@ -188,7 +188,7 @@ func (d *File) migrate(ctx context.Context) error {
 // olderWorker returns an error while a worker of schema.ConvertedVersion is running. After the conversion it could not write the
 // results of its tasks, so they would run again.
 func (d *File) olderWorker(ctx context.Context) error {
-	if !othersOpen(d.path + "-shm") {
+	if !othersOpen(d.sharedPath) {
 		return nil
 	}
 	var name string
