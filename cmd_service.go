@@ -281,8 +281,9 @@ func serviceError(ctx context.Context, u systemd.Unit, verb string, err error) e
 		f.What = "systemd does not run here"
 		if u.PerUser {
 			f.What = "systemd does not run for this user"
+			f.Because("it needs a login session, which su and sudo do not start")
 		}
-		return f.Because("another supervisor can run this command: runner work").Hint("runner work, or docs/install.md")
+		return f.Because("another supervisor can run the worker").Hint("runner work")
 	case errors.Is(err, systemd.ErrForeign):
 		return f.Because(u.File() + " was not written by this command").Hint("move the file away, or use --name NAME")
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -36,6 +37,15 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 		if err != nil || len(bytes.TrimSpace(messages)) > 0 {
 			t.Errorf("%s: got error %v and messages\n%s\nwant none", unit.file, err, messages)
 		}
+	}
+}
+
+// The image is built with the version of Go that go.mod names.
+func TestContainerfileHasTheVersionOfGo(t *testing.T) {
+	got := regexp.MustCompile(`golang:([0-9]+\.[0-9]+) `).FindStringSubmatch(readFile(t, "contrib/Containerfile"))
+	want := regexp.MustCompile(`(?m)^go ([0-9]+\.[0-9]+)`).FindStringSubmatch(readFile(t, "go.mod"))
+	if got == nil || want == nil || got[1] != want[1] {
+		t.Errorf("contrib/Containerfile: got Go %s, want %s", got, want)
 	}
 }
 

@@ -97,6 +97,9 @@ func (line *Line) enter(list []*Command, word string) []*Command {
 	if near := spelling.Nearest(word, names); near != "" {
 		f = f.Hint("%s %s", prefix, near)
 	}
+	if len(line.Path) == 1 && line.Path[0] == "service" && slices.Contains([]string{"status", "start", "stop", "restart"}, word) {
+		f = f.Hint("systemctl %s runner", word)
+	}
 	if instead := otherNames(word); instead != "" && len(line.Path) == 0 {
 		f = f.Hint("runner %s", instead)
 	}
@@ -107,6 +110,8 @@ func (line *Line) enter(list []*Command, word string) []*Command {
 // otherNames returns the command for a name that other tools use, or an empty string.
 func otherNames(word string) string {
 	switch word {
+	case "install", "daemon", "systemd":
+		return "service install"
 	case "queues", "stats", "workers":
 		return "status"
 	case "prune", "clean", "remove":
