@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"example.com/runner/internal/testkit"
 )
 
 // units are the files in contrib.
@@ -117,10 +119,7 @@ func TestTextIsTheTemplate(t *testing.T) {
 
 // systemd-analyze accepts the installed unit, also with characters that systemd expands.
 func TestSystemdAcceptsTheUnit(t *testing.T) {
-	verify, err := exec.LookPath("systemd-analyze")
-	if err != nil {
-		t.Skip("systemd-analyze is not installed")
-	}
+	verify := testkit.Program(t, "systemd-analyze")
 	fakeSystemctl(t)
 	program := filepath.Join(t.TempDir(), "a 100% runner")
 	if err := os.WriteFile(program, []byte("#!/bin/sh\n"), 0o700); err != nil {
