@@ -8,7 +8,7 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// This file has what a function can ask of the context that it is called with.
+// The functions of this file read from, and write to, the attempt that runs with a context.
 
 // TaskFrom returns the task whose attempt runs with ctx, as it was claimed. It returns false outside of an attempt.
 func TaskFrom(ctx context.Context) (jobs.Task, bool) { return engine.TaskFrom(ctx) }

@@ -12,7 +12,7 @@ import (
 type ActionResult struct {
 	ID    int64
 	State jobs.State // now; empty if there is no such task
-	Done  bool       // whether the task is as the call wants it, by this call or before it
+	Done  bool       // whether the task is now in the requested state, because of this call or an earlier change
 	Taken bool       // Retry: whether another unfinished task has its unique key
 }
 

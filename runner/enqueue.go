@@ -16,7 +16,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Enqueued is what became of a Spec.
+// Enqueued is the result of enqueuing a Spec.
 type Enqueued struct {
 	ID       int64
 	Kept     bool // whether an unfinished task had its unique key: ID is that task, and nothing was added
@@ -93,7 +93,7 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 	return enqueued(done), err
 }
 
-// added tells Work about new tasks. With Options.Inline it runs them.
+// added notifies Work of new tasks. With Options.Inline it runs them.
 func (r *Runner) added(ctx context.Context) error {
 	r.notifier.Notify()
 	if !r.options.Inline {

@@ -100,7 +100,7 @@ func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) err
 	return nil
 }
 
-// apply returns what becomes of a definition, given the schedules that exist.
+// apply returns the change that a definition makes to the existing schedules.
 func apply(s jobs.Schedule, have []jobs.Schedule, o ApplyOptions) (Applied, error) {
 	n := slices.IndexFunc(have, func(old jobs.Schedule) bool { return old.Name == s.Name })
 	if n < 0 {

@@ -49,7 +49,7 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 	return c.wait(t, now()), err
 }
 
-// waitContext is what decides when a task starts, besides the task itself.
+// waitContext has the data, besides the task itself, that decides when the task starts.
 type waitContext struct {
 	ahead   int   // tasks of its queue that start before it
 	holder  int64 // id of the task that has its lane; 0 if the lane is free

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/internal/supervisor"
 )
 
-// Worker is what a worker has written about itself.
+// Worker is the record that a worker has written about itself.
 type Worker struct {
 	ID        string // random, never reused
 	Name      string // see Options.Name

@@ -320,7 +320,7 @@ func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error
 	return d, err
 }
 
-// The result of an action is shown once, on the next page. A cookie carries it, because anybody could write a link that
+// The next page shows the result of an action once. A cookie carries the text, because any site could make a link that
 // has a text in its URL.
 const (
 	flashCookie = "runner-did"

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// authenticator decides who may use the pages of Listen: everybody who has the token. It also checks requests to the
+// authenticator admits requests with the token to the pages of Listen. It also checks requests to the
 // loopback address. Other users of the machine can connect to it, and so can a page whose name resolves to it (DNS
 // rebinding).
 type authenticator struct {

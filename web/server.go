@@ -35,7 +35,7 @@ type ServerOptions struct {
 	// TokenFile is the file that contains the token. Listen creates it if it does not exist. Defaults to "token" in the
 	// directory beside the database.
 	TokenFile string
-	// NoToken gives access to everybody who can connect to the server. It requires a unix socket. Defaults to false.
+	// NoToken gives access to every user who can connect to the server. It requires a unix socket. Defaults to false.
 	NoToken bool
 	// Insecure allows an address that other machines can connect to, although the token is then sent in plain text.
 	// Defaults to false.
@@ -80,7 +80,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	socket, unix := strings.CutPrefix(o.Listen, "unix:")
 	if o.NoToken && !unix {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.TokenMissing, Subject: o.Listen,
-			What: "without a token everybody on " + o.Listen + " could see and do everything",
+			What: "without a token every user who can connect to " + o.Listen + " has full access",
 			Hint: "unix:/run/runner/ui.sock, whose file mode limits access"}
 	}
 	if err := checkAddress(o.Listen, unix, o.Insecure); err != nil {
@@ -156,7 +156,7 @@ func listenUnix(path string) (net.Listener, error) {
 			return nil, err
 		}
 	}
-	// The socket is created in a private directory, so its mode is set before anybody can connect to it.
+	// The socket is created in a private directory, so no process can connect to it before its mode is set.
 	dir, err := os.MkdirTemp(filepath.Dir(path), ".runner-")
 	if err != nil {
 		return nil, err

@@ -62,7 +62,7 @@ func isJournal(w io.Writer, journalStream string) bool {
 	return device.IsValid() && inode.IsValid() && fmt.Sprintf("%v:%v", device, inode) == journalStream
 }
 
-// New returns a worker's log on a stream. Each record takes one line, whatever text the names of tasks or their output contain.
+// New returns a logger that writes the log of a worker to a stream. Each record is one line, even if a name or output contains newlines.
 func New(to term.Stream, style Style, level slog.Level) *slog.Logger {
 	if style == JSON {
 		return slog.New(slog.NewJSONHandler(jsonLines{to.Writer}, &slog.HandlerOptions{Level: level, ReplaceAttr: jsonLogValue}))

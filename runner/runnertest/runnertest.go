@@ -83,7 +83,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	return r
 }
 
-// kit is what this package knows about a Runner of New.
+// kit records the tasks that a Runner of New has started.
 type kit struct {
 	mu      sync.Mutex
 	started []int64

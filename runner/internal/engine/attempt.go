@@ -219,7 +219,7 @@ func (a *attempt) notStarted() *attempt {
 	return a
 }
 
-// finish returns what the database is to write of the end of the attempt.
+// finish returns the end of the attempt as the database writes it.
 func (a *attempt) finish() db.Finish {
 	if a.release {
 		return db.Finish{Task: a.task, Release: true}

@@ -13,7 +13,7 @@ import (
 // A wall clock that is years ahead makes every finished task old. So no worker deletes anything for an hour after the wall clock has jumped
 // forwards by more than a day. The pause ends early if a person confirms that the clock is right, or if the clock jumps back.
 //
-// A running worker notices a jump by a second clock, which nobody can set and which goes on while the machine is suspended. A worker that
+// A running worker detects a jump with a second clock, which cannot be set and which continues during a suspend of the machine. A worker that
 // starts compares the wall clock with the last heartbeat of any worker. If that is more than a day ago, the machine was off or the clock
 // is wrong; no program can tell which.
 //
@@ -24,7 +24,7 @@ const (
 	jumpPause = time.Hour      // without deletions after a jump
 )
 
-// clock is what an Engine knows about the clocks of its machine.
+// clock compares the clocks of the machine.
 type clock struct {
 	mu      sync.Mutex // held until a jump is in the database
 	began   time.Time

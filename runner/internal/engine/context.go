@@ -9,7 +9,7 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// This file has what a function can ask of its context. The functions of the same names in package runner describe the exported ones.
+// The functions of this file use the attempt that runs with a context. Package runner documents the exported ones.
 
 type attemptKey struct{}
 
@@ -62,7 +62,7 @@ func (a *attempt) capture() *exec.Capture {
 	return a.output.Load()
 }
 
-// Upstream returns the tasks that the task running with ctx waited for.
+// Upstream returns the tasks that the task of ctx has waited for.
 func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	a := attemptFrom(ctx)
 	if a == nil {

@@ -66,7 +66,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	return e.start(ctx, done.Claimed, sent)
 }
 
-// finishes returns what to write of the attempts that have ended. It forgets the attempts that belong to another worker by now.
+// finishes returns the ends to write. It forgets the attempts that belong to another worker by now.
 func (e *Engine) finishes() []db.Finish {
 	finishes := slices.Grow(e.lastFinishes[:0], len(e.unwritten)) // the memory of the last cycle
 	unwritten := make([]*attempt, 0, len(e.unwritten))
@@ -82,7 +82,7 @@ func (e *Engine) finishes() []db.Finish {
 	return finishes
 }
 
-// retryCycle decides what the error of a cycle means. The loop writes the same finishes again, whatever the error was. That is safe.
+// retryCycle decides whether the work continues after the error of a cycle. After every error it is safe to write the same finishes again.
 func (e *Engine) retryCycle(err error) error {
 	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
 	e.postpone(e.backoff)

@@ -7,7 +7,7 @@ import (
 
 // Observer receives the starts and ends of attempts. Its methods must return at once.
 type Observer interface {
-	// Observing reports whether anyone wants to know. Otherwise the engine does not call the other methods.
+	// Observing reports whether the observer has a subscriber. Without one the engine does not call the other methods.
 	Observing() bool
 	// Started receives the task of an attempt that begins, as it was claimed.
 	Started(task jobs.Task)

@@ -118,7 +118,7 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 // They take the lock as one of many readers, so that a reaper which is stopped here does not block the others. The loss is recorded once.
 func (p *reaper) reapDead(o db.Owner) bool {
 	me := p.e.info
-	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // no process of an earlier run of the kernel lives
+	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // a reboot has ended all processes
 	path := supervisor.LockPath(p.e.store.Dir(), o.ID)
 	if path == "" {
 		return false

@@ -19,7 +19,7 @@ const (
 
 // retain deletes what is old, until the loop is over: finished tasks, workers that ended long ago, and counters, which it sums up by the
 // hour. It deletes tasks in small transactions, and after each one leaves the write lock to others for as long as the transaction took.
-// While nothing runs it returns free space of the file to the system. A worker that lives only for a moment does a little of this, too.
+// While nothing runs it returns free space of the file to the system. A worker that runs only for a moment begins with this, too.
 func (e *Engine) retain() {
 	ctx := context.Background()
 	var from, upkeep time.Time

@@ -101,7 +101,7 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	return next
 }
 
-// logTicks logs what became of ticks, and reports whether any task was added or is waiting to be.
+// logTicks logs the results of ticks. It reports whether a tick has added a task, or will add one later.
 func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	for _, one := range done {
 		if one.Err != nil {
@@ -127,7 +127,7 @@ func (e *Engine) endTicks() bool {
 	return e.ticksEnded
 }
 
-// setBack corrects the times that a clock which was ahead has written, if there are any.
+// setBack corrects times that lie in the future because a clock was ahead.
 func (e *Engine) setBack(ctx context.Context, at time.Time) {
 	latest, err := e.store.MaxTimestamp(ctx)
 	if err != nil || latest.Sub(at) < minSetBack {

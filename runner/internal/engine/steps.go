@@ -13,9 +13,9 @@ import (
 )
 
 // A function with steps starts from its beginning in every attempt. A step that has ended returns the value that it returned before. So the
-// function comes to the place where it was, and goes on from there.
+// function reaches the step at which it stopped and continues there.
 
-// steps is what an attempt knows about the steps of its task.
+// steps are the steps of a task, as its attempt has read and stored them.
 type steps struct {
 	mu     sync.Mutex
 	loaded bool
@@ -91,7 +91,7 @@ func errConcurrent(name string) error {
 	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
 }
 
-// loadSteps returns what the attempt knows about steps, at first nothing.
+// loadSteps returns the steps of the attempt. They are empty until nextStep reads them.
 func (a *attempt) loadSteps() *steps {
 	if s := a.steps.Load(); s != nil {
 		return s

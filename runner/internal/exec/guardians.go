@@ -15,8 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A worker runs each command under a guardian: a process that kills the command when the worker dies or does not renew its lease. A guardian
-// is this program started once more, which takes some milliseconds. So a worker keeps idle guardians for later commands.
+// A worker runs each command under a guardian: a process that kills the command when the worker dies or does not renew its lease. A
+// guardian is this program started once more, which takes some milliseconds. So a worker keeps idle guardians for later commands.
 //
 // The invariants:
 //
@@ -216,7 +216,7 @@ func (g *Guardians) release(task int64, child *supervisor.Child, denied []superv
 	g.put(child.Guardian())
 }
 
-// Renew tells the guardians which leases were renewed, and until when. It asks whether the guardians are alive, and closes those that
+// Renew sends the renewed leases and their deadline to the guardians. It also checks that the guardians are alive, and closes those that
 // have had no command for long.
 func (g *Guardians) Renew(keys []supervisor.Key, deadline time.Time) {
 	g.mu.Lock()

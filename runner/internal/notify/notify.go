@@ -37,7 +37,7 @@ type Notifier struct {
 }
 
 // New returns a Notifier. watch starts the watch of the database and returns; the watch then calls changed, and ends with ctx. brief
-// asks for a watch that starts and ends quickly. setSlow makes the watch look less often; it may be nil.
+// selects a watch that starts and ends quickly. setSlow makes the watch look less often; it may be nil.
 func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
 	n := &Notifier{setSlow: setSlow, subscribers: map[chan struct{}]bool{}, tasks: map[int64][]chan struct{}{}}
 	n.watch = func(ctx context.Context, changed func(bool)) error { return watch(ctx, n.brief.Load(), changed) }

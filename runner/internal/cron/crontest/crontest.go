@@ -1,7 +1,7 @@
 // Package crontest computes the ticks of cron expressions in another way than package cron, for tests.
 //
-// It knows cron by its definition alone. It walks through real time minute by minute, looks at what the clock of the zone shows, and
-// asks for each minute on that clock whether the expression names it. It shares no code with package cron.
+// It follows the definition of cron directly. It goes through real time minute by minute, reads the clock of the zone, and
+// checks for each minute on that clock whether the expression matches. It shares no code with package cron.
 package crontest
 
 import (
