@@ -13,9 +13,9 @@ import (
 // A wall clock that is years ahead makes every finished task old. So no worker deletes anything for an hour after the wall clock has jumped
 // forwards by more than a day. The pause ends early if a person confirms that the clock is right, or if the clock jumps back.
 //
-// A running worker detects a jump with a second clock, which cannot be set and which continues during a suspend of the machine. A worker that
-// starts compares the wall clock with the last heartbeat of any worker. If that is more than a day ago, the machine was off or the clock
-// is wrong; no program can tell which.
+// A running worker detects a jump with a second clock, which cannot be set and which continues while the machine is suspended. A worker
+// that starts compares the wall clock with the last heartbeat of any worker. If that is more than a day ago, the machine was off or the
+// clock is wrong; no program can tell which.
 //
 // The pause is in the database, so that it holds for all workers. A worker writes the pause before it writes anything else by the new
 // time, because its next heartbeat hides the jump.
