@@ -6,19 +6,20 @@ import (
 	"testing"
 
 	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/testkit/pgkit"
 )
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	asked := false
-	flag.Visit(func(f *flag.Flag) { asked = asked || f.Name == "rapid.checks" })
-	if !asked { // each check opens a database and makes about 30 calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
+	if !given { // each check opens a database and makes about 30 calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
 		if err := flag.Set("rapid.checks", "40"); err != nil {
 			panic(err)
 		}
 	}
 	code := m.Run()
-	closeServer()
+	pgkit.CloseShared()
 	os.Exit(code)
 }
 

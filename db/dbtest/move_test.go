@@ -1,7 +1,6 @@
 package dbtest_test
 
 import (
-	"crypto/rand"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -11,22 +10,9 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
 	"example.com/runner/db/transfer"
-	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 )
-
-// ownAddress returns the address of a new schema that no other test uses.
-func ownAddress(t *testing.T) string {
-	t.Helper()
-	s, err := server()
-	if errors.Is(err, pgserver.ErrNone) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Address("postgres", "search_path=move_"+strings.ToLower(rand.Text()[:8]))
-}
 
 // openFunc opens a new database that a test moves from or to.
 type openFunc func(t *testing.T) *db.DB
@@ -37,7 +23,7 @@ func TestAnInterruptedMoveContinues(t *testing.T) {
 	odd := func(t *testing.T) *db.DB {
 		return dbtest.OpenAt(t, filepath.Join(t.TempDir(), `it's $$ %s ? "q" $1 tasks.db`), db.Options{Create: true, Normal: true})
 	}
-	server := func(t *testing.T) *db.DB { return dbtest.OpenServer(t, ownAddress(t)) }
+	server := func(t *testing.T) *db.DB { return dbtest.OpenServer(t, pgkit.Address(t)) }
 	for name, pair := range map[string][2]openFunc{"file to file": {file, file}, "to another program's": {file, beside},
 		"from another program's": {beside, file},
 		"file to server":         {odd, server}, "file to a path with special characters": {file, odd}, "server to file": {server, file},

@@ -1,13 +1,13 @@
 package postgres_test
 
 import (
-	"fmt"
 	"slices"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -15,7 +15,8 @@ import (
 // TestAConnectionThatIsCutBeforeTheCommitIsReplaced cuts a connection before it sends the commit. database/sql only reports that the
 // connection is closed. The next write uses another connection.
 func TestAConnectionThatIsCutBeforeTheCommitIsReplaced(t *testing.T) {
-	at := address(t)
+	schema := pgkit.NewSchema()
+	at := pgkit.Shared(t).Address("postgres", "search_path="+schema)
 	r := open(t, at, runner.Options{})
 	conn, err := pgx.Connect(t.Context(), at)
 	if err != nil {
@@ -30,7 +31,7 @@ func TestAConnectionThatIsCutBeforeTheCommitIsReplaced(t *testing.T) {
 		yield(count.With(1, jobs.Unique("sent at once")))
 		var ended int
 		err := conn.QueryRow(t.Context(), `SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity
-			WHERE state = 'idle in transaction' AND strpos(query, $1) > 0`, fmt.Sprintf("test%d.tasks", schemas.Load())).Scan(&ended)
+			WHERE state = 'idle in transaction' AND strpos(query, $1) > 0`, schema+".tasks").Scan(&ended)
 		testkit.NoError(t, err)
 		testkit.Equal(t, "ended listeners", ended, 1)
 	})

@@ -2,8 +2,6 @@ package postgres_test
 
 import (
 	"context"
-	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -12,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -19,7 +18,7 @@ import (
 // TestWorkersDoNotKeepEachOtherBusy checks that busy workers do not make each other look for tasks, and that idle workers send no
 // notices. Otherwise each look would make the other worker look again.
 func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
-	at := address(t)
+	at := pgkit.Address(t)
 	client := open(t, at, runner.Options{})
 	for range 2 {
 		r := open(t, at, runner.Options{Concurrency: 10})
@@ -79,10 +78,7 @@ func listener(t *testing.T, address string) *pgx.Conn {
 // TestANoticeIsSentAgainAfterItsConnectionWasCut checks that another connection sends a notice whose connection was cut. The enqueue is
 // confirmed, and without the notice the worker would find the task only at its next look.
 func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
-	at := address(t)
-	s, _ := common()
-	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
-	through := fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load())
+	at, through, p := proxied(t)
 	worker := open(t, at, runner.Options{Lease: time.Hour}) // the worker looks by itself every ten minutes
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
@@ -103,11 +99,9 @@ func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 
 // TestAReadIsRepeatedAfterItsConnectionWasCut checks that another connection repeats a read whose connection was cut.
 func TestAReadIsRepeatedAfterItsConnectionWasCut(t *testing.T) {
-	open(t, address(t), runner.Options{})
-	s, _ := common()
-	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
-	r := open(t, fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load()),
-		runner.Options{})
+	at, through, p := proxied(t)
+	open(t, at, runner.Options{}) // creates the tables
+	r := open(t, through, runner.Options{})
 	p.at = "count("
 	n, err := r.Count(t.Context(), jobs.Filter{})
 	testkit.Equal(t, "number of unfinished tasks", n, 0)

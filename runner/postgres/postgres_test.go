@@ -23,37 +23,19 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-var (
-	common = sync.OnceValues(func() (*pgserver.Server, error) {
-		s, err := pgserver.Start(context.Background())
-		closeCommon = func() {
-			if err == nil {
-				_ = s.Close()
-			}
-		}
-		return s, err
-	})
-	closeCommon = func() {} // no server was started
-	schemas     atomic.Int64
-)
-
 func TestMain(m *testing.M) {
 	code := m.Run()
-	closeCommon()
+	pgkit.CloseShared()
 	os.Exit(code)
 }
 
-// address returns the address of a new database on the server that all tests share.
-func address(t *testing.T) string {
+// proxied returns the address of a new schema, and another address of it that leads through a proxy.
+func proxied(t *testing.T) (direct, through string, p *proxy) {
 	t.Helper()
-	s, err := common()
-	if errors.Is(err, pgserver.ErrNone) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s.Address("postgres", fmt.Sprintf("search_path=test%d", schemas.Add(1)))
+	server, schema := pgkit.Shared(t), pgkit.NewSchema()
+	p = newProxy(t, filepath.Join(server.Dir, ".s.PGSQL.5432"))
+	return server.Address("postgres", "search_path="+schema),
+		fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=%s", p.Addr(), schema), p
 }
 
 func open(t *testing.T, address string, options runner.Options) *runner.Runner {
@@ -202,10 +184,7 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 // TestCutConnectionsLoseAndDuplicateNoTask cuts connections again and again, sometimes in the middle of a commit. Every confirmed
 // task exists once and ends once.
 func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
-	at := address(t)
-	s, _ := common()
-	p := newProxy(t, filepath.Join(s.Dir, ".s.PGSQL.5432"))
-	through := fmt.Sprintf("postgres://postgres@%s/postgres?sslmode=disable&search_path=test%d", p.Addr(), schemas.Load())
+	at, through, p := proxied(t)
 	sure := open(t, at, runner.Options{}) // its connections are not cut
 	worker, client := open(t, through, runner.Options{Concurrency: 5}), open(t, through, runner.Options{})
 	var seen runs
@@ -261,7 +240,7 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 }
 
 func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
-	at := address(t)
+	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{})
 	app, err := sql.Open("pgx", at)
 	if err != nil {
@@ -320,7 +299,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	var orders int
 	testkit.NoError(t, app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders))
 	testkit.Equal(t, "orders", orders, 2)
-	elsewhere := open(t, address(t), runner.Options{})
+	elsewhere := open(t, pgkit.Address(t), runner.Options{})
 	within(false, func(tx *sql.Tx) error { // the address names the schema of the tables, the handle does not
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
 		return err
@@ -330,7 +309,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 // TestAWorkerFindsNewTasksAtOnce checks that a worker immediately finds a task that a program commits by plain SQL or that another process
 // enqueues.
 func TestAWorkerFindsNewTasksAtOnce(t *testing.T) {
-	at := address(t)
+	at := pgkit.Address(t)
 	r, client := open(t, at, runner.Options{}), open(t, at, runner.Options{})
 	var seen runs
 	r.Register(count.Handler(seen.handle))

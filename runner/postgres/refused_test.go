@@ -160,7 +160,7 @@ func (c olderConn) QueryContext(ctx context.Context, text string, args []driver.
 // TestTablesOfAnotherVersionAreRejected checks that Open does not change tables of a version that it cannot upgrade, or of a newer
 // program.
 func TestTablesOfAnotherVersionAreRejected(t *testing.T) {
-	at := address(t)
+	at := pgkit.Address(t)
 	open(t, at, runner.Options{})
 	server, err := pgdriver.Engine().Connect(at, time.Second)
 	if err != nil {
@@ -190,7 +190,7 @@ func TestAnOldServerIsRejected(t *testing.T) {
 		s.Write = older{s.Write}
 		return s, err
 	}
-	r, err := runner.Open(t.Context(), address(t), runner.Options{Engine: access.NewEngine(engine).(runner.Engine), Dir: t.TempDir()})
+	r, err := runner.Open(t.Context(), pgkit.Address(t), runner.Options{Engine: access.NewEngine(engine).(runner.Engine), Dir: t.TempDir()})
 	if err == nil {
 		r.Close()
 	}
@@ -198,7 +198,7 @@ func TestAnOldServerIsRejected(t *testing.T) {
 }
 
 func TestAPoolerWithoutListenIsReported(t *testing.T) {
-	at := address(t)
+	at := pgkit.Address(t)
 	testkit.NoError(t, admin.ListenCheck(t.Context(), open(t, at, runner.Options{}), patience))
 	engine := pgdriver.Engine()
 	connect := engine.Connect

@@ -4,6 +4,9 @@ package pgkit
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/jackc/pgx/v5"
@@ -28,6 +31,42 @@ func Start(t testing.TB, settings ...string) *pgserver.Server {
 		}
 	})
 	return server
+}
+
+var (
+	startShared = sync.OnceValues(func() (*pgserver.Server, error) {
+		server, err := pgserver.Start(context.Background())
+		if err == nil {
+			CloseShared = func() { _ = server.Close() }
+		}
+		return server, err
+	})
+	schemas atomic.Int64
+)
+
+// CloseShared ends the server of Shared, if there is one. TestMain must call it after the tests.
+var CloseShared = func() {}
+
+// Shared returns a server that all tests of the program share. It skips the test if PostgreSQL is not installed.
+func Shared(t testing.TB) *pgserver.Server {
+	t.Helper()
+	server, err := startShared()
+	if errors.Is(err, pgserver.ErrNone) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatalf("start PostgreSQL: %v", err)
+	}
+	return server
+}
+
+// NewSchema returns the name of a schema that no other test uses.
+func NewSchema() string { return fmt.Sprintf("test%d", schemas.Add(1)) }
+
+// Address returns the address of a new schema on the shared server.
+func Address(t testing.TB) string {
+	t.Helper()
+	return Shared(t).Address("postgres", "search_path="+NewSchema())
 }
 
 // Prepare prepares statements on a new server, which checks their names and types. The keys of statements are their names. The
