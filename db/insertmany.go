@@ -3,9 +3,20 @@ package db
 import (
 	"time"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
+
+// insertPlain adds tasks for which alone returns false: they need none of the columns that are missing here. Their values are those of
+// appendPlain. Tasks that are added together share a statement: one of sixteen rows takes two thirds of the time of sixteen statements.
+var insertPlain = &sqltext.Series{Template: `INSERT INTO {tasks} (` + plainColumns + `) VALUES {parts}{returning_id}`,
+	Part: `({id_param}` + plainRest, Separator: ","}
+
+const plainColumns = `{id_column}generation_id, state, queue, job, args, label, priority,
+	run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at`
+
+const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const (
 	insertMost  = 128     // tasks of one statement. In a file more than sixteen gain nothing; on a server each statement is a round trip

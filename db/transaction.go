@@ -41,14 +41,8 @@ func (w *writer) transaction(group []*request) (err error) {
 	t := &tx{w: w, ctx: ctx, db: w.db, space: w.knownRoom()}
 	defer func() { w.space = t.space }()
 	if len(group) == 1 && group[0].single != nil && w.db.traits.SingleStatements && !w.looks() {
-		w.db.engine.CommitBegins()
-		err := group[0].single(t)
-		w.db.engine.CommitEnds(err != nil)
-		switch {
-		case err == nil:
-			return w.lookAfter()
-		case !w.db.engine.Busy(err): // if it is busy, begin waits for the lock, and lookBefore checks the files under the lock
-			return &memberError{w.db.refused(w.explain(err))}
+		if done, err := w.runSingle(t, group[0]); done {
+			return err
 		}
 	}
 	if err := w.begin(t, !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })); err != nil {
@@ -82,22 +76,46 @@ func (w *writer) transaction(group []*request) (err error) {
 		news = news || t.news
 	}
 	committing = true
-	if !t.committed {
-		if t.wrote {
-			w.db.engine.CommitBegins()
-		}
-		_, err := t.exec(commit)
-		w.db.engine.CommitEnds(err != nil)
-		if err != nil {
-			w.rollback(t)
-			return w.explain(err)
-		}
+	if err := w.end(t); err != nil {
+		return err
 	}
 	if err := w.lookAfter(); err != nil {
 		return err
 	}
 	if t.changed {
 		w.db.engine.Notify(news)
+	}
+	return nil
+}
+
+// runSingle runs the only member of a group as a statement without BEGIN and COMMIT. done is false if other processes hold the lock. Then
+// begin waits for the lock, and lookBefore checks the files under the lock.
+func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
+	w.db.engine.CommitBegins()
+	err = r.single(t)
+	w.db.engine.CommitEnds(err != nil)
+	switch {
+	case err == nil:
+		return true, w.lookAfter()
+	case w.db.engine.Busy(err):
+		return false, nil
+	}
+	return true, &memberError{w.db.refused(w.explain(err))}
+}
+
+// end commits a transaction, unless its last statement has done so.
+func (w *writer) end(t *tx) error {
+	if t.committed {
+		return nil
+	}
+	if t.wrote {
+		w.db.engine.CommitBegins()
+	}
+	_, err := t.exec(commit)
+	w.db.engine.CommitEnds(err != nil)
+	if err != nil {
+		w.rollback(t)
+		return w.explain(err)
 	}
 	return nil
 }

@@ -1,0 +1,227 @@
+package db
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/jobs"
+)
+
+// TestAConversionKeepsEverything checks that a conversion changes no value. Only the dependencies of tasks from plain SQL may differ,
+// because the older program did not return them before a worker had adopted the tasks.
+func TestAConversionKeepsEverything(t *testing.T) {
+	text, err := os.ReadFile("testdata/schema-11.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want any
+	if err := json.Unmarshal(text, &want); err != nil {
+		t.Fatal(err)
+	}
+	d, err := Open(t.Context(), olds(t)[0].write(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, difference := range differences("", contentsOf(t, d), want) {
+		if !regexp.MustCompile(`^\[(19|20|21)\]\.Dependencies: `).MatchString(difference) {
+			t.Errorf("got %+v, want regexp.MustCompile(`^\\[(19|20|21)\\]\\.Dependencies: `).MatchString(difference)", difference)
+		}
+	}
+	for text, want := range map[string]string{ // stored values that no method returns unchanged
+		`SELECT group_concat(on_id || '/' || any_outcome || '/' || open, ' ') FROM (SELECT * FROM dependencies WHERE task_id BETWEEN 20
+			AND 22 ORDER BY task_id, on_id)`: "1/0/1 2/1/1 3/0/1 2/0/1 16/1/1",
+		`SELECT group_concat(id || '/' || parts, ' ') FROM (SELECT * FROM tasks WHERE id > 14 AND parts IS NOT NULL
+			ORDER BY id)`: "20/2 21/2 22/3 23/1",
+		`SELECT group_concat(kind || ' ' || name || ' ' || coalesce(running, '') || ' ' || coalesce(rate, '') || ' ' || level, ', ')
+			FROM limits`: "job email.send 3  0, lane deploy  10 600000, queue media 2  0",
+		`SELECT group_concat(queue || ' ' || paused_by || ' ' || coalesce(reason, ''), ', ')
+			FROM pauses`: "-deletion ann an audit, media ann ",
+		`SELECT sum(n) || ' ' || (SELECT sum(n) FROM counter_hours) || ' ' || (SELECT sum(n) FROM totals)
+			FROM counters`: "9 1234 77",
+		`SELECT group_concat(task_id || '/' || generation_id || '/' || now, ' ')
+			FROM cancel_requests`: "15/2/1 18/2/0",
+		`SELECT group_concat(task_id || '/' || generation_id, ' ')
+			FROM progress_reports`: "15/2 18/2 27/2",
+		`SELECT group_concat(id) FROM last_ids`:                                                            "33",
+		`SELECT group_concat(schedule || task_id) FROM schedule_open`:                                      "full29,nightly6",
+		`SELECT count(*) FROM tasks WHERE options = '{}' OR outcome = '{}' OR options IS NULL AND id = 16`: "0",
+		`SELECT CAST(options AS BLOB) = CAST('{"path":"' || CAST(X'2F746D702FFF2F78' AS TEXT) ||
+			'","cwd":"' || CAST(X'2F746D702FC3' AS TEXT) ||
+			'","env_file":"' || CAST(X'EDA08061' AS TEXT) || '"}' AS BLOB) FROM tasks WHERE id = 24`: "1",
+	} {
+		var got string
+		if err := d.read.Get(&got, text); err != nil || got != want {
+			t.Errorf("%s is %s, want %s (%v)", text, got, want, err)
+		}
+	}
+}
+
+// TestAConversionWritesOptionsAsPackageJobsDoes checks the stored form of the options of tasks and schedules.
+func TestAConversionWritesOptionsAsPackageJobsDoes(t *testing.T) {
+	d, err := Open(t.Context(), olds(t)[0].write(t), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var rows []struct{ Options, Whole text }
+	if err := d.read.Select(&rows, `SELECT options, NULL AS whole FROM tasks UNION ALL SELECT task -> 'options', task
+		FROM schedules`); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range rows {
+		options := jobs.DecodeOptions([]byte(r.Options))
+		encoded, err := options.Encode()
+		var got, want any
+		if len(encoded) > 0 || r.Options != "" {
+			err = errors.Join(err, json.Unmarshal([]byte(r.Options), &got), json.Unmarshal(encoded, &want))
+		}
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s, want %s (%v)", r.Options, encoded, err)
+		}
+		if r.Whole == "" {
+			continue
+		}
+		spec, err := decodeTask(string(r.Whole), nil)
+		if err != nil {
+			t.Error(err)
+		}
+		if encoded, err := encodeTask(&spec); err != nil || encoded != string(r.Whole) {
+			t.Errorf("%s, want %s (%v)", r.Whole, encoded, err)
+		}
+	}
+}
+
+func TestASchemaThatIsTooOldIsRefused(t *testing.T) {
+	o := olds(t)[0]
+	path := o.write(t)
+	change(t, path, "PRAGMA user_version = 10")
+	_, err := Open(t.Context(), path, Options{Create: true})
+	if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "older runner") {
+		t.Errorf(`got %v; want Is(err, ErrSchema), Contains(Error(), "older runner")`, err)
+	}
+	change(t, path, "PRAGMA user_version = 11")
+	d, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	o.kept(t, d)
+}
+
+// TestAConversionWaitsForWorkersOfTheOlderProgram checks that Open fails while a worker of the older program is alive, because that worker
+// could not write its results into a converted database.
+func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
+	o := olds(t)[0]
+	path := o.write(t)
+	change(t, path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'first'",
+		time.Now().UnixMilli()-1000))
+	c := start(t, errand{Do: "keep", Path: path}, nil)
+	if r, ok := c.next(); !ok || r.Kind != "" {
+		t.Fatalf(`got %+v; want ok, Kind = ""`, r)
+	}
+	if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, jobs.ErrBusy) || !strings.Contains(err.Error(), "older runner") {
+		t.Errorf(`got %v; want Is(err, ErrBusy), Contains(Error(), "older runner")`, err)
+	}
+	c.in.Close()
+	if err := c.Wait(); err != nil {
+		t.Error(err)
+	}
+	d, err := Open(t.Context(), path, Options{}) // no process has the file open now, so the worker counts as killed
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	o.kept(t, d)
+}
+
+// TestAConversionLeavesAnApplicationAlone checks that the views and triggers of an application stay, and that they use the new tables.
+func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
+	o := olds(t)[0]
+	path := o.write(t)
+	change(t, path, "CREATE TABLE orders (id INTEGER PRIMARY KEY)", "CREATE VIEW waiting AS SELECT id FROM tasks WHERE finished_at IS NULL",
+		"CREATE VIEW broken AS SELECT x FROM nowhere",
+		"CREATE TRIGGER ordered AFTER DELETE ON orders BEGIN DELETE FROM tasks WHERE id = OLD.id; END")
+	d, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var waiting int
+	if err := d.read.Get(&waiting, "SELECT count(*) FROM waiting"); err != nil || waiting == 0 {
+		t.Errorf("got %+v, %v; want no error, waiting != 0", waiting, err)
+	}
+	if err := d.Foreign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	o.kept(t, d)
+}
+
+// TestAConversionKeepsADatabaseFrozen checks that a database that was moved to another one stays frozen.
+func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
+	o := olds(t)[0]
+	path := o.write(t)
+	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
+	for _, table := range []string{"tasks", "schedule_rows", "limits", "pauses"} {
+		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
+			change(t, path, fmt.Sprintf("CREATE TRIGGER moving_%[1]s_%[2]s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END",
+				table, write,
+				strings.ReplaceAll(want.Message(), "'", "''")))
+		}
+	}
+	d, err := Open(t.Context(), path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	o.kept(t, d)
+	if got, err := d.frozen(t.Context()); err != nil || got != want {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
+	}
+	if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); !errors.Is(err, jobs.ErrConflict) {
+		t.Error("it takes tasks:", err)
+	}
+	err = d.update(t.Context(), full, func(tx *tx) error { return engine.Thaw(querier{tx}, d.engine) })
+	if got := schemaOf(t, d); err != nil || !slices.Equal(got, schemaOf(t, openTest(t))) {
+		t.Error("thawed it is not as a new one", err)
+	}
+}
+
+// TestAConversionOfTablesWithAPrefix converts runner's tables in a database of another program.
+func TestAConversionOfTablesWithAPrefix(t *testing.T) {
+	o := olds(t)[0]
+	dump := strings.NewReplacer("PRAGMA application_id = 1383427698;\n", "", "PRAGMA user_version = 11;\n", "", "VALUES('tasks',33)",
+		"VALUES('my_tasks',33),('tasks',77)").Replace(o.dump)
+	path := otherProgramFile(t, "CREATE TABLE tasks (id INTEGER PRIMARY KEY AUTOINCREMENT)", "INSERT INTO tasks VALUES (77)",
+		"CREATE VIEW mine AS SELECT id FROM my_tasks", withPrefix("my_", dump), sqlite.CreateSchemaTable,
+		"INSERT INTO runner_schema VALUES ('my_', 11)", "PRAGMA journal_mode = WAL")
+	d, err := Open(t.Context(), path, Options{Beside: true, Prefix: "my_"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.Foreign(t.Context()); err != nil {
+		t.Error(err)
+	}
+	var left []string
+	if err := d.read.Select(&left, `SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'my\_%' ESCAPE '\'
+		ORDER BY name`); err != nil || strings.Join(left, " ") != "mine runner_schema tasks users" {
+		t.Errorf(`got %+v, %v; want no error, Join(left, " ") = "mine runner_schema tasks users"`, left, err)
+	}
+	var version int
+	if err := d.read.Get(&version, "SELECT version FROM runner_schema"); err != nil || version != SchemaVersion() {
+		t.Errorf("got %+v, %v; want no error, version = SchemaVersion()", version, err)
+	}
+	o.kept(t, d)
+	o.works(t, d)
+}
