@@ -1,17 +1,20 @@
 package sqlite
 
 import (
+	"errors"
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/jmoiron/sqlx"
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/statementtest"
 )
 
-// TestStatementsOfThePackageUseIndexes allows scans of short tables only. Package db checks its own statements with a dialect of this
-// package.
-func TestStatementsOfThePackageUseIndexes(t *testing.T) {
+// openFile opens a new database and returns it with the connection of its writer. Both are closed when the test ends.
+func openFile(t *testing.T) (*File, *sqlx.Conn) {
+	t.Helper()
 	d, err := New(filepath.Join(t.TempDir(), "test.db"), engine.Options{Create: true, BusyTimeout: time.Second})
 	if err != nil {
 		t.Fatal(err)
@@ -20,8 +23,18 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer d.Close()
-	defer conn.Close()
+	t.Cleanup(func() {
+		if err := errors.Join(conn.Close(), d.Close()); err != nil {
+			t.Errorf("close the database: %v", err)
+		}
+	})
+	return d, conn
+}
+
+// TestStatementsOfThePackageUseIndexes allows scans of short tables only. Package db checks its own statements with a dialect of this
+// package.
+func TestStatementsOfThePackageUseIndexes(t *testing.T) {
+	d, conn := openFile(t)
 	if _, err := conn.ExecContext(t.Context(), CreateSchemaTable); err != nil { // this table is only in databases of other programs
 		t.Fatal(err)
 	}

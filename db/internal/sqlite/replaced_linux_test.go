@@ -1,11 +1,7 @@
 package sqlite
 
 import (
-	"path/filepath"
 	"testing"
-	"time"
-
-	"example.com/runner/db/internal/engine"
 )
 
 func TestHasMountReadsTheMountTable(t *testing.T) {
@@ -19,16 +15,7 @@ func TestHasMountReadsTheMountTable(t *testing.T) {
 
 // TestCheckpointsAreNotTakenForReplacedFiles changes the file by checkpoints of another connection. Some of them also restart the log.
 func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
-	d, err := New(filepath.Join(t.TempDir(), "test.db"), engine.Options{Create: true, BusyTimeout: time.Second})
-	if err != nil {
-		t.Fatal(err)
-	}
-	conn, err := d.Open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer d.Close()
-	defer conn.Close()
+	d, conn := openFile(t)
 	other, err := Connect(d.path, "rw")
 	if err != nil {
 		t.Fatal(err)
