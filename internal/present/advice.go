@@ -13,7 +13,7 @@ import (
 func Advice(e *jobs.Error) (why []string, try string) {
 	switch e.Code {
 	case errcode.EmptyFile:
-		return []string{"runner enqueue and runner work make a database of it"}, "--db PATH, or RUNNER_DB"
+		return []string{"runner enqueue and runner work create a database in it"}, "--db PATH, or RUNNER_DB"
 	case errcode.NoDatabase:
 		return []string{"runner enqueue and runner work create it"}, "--db PATH, or RUNNER_DB"
 	case errcode.LockTimeout:
@@ -23,8 +23,8 @@ func Advice(e *jobs.Error) (why []string, try string) {
 		if err != nil {
 			host = "HOST"
 		}
-		return []string{"from elsewhere: ssh -L 8484:127.0.0.1:8484 " + host,
-			"for many: --listen unix:/run/runner/ui.sock behind a proxy with TLS"}, "--insecure, to insist"
+		return []string{"from another machine: ssh -L 8484:127.0.0.1:8484 " + host,
+			"for several users: --listen unix:/run/runner/ui.sock behind a proxy with TLS"}, "--insecure, to allow it"
 	}
 	if word, ok := advice[e.Code]; ok {
 		return nil, word(e)
@@ -39,23 +39,23 @@ var advice = map[string]func(*jobs.Error) string{
 	errcode.BackupDirectory:   func(e *jobs.Error) string { return "runner backup " + filepath.Join(e.Subject, "runner.db") },
 	errcode.BackupExists:      text("another name, or --force to replace it"),
 	errcode.DanglingSymlink:   func(e *jobs.Error) string { return "--db " + e.Subject },
-	errcode.ExposedDatabase:   func(e *jobs.Error) string { return e.Hint + "      or insist: --insecure-perms" },
+	errcode.ExposedDatabase:   func(e *jobs.Error) string { return e.Hint + "      or allow it: --insecure-perms" },
 	errcode.HardLinked:        text("remove the other hard links, or --db another file"),
 	errcode.IsDirectory:       func(e *jobs.Error) string { return "--db " + filepath.Join(e.Subject, "runner.db") },
 	errcode.MountPoint:        text("mount the directory of the database, or --db another file"),
 	errcode.Moved:             text("--db, or RUNNER_DB, with the database it was moved to"),
-	errcode.MoveIncomplete:    text("the same runner move again, which goes on"),
-	errcode.Moving:            text("the same runner move again, which goes on, or runner move --undo"),
-	errcode.NetworkFilesystem: text("--db on a local disk, or --unsafe-fs to insist"),
+	errcode.MoveIncomplete:    text("the same runner move again, to continue it"),
+	errcode.Moving:            text("the same runner move again, to continue it, or runner move --undo"),
+	errcode.NetworkFilesystem: text("--db on a local disk, or --unsafe-fs to allow it"),
 	errcode.NewerSchema:       text("upgrade this binary, or --db another file"),
 	errcode.NewerServer:       text("upgrade this binary, or --db another database"),
 	errcode.NoPath:            text("--db PATH"),
-	errcode.NoTables:          text("runner enqueue or runner work, which make them"),
+	errcode.NoTables:          text("runner enqueue or runner work, which create them"),
 	errcode.NoTask:            text("runner list"),
 	errcode.NotRunner:         text("--db another file"),
 	errcode.NoWriteAheadLog:   text("--db on a local disk"),
 	errcode.TablesDiffer:      func(e *jobs.Error) string { return "runner move --undo " + e.Subject + ", then another destination" },
-	errcode.TaskRuns:          text("runner pause --all, then a worker, which takes over what died"),
+	errcode.TaskRuns:          text("runner pause --all, then runner work, which takes over tasks of dead workers"),
 	errcode.TokenDirectory:    func(e *jobs.Error) string { return e.Hint + ", or --token-file in a directory of your own" },
 	errcode.TokenLink:         func(e *jobs.Error) string { return "--token-file with the path of the file itself; or " + e.Hint },
 	errcode.TokenOwner:        func(e *jobs.Error) string { return e.Hint + "; or --token-file with a file of your own" },
@@ -68,5 +68,5 @@ var advice = map[string]func(*jobs.Error) string{
 	errcode.ListenAddress: text("--listen 127.0.0.1:8484, or --listen unix:PATH"),
 	errcode.ListenFailed:  text("--listen 127.0.0.1:0, for any free port"),
 	errcode.PublicURL:     text("--public-url https://runner.example.com"),
-	errcode.TokenMissing:  text("--listen unix:/run/runner/ui.sock, whose mode says who may"),
+	errcode.TokenMissing:  text("--listen unix:/run/runner/ui.sock, whose file mode limits access"),
 }

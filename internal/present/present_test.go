@@ -24,7 +24,7 @@ func TestAdvice(t *testing.T) {
 		{&jobs.Error{Code: errcode.LockTimeout}, []string{"exit status 75 means it is safe to try again"}, ""},
 		{&jobs.Error{Code: errcode.IsDirectory, Subject: "/srv"}, nil, "--db /srv/runner.db"},
 		{&jobs.Error{Code: errcode.BackupDirectory, Subject: "/srv"}, nil, "runner backup /srv/runner.db"},
-		{&jobs.Error{Code: errcode.ExposedDatabase, Hint: "chmod o-w x.db"}, nil, "chmod o-w x.db      or insist: --insecure-perms"},
+		{&jobs.Error{Code: errcode.ExposedDatabase, Hint: "chmod o-w x.db"}, nil, "chmod o-w x.db      or allow it: --insecure-perms"},
 		{&jobs.Error{Code: errcode.UniqueKeyHolder, Subject: "7"}, nil, "runner cancel 7"},
 		{&jobs.Error{Code: errcode.TablesDiffer, Subject: "a.db"}, nil, "runner move --undo a.db, then another destination"},
 	} {
