@@ -158,7 +158,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.until("the page is up to date behind the question",
-		"document.querySelector('#attempts') || document.querySelector('#state').textContent.includes('run 2')")
+		"document.querySelector('#attempts') || document.querySelector('#state').textContent.includes('attempt 2')")
 	if !eval[bool](b, "document.querySelector('#ask').open") {
 		t.Error("the question was closed, want it open")
 	}

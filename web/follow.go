@@ -41,7 +41,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	if strings.Contains(req.Header.Get("Accept"), fragment) {
 		to, kind = &pageSink{lines: newLineSplitter()}, "text/html; charset=utf-8"
 	} else if !follow {
-		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-run-%d.log"`, id, n))
+		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, id, n))
 	}
 	s := newStream(w, kind)
 	f := &follower{h: h, attempt: a, to: to, stream: s}
@@ -56,7 +56,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 }
 
 // attempt returns an attempt of a task by its number, counted from 1. Without a number it returns the last attempt.
-func (h *handler) attempt(ctx context.Context, id int64, place string) (a jobs.Attempt, n int, err error) {
+func (h *handler) attempt(ctx context.Context, id int64, number string) (a jobs.Attempt, n int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, readTimeout, errSlow)
 	defer cancel()
 	t, err := h.r.Get(ctx, id)
@@ -68,11 +68,11 @@ func (h *handler) attempt(ctx context.Context, id int64, place string) (a jobs.A
 		return a, 0, err
 	}
 	n = len(attempts)
-	if place != "" {
-		n, _ = strconv.Atoi(place)
+	if number != "" {
+		n, _ = strconv.Atoi(number)
 	}
 	if n < 1 || n > len(attempts) {
-		return a, 0, &jobs.Error{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no run %s", id, place)}
+		return a, 0, &jobs.Error{Kind: jobs.ErrNotFound, What: fmt.Sprintf("task %d has no attempt %s", id, number)}
 	}
 	return attempts[n-1], n, nil
 }

@@ -78,7 +78,7 @@ func TestOutputIsDownloadedUnchanged(t *testing.T) {
 	testkit.Equal(t, "status", status, http.StatusOK)
 	testkit.Equal(t, "body", body, "a\x1b[31mb\x00\xff\n")
 	testkit.Equal(t, "content type", header.Get("Content-Type"), "text/plain; charset=utf-8")
-	testkit.Contains(t, header.Get("Content-Disposition"), `attachment; filename="task-1-run-1.log"`)
+	testkit.Contains(t, header.Get("Content-Disposition"), `attachment; filename="task-1-attempt-1.log"`)
 	for _, path := range []string{"/tasks/1/log?attempt=2", "/tasks/1/log?attempt=x", "/tasks/9/log", "/tasks/x/log"} {
 		if status, _ := s.get(path); status != http.StatusNotFound {
 			t.Errorf("%s: got status %d, want 404", path, status)

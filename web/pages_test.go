@@ -37,7 +37,7 @@ func TestOverview(t *testing.T) {
 	// A failed task that runs again raises no alarm, although it failed today.
 	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "sure": {"1"},
 		"back": {"/tasks?q=state:failed%20queue:default"}})
-	testkit.Contains(t, page, "1 task retried, to run again", `No task matches. <a href="/tasks?q=queue%3Adefault">In any state</a>`)
+	testkit.Contains(t, page, "1 task retried, to run again", `No task matches. <a href="/tasks?q=queue%3Adefault">Search in all states</a>`)
 	page = s.page("/")
 	testkit.Contains(t, page, `<a class="tile" href="/tasks?q=state%3Afailed%20since%3A1d"><span>Failed 24h</span><b>1</b>`)
 	testkit.ContainsNone(t, page, "failed in default", "✗")
@@ -217,7 +217,7 @@ func TestTask(t *testing.T) {
 	runnerkit.Drain(t, r) // runs the first attempt; the next one is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
 	testkit.Contains(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c",
-		">Retry now<", "exit 22 after", "one\n", `class="l e"`, "run 1 ✗ exit 22",
+		">Retry now<", "exit 22 after", "one\n", `class="l e"`, "attempt 1 ✗ exit 22",
 		"runner enqueue --label night -q media --max-attempts 2")
 	for path, want := range map[string]int{"/tasks/99": 404, "/tasks/0": 404, "/tasks/x": 404, "/tasks/9223372036854775808": 404,
 		"/tasks/1?attempt=9": 200} {

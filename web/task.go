@@ -194,7 +194,7 @@ func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []timel
 	last := t.CreatedAt
 	from := max(len(attempts)-most, 0)
 	if from > 0 {
-		list = append(list, timelineItem{Label: fmt.Sprintf("%d earlier runs", from)})
+		list = append(list, timelineItem{Label: fmt.Sprintf("%d earlier attempts", from)})
 		last = attempts[from-1].StartedAt.Add(attempts[from-1].Duration)
 	}
 	wait := func(until time.Time) {
@@ -204,7 +204,7 @@ func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []timel
 	}
 	for i, a := range attempts[from:] {
 		wait(a.StartedAt)
-		s := timelineItem{Label: fmt.Sprintf("run %d", from+i+1), Lasted: humanize.Took(a.Duration), Class: string(a.State)}
+		s := timelineItem{Label: fmt.Sprintf("attempt %d", from+i+1), Lasted: humanize.Took(a.Duration), Class: string(a.State)}
 		if a.State != jobs.Running {
 			s.Label += " " + cmp.Or(symbols[a.State], "◷")
 		}
@@ -217,7 +217,7 @@ func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []timel
 	switch {
 	case t.State == jobs.Retrying || t.State == jobs.Scheduled:
 		wait(t.RunAt)
-		list = append(list, timelineItem{Label: fmt.Sprintf("run %d", len(attempts)+1), Class: "next"})
+		list = append(list, timelineItem{Label: fmt.Sprintf("attempt %d", len(attempts)+1), Class: "next"})
 	case t.State == jobs.Pending || t.State == jobs.Blocked:
 		wait(now)
 		list = append(list, timelineItem{Label: "now", Class: "next"})
