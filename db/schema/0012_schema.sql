@@ -1,10 +1,12 @@
 -- The tables of runner. Times are integer milliseconds since 1970 UTC, durations integer milliseconds, flags 0 or 1.
--- Other programs insert into enqueue and read the views at the end: docs/sql.md is the contract. docs/file-format.md has a diagram.
--- IF NOT EXISTS marks what a conversion of schema 11 keeps as it is: the text of these tables must stay the same.
--- Predicates are CASE and OR, never IN: IN of three or more values builds a temporary table in every statement.
+-- Other programs insert into enqueue and read the views at the end. docs/sql.md is the contract; docs/file-format.md has a diagram.
+-- SQLite stores the text of each statement, with the comments inside it. A database whose text differs is rejected: see
+-- db/internal/sqlite/foreign.go. So only comments between statements may change.
+-- The conversion of schema 11 keeps the tables with IF NOT EXISTS. Their text is the same in both schemas.
+-- The predicates use CASE and OR, because IN with three or more values builds a temporary table in every statement.
 
--- One row is one task. It holds what SQL decides on; what only an execution reads is in options, and what only people read in outcome.
--- What few tasks have is in tables of its own. A column is NULL when the task does not have it.
+-- One row is one task. SQL decides on its columns. Only the execution reads options, and only people read outcome. Values that few tasks
+-- have are in other tables. A column is NULL if the task does not have the value.
 CREATE TABLE {tasks} (
   id               INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 9007199254740992), -- increasing, never reused: see last_ids
   generation_id    INTEGER NOT NULL CHECK (generation_id BETWEEN 0 AND 4503599627370496), -- compare-and-swap token: +1 with every change of state or owner
@@ -48,56 +50,58 @@ CREATE TABLE {tasks} (
     ELSE 0 END)
 ) STRICT;
 
--- The claim's order within one queue and job: priority, then id (the rowid ends every index). Nothing but pending rows is in it.
+-- The order of a claim within one queue and job: priority, then id, because each index ends with the rowid. It has pending tasks only.
 CREATE INDEX {tasks_pending} ON {tasks} (queue, job, priority DESC) WHERE state = 'pending';
--- What becomes pending next. queue and state are there so that counting reads the index only.
+-- The tasks that become pending next. queue and state are in the index so that a count reads nothing else.
 CREATE INDEX {tasks_due} ON {tasks} (run_at, queue, state) WHERE state = 'scheduled' OR state = 'retrying';
 -- Running tasks by worker.
 CREATE INDEX {tasks_running} ON {tasks} (worker) WHERE state = 'running';
--- What expires next if it does not start.
+-- The tasks that expire next if they do not start.
 CREATE INDEX {tasks_expiry} ON {tasks} (expires_at) WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL;
--- One unfinished task per key.
+-- At most one unfinished task has a unique key.
 CREATE UNIQUE INDEX {tasks_unique} ON {tasks} (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL;
 -- Finished tasks by time.
 CREATE INDEX {tasks_finished} ON {tasks} (finished_at) WHERE finished_at IS NOT NULL;
--- Failed tasks by time: they are few, and often asked for.
+-- Failed tasks by time. They are few, and users often list them.
 CREATE INDEX {tasks_failed} ON {tasks} (finished_at) WHERE state = 'failed';
--- Tasks that have lost a worker: suspects are claimed apart from the others, in the same order.
+-- Unfinished tasks that have lost a worker. Suspects are claimed separately, in the same order.
 CREATE INDEX {tasks_lost} ON {tasks} (queue, job, priority DESC) WHERE losses >= 1 AND finished_at IS NULL;
--- One task for each tick of a schedule, however many workers see the tick. Also the tasks of a schedule by tick.
+-- A tick of a schedule has one task, even if several workers see the tick. The index also lists the tasks of a schedule by tick.
 CREATE UNIQUE INDEX {tasks_tick} ON {tasks} (schedule, tick) WHERE schedule IS NOT NULL;
--- One task of a lane at a time: the one that has the lane, from pending until it finishes or is put off.
+-- One task at a time holds a lane: from the time it is pending until it finishes or is scheduled again.
 CREATE UNIQUE INDEX {tasks_lane} ON {tasks} (lane) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
--- Who comes next in a lane (waits = 0): priority, then id. queue is there so that counting reads the index only. The predicate does not
--- name the state, so that the changes of tasks that are never blocked do not touch this index.
+-- The next task of a lane (waits = 0): priority, then id. queue is in the index so that a count reads nothing else. The predicate does not
+-- name the state, so changes of tasks that are never blocked do not touch this index.
 CREATE INDEX {tasks_blocked} ON {tasks} (lane, waits, priority DESC, id, queue) WHERE waits IS NOT NULL;
 
--- Ids are not reused although the table has no AUTOINCREMENT, which writes one more page in each transaction: this one row remembers the
--- highest id if the task that had it is deleted.
+-- Ids are never reused. AUTOINCREMENT would write one more page in each transaction. Instead, this table has one row with the highest id
+-- if the task that had it is deleted.
 CREATE TABLE {last_ids} (
   id INTEGER PRIMARY KEY CHECK (id BETWEEN 1 AND 4503599627370495)
 ) STRICT;
--- Only the highest id is remembered. Ids of 2^52 and more, which only plain SQL can have written, do not count: there would be no next id.
+-- This trigger stores the highest id only. It ignores ids of 2^52 and more, because there would be no next id. Only plain SQL can write
+-- such ids.
 CREATE TRIGGER {tasks_deleted} AFTER DELETE ON {tasks} WHEN OLD.id < 4503599627370496 AND OLD.id > (SELECT coalesce(max(id), 0) FROM {tasks} WHERE id < 4503599627370496)
 BEGIN
   INSERT OR IGNORE INTO {last_ids} (id) VALUES (OLD.id);
   DELETE FROM {last_ids} WHERE id < OLD.id;
 END;
 
--- An id stays what it is.
+-- The id of a task never changes.
 CREATE TRIGGER {tasks_id_kept} BEFORE UPDATE OF id ON {tasks} WHEN NEW.id <> OLD.id
 BEGIN
   SELECT RAISE(ABORT, 'id: it cannot be changed');
 END;
 
--- What a command reads on stdin: up to 16 MiB, which each change of the task's row would write again.
+-- The stdin of commands, up to 16 MiB. In the row of the task, each change of that row would write it again.
 CREATE TABLE IF NOT EXISTS {inputs} (
   task_id INTEGER PRIMARY KEY,
   data    BLOB NOT NULL CHECK (length(data) <= 16777216)
 ) STRICT;
 
--- Requests to cancel a running task. A row belongs to the claim of generation_id and to the outcome of that claim, which is the next generation, or the
--- second next if the claim was revoked. A row with an older generation belongs to an earlier attempt and means nothing any more.
+-- Requests to cancel a running task. A row belongs to the claim of generation_id and to the outcome of that claim. The outcome has the
+-- next generation, or the second next if the claim was revoked. A row with an older generation belongs to an earlier attempt and has no
+-- effect.
 CREATE TABLE {cancel_requests} (
   task_id       INTEGER PRIMARY KEY,
   generation_id INTEGER NOT NULL,
@@ -105,15 +109,15 @@ CREATE TABLE {cancel_requests} (
   now           INTEGER NOT NULL, -- 1: without the grace of kill_after
   text          TEXT              -- who and why: becomes the error of the task
 ) STRICT;
--- What running functions report of their progress. Rows belong to a claim as those of cancel_requests do.
+-- The last progress reports of running functions. A row belongs to a claim, as a row of cancel_requests does.
 CREATE TABLE {progress_reports} (
   task_id       INTEGER PRIMARY KEY,
   generation_id INTEGER NOT NULL,
   report        TEXT NOT NULL     -- JSON
 ) STRICT;
 
--- Attempts that have ended, except for those that completed a task that is still completed: of those the task's row says everything. A running
--- attempt is read from tasks. The key is the database's own guarantee that one claim has one outcome.
+-- Attempts that have ended. If an attempt completed its task and the task is still completed, the row of the task has all of it, so there
+-- is no row here. A running attempt is in tasks. The primary key guarantees that a claim has one outcome.
 CREATE TABLE {attempts} (
   task_id       INTEGER NOT NULL,
   generation_id INTEGER NOT NULL, -- of the claim
@@ -127,8 +131,8 @@ CREATE TABLE {attempts} (
   PRIMARY KEY (task_id, generation_id)
 ) STRICT, WITHOUT ROWID;
 
--- A completed task that is set back, by retry or by hand, keeps the record of the attempt that completed it. Neither a claim nor a completion
--- writes one of these columns: a trigger on state would cost a tenth of the life of a task.
+-- If a completed task is reset, by retry or by plain SQL, this trigger stores the attempt that completed it. The trigger watches columns
+-- that neither a claim nor a completion writes. A trigger on state would take a tenth of the time of a task.
 CREATE TRIGGER {tasks_reopened} AFTER UPDATE OF run_at, losses, expires_at ON {tasks}
 WHEN OLD.state = 'completed' AND NEW.state <> 'completed' AND OLD.worker IS NOT NULL AND OLD.started_at IS NOT NULL
 BEGIN
@@ -136,7 +140,7 @@ BEGIN
   VALUES (OLD.id, OLD.generation_id - 1, OLD.attempt, 'completed', 1, OLD.worker, OLD.started_at, OLD.finished_at, OLD.outcome);
 END;
 
--- What attempts printed, in order: one row per piece. seq has gaps where pieces between head and tail were not kept.
+-- The output of attempts, in order, with a row for each piece. seq has gaps where pieces between head and tail were dropped.
 CREATE TABLE IF NOT EXISTS {output} (
   task_id       INTEGER NOT NULL,
   generation_id INTEGER NOT NULL,           -- of the claim
@@ -149,7 +153,7 @@ CREATE TABLE IF NOT EXISTS {output} (
   PRIMARY KEY (task_id, generation_id, seq)
 ) STRICT;
 
--- Steps of functions that have ended, and sleeps: what a function need not do again.
+-- Steps of functions that have ended, and sleeps. The function does not run them again.
 CREATE TABLE IF NOT EXISTS {steps} (
   task_id       INTEGER NOT NULL,
   seq           INTEGER NOT NULL CHECK (seq >= 1), -- the order in which the function comes to them
@@ -161,7 +165,7 @@ CREATE TABLE IF NOT EXISTS {steps} (
   PRIMARY KEY (task_id, seq)
 ) STRICT;
 
--- Which task waits, or has waited, for which. Rows are kept until their task is deleted: results go down them, and retry looks at them.
+-- A row says that a task waits, or has waited, for another task. It stays until its task is deleted, because results and retry use it.
 CREATE TABLE {dependencies} (
   task_id     INTEGER NOT NULL, -- waits
   on_id       INTEGER NOT NULL CHECK (on_id < task_id), -- for this older one: so there are no cycles
@@ -169,12 +173,12 @@ CREATE TABLE {dependencies} (
   open        INTEGER NOT NULL, -- 1: it still waits
   PRIMARY KEY (task_id, on_id)
 ) STRICT, WITHOUT ROWID;
--- The tasks that wait for one that ends.
+-- The tasks that wait for a task.
 CREATE INDEX {dependencies_on} ON {dependencies} (on_id, open, task_id, any_outcome);
--- Whether a task still waits: one seek, however many have ended.
+-- The open dependencies of a task. One seek finds them, even if many other dependencies have ended.
 CREATE INDEX {dependencies_open} ON {dependencies} (task_id) WHERE open = 1;
 
--- How many tasks of a target run at once, and how often they start. See jobs.Limit and jobs.Bucket.
+-- Limits of a queue, a job or a lane: how many tasks run at once, and how often they start. See jobs.Limit and jobs.Bucket.
 CREATE TABLE IF NOT EXISTS {limits} (
   kind       TEXT NOT NULL CHECK (CASE kind WHEN 'queue' THEN 1 WHEN 'job' THEN 1 WHEN 'lane' THEN 1 ELSE 0 END),
   name       TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 200),
@@ -189,10 +193,10 @@ CREATE TABLE IF NOT EXISTS {limits} (
   PRIMARY KEY (kind, name),
   CHECK ((rate IS NULL) = (per IS NULL) AND (rate IS NULL) = (burst IS NULL) AND (rate IS NOT NULL OR running IS NOT NULL))
 ) STRICT, WITHOUT ROWID;
--- Which lane's rate lets its next task start first.
+-- The lane whose rate limit allows the next start first.
 CREATE INDEX IF NOT EXISTS {limits_due} ON {limits} (due_at) WHERE due_at IS NOT NULL;
 
--- One row is one pause: while it is there no task of that queue is claimed.
+-- One row is one pause. While the row exists, no worker claims tasks of that queue.
 CREATE TABLE {pauses} (
   queue     TEXT PRIMARY KEY,  -- its name; empty: the whole database, queues that come later too; -deletion: nothing is deleted
   paused_at INTEGER NOT NULL,
@@ -200,7 +204,7 @@ CREATE TABLE {pauses} (
   reason    TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192) -- why, if they said so
 ) STRICT, WITHOUT ROWID;
 
--- One row per start of a worker. number stands for it in tasks and attempts.
+-- One row is one start of a worker. tasks and attempts refer to it by number.
 CREATE TABLE {workers} (
   number        INTEGER PRIMARY KEY AUTOINCREMENT,
   id            TEXT NOT NULL UNIQUE, -- random, never reused
@@ -221,10 +225,10 @@ CREATE TABLE {workers} (
   uid           INTEGER NOT NULL DEFAULT -1,     -- whose processes others can look at and kill; -1: not known
   pid_namespace TEXT NOT NULL DEFAULT ''         -- in which pid counts, as the kernel names it; empty: not known
 ) STRICT;
--- Workers that have not said goodbye.
+-- Workers that have not ended, or were killed.
 CREATE INDEX {workers_live} ON {workers} (beat_at) WHERE ended_at IS NULL;
 
--- How many tasks ended how, per minute of the last day or two. They outlive the tasks.
+-- Numbers of tasks by their end, for each minute of the last two days. They stay when the tasks are deleted.
 CREATE TABLE IF NOT EXISTS {counters} (
   queue  TEXT NOT NULL,
   state  TEXT NOT NULL,    -- completed, failed or cancelled
@@ -241,8 +245,8 @@ CREATE TABLE {counter_hours} (
   PRIMARY KEY (queue, state, hour)
 ) STRICT, WITHOUT ROWID;
 
--- Totals that only grow, for /metrics. Workers add to them with their heartbeats and at their end, so that no finish pays for it; what a
--- killed worker has not added yet, of the last seconds, is missing.
+-- Totals for /metrics, which only grow. Workers add to them with their heartbeats and when they end, so that a finish writes nothing here.
+-- The totals lack the last seconds of a worker that was killed.
 CREATE TABLE IF NOT EXISTS {totals} (
   queue  TEXT NOT NULL,
   job    TEXT NOT NULL,
@@ -273,32 +277,32 @@ CREATE TABLE {schedules} (
   task            TEXT NOT NULL CHECK (json_valid(task)),    -- what is enqueued: a JSON object
   CHECK (paused_at IS NULL OR next_at IS NULL)
 ) STRICT;
--- What ticks next.
+-- The schedule with the next tick.
 CREATE INDEX {schedules_next} ON {schedules} (next_at) WHERE next_at IS NOT NULL;
 
--- The tasks of a schedule that were unfinished when they were last looked at: what overlap asks for. An index over tasks would know it
--- better and cost every finish 4 %.
+-- The tasks of a schedule that were unfinished at the last check, for its overlap rule. An index over tasks would be always current, but
+-- each finish would take 4 % longer.
 CREATE TABLE {schedule_open} (
   schedule TEXT NOT NULL REFERENCES {schedules} (name) ON DELETE CASCADE,
   task_id  INTEGER NOT NULL,
   PRIMARY KEY (schedule, task_id)
 ) STRICT, WITHOUT ROWID;
 
--- What the commands of a schedule read on stdin: aside, since up to 16 MiB in its row would be rewritten at every tick.
+-- The stdin of the commands of schedules, up to 16 MiB. In the row of the schedule, each tick would write it again.
 CREATE TABLE {schedule_inputs} (
   name TEXT PRIMARY KEY REFERENCES {schedules} (name) ON DELETE CASCADE,
   data BLOB NOT NULL CHECK (length(data) <= 16777216)
 ) STRICT;
 
--- The end of a schedule's last task outlives the task.
+-- If the last task of a schedule is deleted, this trigger keeps how it ended.
 CREATE TRIGGER {schedules_keep} BEFORE DELETE ON {tasks} WHEN OLD.schedule IS NOT NULL BEGIN
   UPDATE {schedules} SET kept_state = OLD.state, kept_duration = coalesce(json_extract(OLD.outcome, '$.duration'), OLD.finished_at - OLD.started_at)
   WHERE name = OLD.schedule AND last_task_id = OLD.id;
 END;
 
--- What follows is the contract with other programs: docs/sql.md.
+-- The rest is the contract with other programs: docs/sql.md.
 
--- Tasks for readers: the keys of docs/json.md, times as texts in UTC, durations in seconds.
+-- Tasks for other programs, with the keys of docs/json.md. Times are texts in UTC, and durations are seconds.
 CREATE VIEW {tasks_view} AS
 SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' AS reason, t.priority, t.lane, t.unique_key,
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
@@ -318,7 +322,7 @@ FROM {tasks} AS t LEFT JOIN {workers} AS w ON w.number = t.worker
   LEFT JOIN {cancel_requests} AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
   LEFT JOIN {progress_reports} AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
 
--- Attempts that have ended; a running one is in tasks_view.
+-- Attempts that have ended. A running attempt is in tasks_view.
 CREATE VIEW {attempts_view} AS
 SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> '$.reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
   strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') AS started_at, strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at,
@@ -329,7 +333,7 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
   UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
   WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN {workers} AS w ON w.number = a.worker;
 
--- Schedules.
+-- Schedules for other programs.
 CREATE VIEW {schedules_view} AS
 SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0 AS catch_up_window, s.jitter / 1000.0 AS jitter,
   s.paused_at IS NOT NULL AS paused, strftime('%Y-%m-%dT%H:%M:%fZ', s.paused_at / 1000.0, 'unixepoch') AS paused_at, s.paused_by,
@@ -339,7 +343,7 @@ SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0
   strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.updated_at / 1000.0, 'unixepoch') AS updated_at
 FROM {schedules} AS s LEFT JOIN {tasks} AS t ON t.id = s.last_task_id;
 
--- The door for plain SQL: an INSERT into it adds a task, after the checks that package jobs makes. It is always empty.
+-- An INSERT into this view adds a task, after the same checks as in package jobs. The view is always empty.
 CREATE VIEW {enqueue} AS
 SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
   NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses,
@@ -347,8 +351,8 @@ SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority
   NULL AS created_by
 WHERE FALSE;
 
--- A task with a lane, or that names others, stays scheduled until a worker looks at it; one that names others has generation 0 until then. A
--- task whose unique key is taken is not added. Texts are measured in bytes, since length() ends at a NUL.
+-- A task with a lane or with dependencies stays scheduled until a worker adopts it. Until then a task with dependencies has generation 0.
+-- The trigger adds no task whose unique key is taken. It measures texts in bytes, because length() ends at a NUL.
 CREATE TRIGGER {enqueue_insert} INSTEAD OF INSERT ON {enqueue}
 BEGIN
   SELECT RAISE(ABORT, 'job: a letter or digit, then letters, digits and . _ - : /; at most 100')
