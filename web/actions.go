@@ -68,7 +68,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 			return
 		}
 		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(),
-			confirmed: req.PostForm.Get("sure") == "1"}
+			confirmed: req.PostForm.Get("confirmed") == "1"}
 		d, err := do(a, ctx)
 		back := h.localPath(req.PostForm.Get("back"))
 		switch {
@@ -240,7 +240,7 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 func (a *actionRequest) confirmation(n int) *confirmView {
 	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
 	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, humanize.Plural(n, "task")), CLI: a.cli(),
-		Fields: []field{{"sure", "1"}, {"back", a.form.Get("back")}}}
+		Fields: []field{{"confirmed", "1"}, {"back", a.form.Get("back")}}}
 	v.Question = fmt.Sprintf("%s %s?", verb, humanize.Plural(n, "task"))
 	switch {
 	case a.byQuery:

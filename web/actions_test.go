@@ -40,9 +40,9 @@ func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 	testkit.ContainsNone(t, s.page("/tasks"), "2 tasks retried") // the result is shown once
 
 	_, body = s.post("/actions/delete", url.Values{"id": ids(c), "back": {"/tasks"}})
-	testkit.Contains(t, body, fmt.Sprintf("Delete task %d?", c), fmt.Sprintf("runner delete %d", c), `name="sure" value="1"`)
+	testkit.Contains(t, body, fmt.Sprintf("Delete task %d?", c), fmt.Sprintf("runner delete %d", c), `name="confirmed" value="1"`)
 	testkit.Equal(t, "state before the answer to the question", state(t, r, c), jobs.Failed)
-	_, body = s.post("/actions/delete", url.Values{"id": ids(c, a, 999), "back": {"/tasks"}, "sure": {"1"}})
+	_, body = s.post("/actions/delete", url.Values{"id": ids(c, a, 999), "back": {"/tasks"}, "confirmed": {"1"}})
 	testkit.Contains(t, body, "1 task deleted, 2 tasks not deleted", fmt.Sprintf("%d: it is pending", a), "999: there is no such task")
 	if state(t, r, c) != "gone" {
 		t.Errorf("got state %s, want gone", state(t, r, c))
@@ -68,7 +68,7 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}})
 	testkit.Contains(t, body, fmt.Sprintf("Cancel task %d?", id))
 	testkit.Equal(t, "state before the answer to the question", state(t, r, id), jobs.Running)
-	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}, "sure": {"1"}})
+	_, body = s.post("/actions/cancel", url.Values{"id": ids(id), "back": {"/tasks"}, "confirmed": {"1"}})
 	testkit.Contains(t, body, "1 task is stopping")
 	testkit.Eventually(t, "it stops", func() bool { return state(t, r, id) == jobs.Cancelled })
 }
@@ -93,7 +93,7 @@ func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	shell(t, r, "exit 1", jobs.Queue("media"))
 	runnerkit.Drain(t, r)
 	form.Set("count", "3")
-	form.Set("sure", "1")
+	form.Set("confirmed", "1")
 	status, body = s.post("/actions/retry", form)
 	testkit.Contains(t, body, "Nothing was changed", "3 tasks matched when you were asked, and now it is 4", `name="count" value="4"`)
 	failed, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Failed}})
@@ -171,7 +171,7 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 		if route.method == "GET" {
 			continue
 		}
-		form := url.Values{"id": ids(id), "queue": {"media"}, "name": {"nightly"}, "sure": {"1"}}
+		form := url.Values{"id": ids(id), "queue": {"media"}, "name": {"nightly"}, "confirmed": {"1"}}
 		if status, _ := s.post(route.path, form); status != http.StatusForbidden {
 			t.Errorf("%s: got status %d, want 403", route.path, status)
 		}
@@ -204,7 +204,7 @@ func TestNoGetChangesTheDatabase(t *testing.T) {
 	}
 	before := version()
 	paths := []string{"/", "/tasks?q=hello", fmt.Sprintf("/tasks/%d", id), "/schedules", "/healthz", "/readyz", "/login",
-		"/actions/retry?id=1&sure=1"}
+		"/actions/retry?id=1&confirmed=1"}
 	for _, path := range paths {
 		s.get(path)
 	}

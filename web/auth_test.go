@@ -151,7 +151,7 @@ func TestRequestsFromAnotherSiteAreRejected(t *testing.T) {
 				if route.method == "GET" {
 					continue
 				}
-				req := s.request("POST", route.path, strings.NewReader("id=1&queue=default&name=x&sure=1"))
+				req := s.request("POST", route.path, strings.NewReader("id=1&queue=default&name=x&confirmed=1"))
 				req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 				req.Header.Set(header, value)
 				if status, _, _ := s.do(req); status != http.StatusForbidden {

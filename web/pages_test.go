@@ -35,7 +35,7 @@ func TestOverview(t *testing.T) {
 	testkit.ContainsNone(t, page, "There are no tasks yet")
 
 	// A failed task that runs again raises no alarm, although it failed today.
-	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "sure": {"1"},
+	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "confirmed": {"1"},
 		"back": {"/tasks?q=state:failed%20queue:default"}})
 	testkit.Contains(t, page, "1 task retried, to run again", `No task matches. <a href="/tasks?q=queue%3Adefault">Search in all states</a>`)
 	page = s.page("/")

@@ -28,8 +28,8 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	var claimed []jobs.Task
 	err := withWorker(r, func(w *db.Worker) error {
 		claim := db.Claim{Free: n, Lease: time.Minute, Idle: true}
-		turned, err := w.Cycle(context.Background(), db.Cycle{Now: time.Now(), Look: true, Claim: claim})
-		claimed = turned.Claimed
+		result, err := w.Cycle(context.Background(), db.Cycle{Now: time.Now(), Look: true, Claim: claim})
+		claimed = result.Claimed
 		return err
 	})
 	if err != nil {

@@ -63,9 +63,9 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	kits.Store(r, k)
 	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 		k.start(task.ID)
-		meet()
+		orderAccess()
 		defer func() {
-			meet()
+			orderAccess()
 			if p := recover(); p != nil {
 				t.Errorf("runnertest: task %d (%s) panics: %v\n%s", task.ID, task.Job, p, debug.Stack())
 				panic(p)
@@ -107,20 +107,20 @@ func Advance(t testing.TB, d time.Duration) {
 		}
 	}()
 	synctest.Wait()
-	meet()
+	orderAccess()
 	time.Sleep(d)
 	synctest.Wait()
-	meet()
+	orderAccess()
 }
 
-// meet orders, for the race detector, what a test has done before an Advance and what functions do after it, and the other way round. So a
+// orderAccess orders, for the race detector, what a test has done before an Advance and what functions do after it, and the other way round. So a
 // test may share a variable with its functions without a lock.
-func meet() {
-	meetMu.Lock()
-	defer meetMu.Unlock()
+func orderAccess() {
+	accessMu.Lock()
+	defer accessMu.Unlock()
 }
 
-var meetMu sync.Mutex
+var accessMu sync.Mutex
 
 // Drain runs the tasks that are due and those that become due meanwhile. It returns the tasks that it ran, as they are now: one for each
 // attempt, in the order in which the attempts began. It leaves tasks that are due later, such as those that wait for their next attempt.

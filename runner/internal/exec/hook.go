@@ -109,16 +109,16 @@ func (h *Hooks) run(task jobs.Task) (output []byte, err error) {
 	if err != nil {
 		return nil, err
 	}
-	stdin, feed, err := os.Pipe()
+	stdin, input, err := os.Pipe()
 	if err != nil {
 		return nil, err
 	}
 	defer stdin.Close()
 	go func() {
-		defer feed.Close()
+		defer input.Close()
 		last, _ := lines.Last(chunks, hookLines)
 		for _, c := range last {
-			_, _ = feed.Write(c.Data) // fails if the command ends without reading all of it
+			_, _ = input.Write(c.Data) // fails if the command ends without reading all of it
 		}
 	}()
 	out, print, err := os.Pipe()
