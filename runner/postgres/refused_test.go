@@ -89,10 +89,10 @@ func TestTheErrorOfARejectedUserNamesTheReason(t *testing.T) {
 		kind    error
 		says    string
 	}{
-		"no password":           {as(t, address, "ann", ""), jobs.ErrPermission, "lets nobody in by that name and password"},
-		"a wrong password":      {as(t, address, "ann", "not-"+secret), jobs.ErrPermission, "lets nobody in by that name and password"},
-		"no such user":          {as(t, address, "carl", secret), jobs.ErrPermission, "lets nobody in by that name and password"},
-		"no right to make them": {as(t, address, "bob", "of-bob"), jobs.ErrPermission, "the user may not do that in"},
+		"no password":           {as(t, address, "ann", ""), jobs.ErrPermission, "rejects this user or password"},
+		"a wrong password":      {as(t, address, "ann", "not-"+secret), jobs.ErrPermission, "rejects this user or password"},
+		"no such user":          {as(t, address, "carl", secret), jobs.ErrPermission, "rejects this user or password"},
+		"no right to make them": {as(t, address, "bob", "of-bob"), jobs.ErrPermission, "the user lacks a permission in"},
 		"no such database":      {as(t, s.Address("nothere"), "ann", secret), jobs.ErrNoDatabase, "no such database"},
 		"no server":             {"postgres://ann:" + secret + "@127.0.0.1:1/x", jobs.ErrBusy, "no connection to"},
 		"no address":            {"postgres://ann:" + secret + "@h:port/x", jobs.ErrInvalid, "cannot be read"},

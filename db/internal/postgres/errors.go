@@ -68,27 +68,26 @@ func (s *Server) Explain(err error) error {
 	case state == lockNotAvailable:
 		return problem(jobs.ErrBusy, "database is busy:", "again")
 	case state == "28P01" || state == "28000":
-		return problem(jobs.ErrPermission, "the server lets nobody in by that name and password:",
-			"PGPASSWORD, ~/.pgpass, or another user in the address",
-			firstLine(err))
+		return problem(jobs.ErrPermission, "the server rejects this user or password:",
+			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))
 	case state == "3D000":
 		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", firstLine(err))
 	case state == "42501":
-		return problem(jobs.ErrPermission, "the user may not do that in", "GRANT CREATE ON DATABASE … TO …, or a schema that is theirs",
-			firstLine(err))
+		return problem(jobs.ErrPermission, "the user lacks a permission in",
+			"GRANT CREATE ON DATABASE … TO …, or a schema of that user", firstLine(err))
 	case state == "25006":
 		return problem(jobs.ErrPermission, "the server is read only:",
 			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
 	case state == "53100" || state == "53200":
-		return problem(jobs.ErrFull, "the server has no room left:", "free some space on its disk, then again", firstLine(err))
+		return problem(jobs.ErrFull, "the disk of the server is full:", "free some space on its disk, then again", firstLine(err))
 	case state == "08P01" || state == "0A000" || strings.Contains(firstLine(err), "startup parameter"):
-		return problem(jobs.ErrInvalid, "a pooler stands between this program and",
+		return problem(jobs.ErrInvalid, "there is a pooler between this program and",
 			"the address of the server itself, or a pool in session mode",
-			firstLine(err), "locks, prepared statements and LISTEN need a connection of one's own")
+			firstLine(err), "locks, prepared statements and LISTEN need a connection to the server itself")
 	case strings.HasPrefix(state, "XX"):
-		return problem(jobs.ErrCorrupt, "the server has met damage in", "its log", firstLine(err))
+		return problem(jobs.ErrCorrupt, "the server reports damaged data:", "the log of the server", firstLine(err))
 	case isLost(err):
-		return problem(jobs.ErrBusy, "no connection to", "again: it is tried anew each time", firstLine(err))
+		return problem(jobs.ErrBusy, "no connection to", "again: each call tries to connect", firstLine(err))
 	}
 	return err
 }

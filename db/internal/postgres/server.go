@@ -337,7 +337,7 @@ func (s *Server) CheckSchema(ctx context.Context) error {
 		if !slices.Contains(own, trigger.Name) && slices.Contains(names, trigger.Table) {
 			return &jobs.Error{Kind: jobs.ErrSchema, What: fmt.Sprintf("%s has a trigger %q on runner's %s", s.Name(), trigger.Name,
 				trigger.Table),
-				Why:  []string{"whoever did that decides about what workers do; nothing was changed"},
+				Why:  []string{"whoever did that controls what workers run; nothing was changed"},
 				Hint: fmt.Sprintf("DROP TRIGGER %q, if you know whose it is", trigger.Name)}
 		}
 	}

@@ -81,7 +81,7 @@ func (d *File) CheckSchema(ctx context.Context) error {
 	}
 	problem := func(code, what, hint string) error {
 		return &jobs.Error{Kind: jobs.ErrSchema, Code: code, Subject: d.path, What: d.path + " " + what, Hint: hint,
-			Why: []string{"whoever did that decides about what workers do; nothing was changed"}}
+			Why: []string{"whoever did that controls what workers run; nothing was changed"}}
 	}
 	for _, o := range all {
 		want, ours := expected[o.Name]
