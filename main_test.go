@@ -109,7 +109,7 @@ func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Check(err)
 	}
 	if got != want {
-		ts.Fatalf("exit status %d, want %d", got, want)
+		ts.Fatalf("got exit status %d, want %d", got, want)
 	}
 }
 
@@ -126,7 +126,7 @@ func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 	}
-	ts.Fatalf("%s has no %q after a minute: %s %v", args[0], args[1], text, err)
+	ts.Fatalf("%s: got %s (%v) after a minute, want %q", args[0], text, err, args[1])
 }
 
 // expectGone implements the script command "gone FILE...". It fails if a process whose number is in one of the files exists. A dead
@@ -139,7 +139,7 @@ func expectGone(ts *testscript.TestScript, neg bool, args []string) {
 		_, after, _ := strings.Cut(string(stat), ") ")
 		process, err := os.FindProcess(pid)
 		if exists := err == nil && process.Signal(syscall.Signal(0)) == nil && !strings.HasPrefix(after, "Z"); exists != neg {
-			ts.Fatalf("process %d of %s: exists is %v", pid, name, exists)
+			ts.Fatalf("process %d of %s exists: got %v, want %v", pid, name, exists, neg)
 		}
 	}
 }

@@ -28,11 +28,11 @@ func checkWindow(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	slices.SortFunc(times, time.Time.Compare)
 	if len(times) <= most {
-		ts.Fatalf("%d times: too few to see anything", len(times))
+		ts.Fatalf("got %d times, want more than %d", len(times), most)
 	}
 	for i, at := range times[:len(times)-most] {
 		if gone := times[i+most].Sub(at); gone < within {
-			ts.Fatalf("%d starts within %v, from %v", most+1, gone, at)
+			ts.Fatalf("got %d starts within %v from %v, want at most %d", most+1, gone, at, most)
 		}
 	}
 }
@@ -63,7 +63,7 @@ func checkOrder(ts *testscript.TestScript, neg bool, args []string) {
 	started := times("started_at", args[1])[0]
 	for _, finished := range times("finished_at", args[0]) {
 		if finished.After(started) {
-			ts.Fatalf("task %s started at %v, one of %s finished at %v", args[1], started, args[0], finished)
+			ts.Fatalf("got a start of task %s at %v, want it after the end of all of %s at %v", args[1], started, args[0], finished)
 		}
 	}
 }

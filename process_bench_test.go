@@ -23,7 +23,7 @@ func buildRunner(b *testing.B) string {
 	out, err := exec.Command("go", "build", "-trimpath", "-tags", "urfave_cli_no_docs", "-ldflags", "-s -w", "-o", path,
 		".").CombinedOutput()
 	if err != nil {
-		b.Fatalf("%v\n%s", err, out)
+		b.Fatalf("go build: got error %v, want none\n%s", err, out)
 	}
 	return path
 }

@@ -63,26 +63,26 @@ func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 		var id int64
 		var digest, path string
 		if _, err := fmt.Sscanf(line, "[%d] %s %s\n", &id, &digest, &path); err != nil || digests[id] != "" {
-			ts.Fatalf("logs: %q: %v", line, err)
+			ts.Fatalf("logs: got %q (%v), want one line for each task with id, digest and path", line, err)
 		}
 		digests[id] = digest
 	}
 	listed := readRecords[sumTask](ts, args[1])
 	shown := readRecords[sumTask](ts, args[2])
 	if n := strings.Count(ts.ReadFile(args[0]), "\n"); n == 0 || len(listed) != n || len(shown) != n || len(digests) != n {
-		ts.Fatalf("%d in the batch, %d listed, %d shown, %d digests", n, len(listed), len(shown), len(digests))
+		ts.Fatalf("got %d in the batch, %d listed, %d shown, %d digests; want the same numbers", n, len(listed), len(shown), len(digests))
 	}
 	seen := map[string]bool{}
 	for _, t := range shown {
 		if t.State != "completed" || t.Attempt != 1 || t.Losses != 0 || len(t.History) != 1 || t.History[0].Attempt != 1 ||
 			t.History[0].State != "completed" {
-			ts.Fatalf("not completed exactly once: %+v", t)
+			ts.Fatalf("task %d: got %s, attempt %d, %d losses; want it completed exactly once", t.ID, t.State, t.Attempt, t.Losses)
 		}
 		path := t.Args[1]
 		data, err := os.ReadFile(path)
 		ts.Check(err)
 		if want := fmt.Sprintf("%x", sha256.Sum256(data)); digests[t.ID] != want || seen[path] {
-			ts.Fatalf("task %d, %s: %s, want %s", t.ID, path, digests[t.ID], want)
+			ts.Fatalf("task %d, %s: got digest %s, want %s for one task", t.ID, path, digests[t.ID], want)
 		}
 		seen[path] = true
 	}
@@ -95,7 +95,7 @@ func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 		urgency := func(a, b sumTask) int { return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.ID, b.ID)) }
 		slices.SortFunc(tasks, func(a, b sumTask) int { return cmp.Or(a.StartedAt.Compare(b.StartedAt), urgency(a, b)) })
 		if !slices.IsSortedFunc(tasks, urgency) {
-			ts.Fatalf("worker %s did not start by priority, then id: %+v", worker, tasks)
+			ts.Fatalf("worker %s: got the starts %+v, want them by priority, then id", worker, tasks)
 		}
 	}
 }

@@ -23,14 +23,15 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/runner"
 	"example.com/runner/runner/postgres"
 	"example.com/runner/web"
 )
 
 var (
-	rowsFor  = flag.Duration("rows", 2*time.Second, "how long TestRowsOfPlainSQL runs on each engine")
-	rowsSeed = flag.Uint64("rows-seed", 0, "makes the same choices again; 0: others each time")
+	rowsFor  = flag.Duration("rows", 2*time.Second, "duration of TestRowsOfPlainSQL on each engine")
+	rowsSeed = flag.Uint64("rows-seed", 0, "seed of the random choices; 0 for a new one")
 )
 
 // canaryWithin is the maximum time in which an ordinary task must complete during TestRowsOfPlainSQL.
@@ -60,7 +61,7 @@ func TestRowsOfPlainSQL(t *testing.T) {
 			t.Parallel()
 			t.Logf("-rows-seed %d", seed)
 			dir := t.TempDir()
-			f := &rowFuzz{T: t, dir: dir, address: address(t, dir), seen: map[string]int{}}
+			f := &rowFuzz{T: t, dir: dir, address: address(t, dir), rejected: map[string]int{}}
 			f.values = rowValues{Rand: rand.New(rand.NewPCG(seed, 0)), files: extremeFiles(t, dir)}
 			f.run()
 		})
@@ -90,10 +91,11 @@ type rowFuzz struct {
 	pages        http.Handler
 	columns      map[string][]string // columns of each table
 	canaries     []canary
-	taken        int            // number of accepted rows
-	seen         map[string]int // shortened errors of the engine and their numbers
+	accepted     int            // number of accepted rows
+	rejected     map[string]int // shortened errors of the engine and their numbers
 }
 
+// canary is an ordinary task that must complete beside the extreme rows.
 type canary struct {
 	id   int64
 	from time.Time
@@ -107,30 +109,31 @@ var rowTables = []struct {
 	{"schedule_inputs", 2},
 	{"steps", 2}, {"output", 2}, {"attempts", 4}, {"cancel_requests", 4}, {"progress_reports", 4}, {"last_ids", 1}}
 
+// run writes rows beside a worker until the time is over, and stops the worker.
 func (f *rowFuzz) run() {
 	f.open()
 	worker := f.work()
 	gone := make(chan error, 1)
 	go func() { gone <- worker.Wait() }()
-	looked := time.Now()
+	shown := time.Now()
 	const rowsLeast = 10 // on a busy machine these rows take longer than rowsFor
-	for end, n := time.Now().Add(*rowsFor), 0; (time.Now().Before(end) || f.taken < rowsLeast) && !f.Failed(); n++ {
+	for end, n := time.Now().Add(*rowsFor), 0; (time.Now().Before(end) || f.accepted < rowsLeast) && !f.Failed(); n++ {
 		f.write()
 		if n%10 == 0 {
 			f.canary()
 			f.flags()
 		}
-		if time.Since(looked) > time.Second {
-			f.look()
-			looked = time.Now()
+		if time.Since(shown) > time.Second {
+			f.showAll()
+			shown = time.Now()
 		}
 		select {
 		case err := <-gone:
-			f.Fatalf("the worker ended: %v\n%s", err, f.log())
+			f.Fatalf("got the end of the worker with error %v, want it to run\n%s", err, f.log())
 		default:
 		}
 	}
-	f.look()
+	f.showAll()
 	for len(f.canaries) > 0 && !f.Failed() {
 		f.awaitCanary()
 	}
@@ -143,14 +146,15 @@ func (f *rowFuzz) run() {
 	select {
 	case err := <-gone:
 		if err != nil {
-			f.Errorf("the worker ended: %v\n%s", err, f.log())
+			f.Errorf("got error %v from the worker, want none\n%s", err, f.log())
 		}
 	case <-time.After(time.Minute):
-		f.Errorf("the worker does not stop\n%s", f.log())
+		f.Errorf("got a worker that runs a minute after TERM, want it stopped\n%s", f.log())
 	}
-	f.Logf("%d rows were taken, and refused: %v", f.taken, f.seen)
+	f.Logf("%d rows were accepted; rejected: %v", f.accepted, f.rejected)
 }
 
+// open opens the database and reads the columns of its tables.
 func (f *rowFuzz) open() {
 	var err error
 	ctx := f.Context()
@@ -195,19 +199,11 @@ func (f *rowFuzz) command(args ...string) *exec.Cmd {
 	return c
 }
 
+// work starts a worker.
 func (f *rowFuzz) work() *exec.Cmd {
 	f.Helper()
 	c := f.command("work", "-c", "4", "--lease", "5s", "--log-level", "warn")
-	log, err := os.Create(filepath.Join(f.dir, "log"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	defer log.Close()
-	c.Stderr = log
-	if err := c.Start(); err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { _ = c.Process.Kill() })
+	testkit.StartWithLog(f, c, filepath.Join(f.dir, "log"))
 	return c
 }
 
@@ -325,7 +321,7 @@ func (f *rowFuzz) value(table, column string) any {
 			return value
 		}
 		if (column == "task_id" || column == "on_id" || column == "last_task_id") && f.values.IntN(2) == 0 {
-			return int64(f.values.IntN(f.taken + 2))
+			return int64(f.values.IntN(f.accepted + 2))
 		}
 		return value
 	}
@@ -377,10 +373,10 @@ func (f *rowFuzz) marks(n int) string {
 func (f *rowFuzz) exec(text string, row ...any) {
 	result, err := f.raw.ExecContext(f.Context(), text, row...)
 	if err != nil {
-		f.seen[err.Error()[:min(60, len(err.Error()))]]++
+		f.rejected[err.Error()[:min(60, len(err.Error()))]]++
 		return
 	}
 	if n, err := result.RowsAffected(); err == nil {
-		f.taken += int(max(n, 1)) // a view reports 0 rows
+		f.accepted += int(max(n, 1)) // a view reports 0 rows
 	}
 }

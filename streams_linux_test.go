@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// 10,000 clients request the event stream at once. Accepted and rejected clients cost little memory, and pages still load for other
-// users. The server releases the memory after the clients have gone.
+// TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the event stream at once. Accepted and rejected clients cost
+// little memory, and pages still load for other users. The server releases the memory after the clients have gone.
 func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	const (
 		clients = 10_000
@@ -28,7 +28,7 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 		while   = 100 << 10 // KiB for the whole process
 		after   = 60 << 10
 	)
-	server, address, token := serving(t)
+	server, address, token := startServer(t)
 	ask := func(conn net.Conn) int {
 		_, err := fmt.Fprintf(conn, "GET /events HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n\r\n", address, token)
 		if err == nil {
@@ -96,14 +96,14 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	}
 }
 
-// serving starts runner serve on a new database.
-func serving(t *testing.T) (server *os.Process, address, token string) {
+// startServer starts runner serve on a new database.
+func startServer(t *testing.T) (server *os.Process, address, token string) {
 	t.Helper()
 	env := append(os.Environ(), "RUNNER_DB="+filepath.Join(t.TempDir(), "runner.db"))
 	enqueue := exec.Command("runner", "enqueue", "--", "true")
 	enqueue.Env = env
 	if out, err := enqueue.CombinedOutput(); err != nil {
-		t.Fatalf("%v: %s", err, out)
+		t.Fatalf("runner enqueue: got error %v, want none: %s", err, out)
 	}
 	c := exec.Command("runner", "serve", "--listen", "127.0.0.1:0", "--print-token")
 	c.Env = env

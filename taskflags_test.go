@@ -98,7 +98,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	}
 	out, err := shell.Output()
 	if err != nil {
-		c.Fatalf("%s: %s: %v %s", name, line, err, err.(*exec.ExitError).Stderr)
+		c.Fatalf("%s: %s: got error %v, want none: %s", name, line, err, err.(*exec.ExitError).Stderr)
 	}
 	id, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 	if err != nil {

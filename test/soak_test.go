@@ -16,9 +16,11 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"example.com/runner/internal/testkit"
 )
 
-var soakFor = flag.Duration("soak", 5*time.Minute, "how long TestSoak runs")
+var soakFor = flag.Duration("soak", 5*time.Minute, "duration of TestSoak")
 
 // TestSoak runs three workers for minutes and replaces one of them every 20 s. They run the ticks of 50 schedules, some of them in lanes
 // and in queues with limits. They also run chains of tasks and a steady number of batches, and delete tasks that are older than 10 s.
@@ -26,12 +28,12 @@ var soakFor = flag.Duration("soak", 5*time.Minute, "how long TestSoak runs")
 // At the end the test checks three things. Each tick had exactly one task. No two tasks of a lane ran at once, and no three tasks of a
 // queue with a limit of two. The size of the database did not grow during the second half of the test.
 //
-//	make soak SOAKTIME=30m
+//	make soak FOR=30m
 func TestSoak(t *testing.T) {
 	s := &soak{T: t, dir: t.TempDir()}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(s.dir, "runner"), ".")
 	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		t.Fatalf("go build: got error %v, want none\n%s", err, out)
 	}
 	s.addSchedules(50)
 	s.runner("limit", "set", "queue:two", "--running", "2")
@@ -66,15 +68,16 @@ func TestSoak(t *testing.T) {
 	}
 
 	s.checkTicks(paused)
-	for _, name := range []string{"overlaps", "crowds"} {
+	for _, name := range []string{"overlaps", "exceeded"} {
 		if text, _ := os.ReadFile(filepath.Join(s.dir, name)); len(text) > 0 {
-			t.Errorf("%s:\n%s", name, text)
+			t.Errorf("got %s, want none:\n%s", name, text)
 		}
 	}
 	s.checkSizes(sizes)
 	t.Log(s.runner("doctor", "--full"))
 }
 
+// soak is the state of TestSoak.
 type soak struct {
 	*testing.T
 	dir   string
@@ -90,7 +93,7 @@ func (s *soak) runner(args ...string) string {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		s.Fatalf("runner %s: %v\n%s%s", strings.Join(args, " "), err, out, &stderr)
+		s.Fatalf("runner %s: got error %v, want none\n%s%s", strings.Join(args, " "), err, out, &stderr)
 	}
 	return string(out)
 }
@@ -102,18 +105,10 @@ func (s *soak) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
+// work starts a worker.
 func (s *soak) work() *exec.Cmd {
 	cmd := s.command("work", "-c", "8", "--keep", "10s", "--keep-failed", "10s", "--max-wait", "10s", "--log-level", "warn")
-	log, err := os.OpenFile(filepath.Join(s.dir, "work.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer log.Close()
-	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() { _ = cmd.Process.Kill() })
+	testkit.StartWithLog(s, cmd, filepath.Join(s.dir, "work.log"))
 	return cmd
 }
 
@@ -123,7 +118,7 @@ func (s *soak) stop(worker *exec.Cmd) {
 		s.Fatal(err)
 	}
 	if err := worker.Wait(); err != nil {
-		s.Errorf("a worker ended: %v", err)
+		s.Errorf("got error %v from a worker, want none", err)
 	}
 }
 
@@ -132,9 +127,9 @@ func (s *soak) stop(worker *exec.Cmd) {
 func (s *soak) addSchedules(n int) {
 	s.every = map[string]time.Duration{}
 	const noted = `echo $RUNNER_TASK_SCHEDULE $RUNNER_TASK_DUE $RUNNER_TASK_ID >>ticks`
-	const alone = `mkdir lane-%[1]s || echo lane %[1]s >>overlaps; sleep 0.01; rmdir lane-%[1]s; ` + noted
-	const room = `mkdir -p slots; mkdir slots/$RUNNER_TASK_ID; set -- slots/*; test $# -le 2 ||
-		echo "$@" >>crowds; sleep 0.01; rmdir slots/$RUNNER_TASK_ID; ` + noted
+	const exclusive = `mkdir lane-%[1]s || echo lane %[1]s >>overlaps; sleep 0.01; rmdir lane-%[1]s; ` + noted
+	const limited = `mkdir -p slots; mkdir slots/$RUNNER_TASK_ID; set -- slots/*; test $# -le 2 ||
+		echo "$@" >>exceeded; sleep 0.01; rmdir slots/$RUNNER_TASK_ID; ` + noted
 	for i := range n {
 		name, every := fmt.Sprintf("s%02d", i), time.Duration(1+i%5)*time.Second
 		args := []string{"schedule", "add", name, "--overlap", "allow", "--catch-up", "all", "--cron", "@every " + every.String()}
@@ -146,9 +141,9 @@ func (s *soak) addSchedules(n int) {
 		switch {
 		case i%4 == 0:
 			lane := fmt.Sprintf("l%d", i/4%5)
-			args = append(args, "--lane", lane, "-p", strconv.Itoa(i%3), "--shell", fmt.Sprintf(alone, lane))
+			args = append(args, "--lane", lane, "-p", strconv.Itoa(i%3), "--shell", fmt.Sprintf(exclusive, lane))
 		case i%4 == 1:
-			args = append(args, "-q", "two", "--shell", room)
+			args = append(args, "-q", "two", "--shell", limited)
 		case i%4 == 2:
 			args = append(args, "-q", "paced", "--shell", noted)
 		default:
@@ -174,7 +169,7 @@ func (s *soak) enqueue() {
 	cmd := s.command("enqueue", "--batch", "-")
 	cmd.Stdin = strings.NewReader(lines)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		s.Fatalf("%v\n%s", err, out)
+		s.Fatalf("enqueue: got error %v, want none\n%s", err, out)
 	}
 }
 
@@ -199,7 +194,7 @@ func (s *soak) checkTicks(paused time.Time) {
 	for line := range strings.Lines(string(text)) {
 		words := strings.Fields(line)
 		if len(words) != 3 {
-			s.Fatalf("%q", line)
+			s.Fatalf("got the line %q, want schedule, tick and task", line)
 		}
 		due, err := time.Parse(time.RFC3339Nano, words[1])
 		if err != nil {
@@ -207,7 +202,7 @@ func (s *soak) checkTicks(paused time.Time) {
 		}
 		ticks[words[0]] = append(ticks[words[0]], due)
 		if other, known := tasks[words[0]+words[1]]; known {
-			s.Errorf("%s, %s: tasks %s and %s", words[0], words[1], other, words[2])
+			s.Errorf("%s, tick %s: got tasks %s and %s, want one", words[0], words[1], other, words[2])
 		}
 		tasks[words[0]+words[1]] = words[2]
 	}
@@ -216,17 +211,17 @@ func (s *soak) checkTicks(paused time.Time) {
 		slices.SortFunc(list, time.Time.Compare)
 		if len(list) == 0 {
 			if *soakFor > every {
-				s.Errorf("%s never ticked", name)
+				s.Errorf("%s: got no tick, want one every %v", name, every)
 			}
 			continue
 		}
 		for i := range list[1:] {
 			if gap := list[i+1].Sub(list[i]); gap != every {
-				s.Errorf("%s: %v between %v and %v", name, gap, list[i], list[i+1])
+				s.Errorf("%s: got %v between the ticks %v and %v, want %v", name, gap, list[i], list[i+1], every)
 			}
 		}
 		if late := paused.Sub(list[len(list)-1]); late > every+5*time.Second {
-			s.Errorf("%s: last tick %v before the end", name, late)
+			s.Errorf("%s: got the last tick %v before the end, want at most %v", name, late, every+5*time.Second)
 		}
 	}
 	s.Logf("%d ticks of %d schedules, each once", len(tasks), len(s.names))
@@ -242,7 +237,7 @@ func (s *soak) checkSizes(sizes []int64) {
 	before, after := slices.Max(sizes[n/2:n*3/4]), slices.Max(sizes[n*3/4:])
 	s.Logf("size: at most %.2f MB in the third quarter, %.2f MB in the last", float64(before)/1e6, float64(after)/1e6)
 	if after > before*5/4+1<<20 {
-		s.Errorf("the database grows: %d, then %d bytes", before, after)
+		s.Errorf("got a database of %d bytes after %d, want at most a quarter and 1 MiB more", after, before)
 	}
 }
 

@@ -5,6 +5,7 @@ package testkit
 import (
 	"cmp"
 	"errors"
+	"os"
 	"os/exec"
 	"reflect"
 	"strings"
@@ -137,6 +138,17 @@ func Program(t testing.TB, name string) string {
 		t.Skipf("%s is not installed", name)
 	}
 	return path
+}
+
+// StartWithLog starts a command whose stderr is appended to a file. The command is killed when the test ends.
+func StartWithLog(t testing.TB, command *exec.Cmd, path string) {
+	t.Helper()
+	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	NoError(t, err)
+	defer log.Close()
+	command.Stderr = log
+	NoError(t, command.Start())
+	t.Cleanup(func() { _ = command.Process.Kill() })
 }
 
 // SetZone makes the named time zone the local one until the test ends. Such a test must not run in parallel with others.

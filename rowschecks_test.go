@@ -23,7 +23,7 @@ func (f *rowFuzz) canary() {
 	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
 	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 	if err != nil || id == 0 {
-		f.Fatalf("enqueue: %v %s", err, out)
+		f.Fatalf("enqueue: got error %v and %q, want an id", err, out)
 	}
 	f.canaries = append(f.canaries, canary{id, time.Now()})
 	for len(f.canaries) > 0 && f.completed(f.canaries[0]) {
@@ -55,7 +55,7 @@ func (f *rowFuzz) flags() {
 	out, err := c.CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); err != nil && (!ok || exit.ExitCode() < 1 || exit.ExitCode() > 3) ||
 		bytes.Contains(out, []byte("panic")) {
-		f.Errorf("runner %.300q: %v %.1000s", words, err, out)
+		f.Errorf("runner %.300q: got error %v, want none or exit status 1 to 3: %.1000s", words, err, out)
 	}
 }
 
@@ -63,13 +63,13 @@ func (f *rowFuzz) completed(c canary) bool {
 	task, err := f.r.Get(f.Context(), c.id)
 	switch {
 	case err != nil:
-		f.Fatalf("canary %d: %v", c.id, err)
+		f.Fatalf("canary %d: got error %v, want none", c.id, err)
 	case task.State.Finished() && task.State != "completed":
-		f.Errorf("canary %d: %s %s %s", c.id, task.State, task.Reason, task.Error)
+		f.Errorf("canary %d: got %s %s %s, want completed", c.id, task.State, task.Reason, task.Error)
 	case !task.State.Finished() && time.Since(c.from) > canaryWithin:
 		shown, _ := f.command("show", strconv.FormatInt(c.id, 10)).CombinedOutput()
 		running, _ := f.command("list", "--state", "running", "--json").CombinedOutput()
-		f.Fatalf("canary %d is %s after %v\n%s\n%s\n%s", c.id, task.State, time.Since(c.from), shown, running, f.log())
+		f.Fatalf("canary %d: got %s after %v, want completed\n%s\n%s\n%s", c.id, task.State, time.Since(c.from), shown, running, f.log())
 	}
 	return task.State.Finished()
 }
@@ -79,14 +79,14 @@ func (f *rowFuzz) awaitCanary() {
 	ctx, stop := context.WithTimeout(f.Context(), canaryWithin)
 	defer stop()
 	if _, err := f.r.Await(ctx, c.id); ctx.Err() == nil && err != nil {
-		f.Errorf("canary %d: %v", c.id, err)
+		f.Errorf("canary %d: got error %v, want none", c.id, err)
 	}
 	f.completed(c)
 	f.canaries = f.canaries[1:]
 }
 
-// look shows the tasks with each command and page.
-func (f *rowFuzz) look() {
+// showAll shows the tasks with each command and page.
+func (f *rowFuzz) showAll() {
 	f.views()
 	last := strconv.FormatInt(f.newest(), 10)
 	for _, args := range [][]string{{"list", "-n", "200"}, {"list", "-n", "200", "--json"}, {"list", "--since", "1h", "--json"}, {"status"},
@@ -102,7 +102,7 @@ func (f *rowFuzz) look() {
 		words := strings.Join(args, " ")
 		if err != nil && args[0] != "doctor" && !strings.Contains(stderr.String(), "no task") && !strings.Contains(stderr.String(),
 			"has not started") {
-			f.Errorf("runner %s: %v %.1000s", words, err, &stderr)
+			f.Errorf("runner %s: got error %v, want none: %.1000s", words, err, &stderr)
 		}
 		if slices.Contains(args, "--json") {
 			for line := range bytes.Lines(out) {
@@ -115,7 +115,7 @@ func (f *rowFuzz) look() {
 		answer := httptest.NewRecorder()
 		f.pages.ServeHTTP(answer, httptest.NewRequestWithContext(f.Context(), "GET", path, nil))
 		if answer.Code >= 500 {
-			f.Errorf("%s: status %d %.500s", path, answer.Code, answer.Body)
+			f.Errorf("%s: got status %d, want less than 500: %.500s", path, answer.Code, answer.Body)
 		}
 	}
 }
@@ -125,13 +125,13 @@ func (f *rowFuzz) views() {
 	for _, view := range []string{"tasks_view", "attempts_view", "schedules_view"} {
 		rows, err := f.raw.QueryContext(f.Context(), `SELECT * FROM `+view)
 		if err != nil {
-			f.Errorf("%s: %v", view, err)
+			f.Errorf("%s: got error %v, want none", view, err)
 			continue
 		}
 		for rows.Next() { // the driver reads every value
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			f.Errorf("%s: %v", view, err)
+			f.Errorf("%s: got error %v, want none", view, err)
 		}
 	}
 }
@@ -150,7 +150,7 @@ func (f *rowFuzz) wantJSON(words string, line []byte) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.UseNumber() // keep numbers of any size
 	if err := decoder.Decode(&value); err != nil || !utf8.Valid(line) {
-		f.Errorf("runner %s: no JSON, or no UTF-8: %v: %.500q", words, err, line)
+		f.Errorf("runner %s: got %.500q (%v), want JSON in UTF-8", words, line, err)
 	}
 	f.wantTimes(words, "", value)
 }
@@ -170,7 +170,7 @@ func (f *rowFuzz) wantTimes(words, key string, value any) {
 	case string:
 		if strings.HasSuffix(key, "_at") {
 			if at, err := time.Parse(time.RFC3339, value); err != nil || len(value) < len("2026-01-31T15:04:05Z") || at.Year() > 9999 {
-				f.Errorf("runner %s: %s is %q", words, key, value)
+				f.Errorf("runner %s: got %s %q, want a time in RFC 3339 before the year 10000", words, key, value)
 			}
 		}
 	}
