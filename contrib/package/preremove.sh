@@ -6,6 +6,7 @@ case "$1" in
 remove | 0)
 	if [ -d /run/systemd/system ]; then
 		systemctl disable --now runner.service
+		systemctl stop 'runner@*.service'
 	fi
 	;;
 esac
