@@ -11,7 +11,8 @@ import (
 )
 
 // A finish writes the end of an attempt. It is the first part of a worker's Cycle. Package lifecycle decides the new state of the
-// task (lifecycle.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task (end.go).
+// task (lifecycle.Next). The same transaction writes all effects: the output, the counters, the dependents and the lane of the task
+// (end.go).
 //
 // Invariants:
 //   - An end changes a task only while the worker owns the claim. Each statement checks the id, the generation, the worker and the

@@ -163,14 +163,16 @@ var plans = statementtest.Plans{
 	"selectHistory": {Text: selectHistory, Allow: []string{"SCAN counters", "SCAN counter_hours"}},
 	// This statement reads the minutes of two days and the hours of a year.
 	"selectThroughput": {Text: selectThroughput, Allow: []string{"SCAN counters", "SCAN counter_hours", "USE TEMP B-TREE FOR GROUP BY"}},
-	"selectSamples": {Text: selectSamples, By: []string{byID, "ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"},
+	"selectSamples": {Text: selectSamples, By: []string{byID,
+		"ended USING COVERING INDEX tasks_finished (finished_at>? AND finished_at<?)"},
 		Allow: []string{"SCAN stretches", "SCAN CONSTANT ROW"}},
 	"selectRecent": {Text: selectRecent, By: []string{"INDEX tasks_finished (finished_at>?)"}, Allow: []string{"SCAN recent"}},
 	"countStarts":  {Text: countStarts, By: []string{"INDEX tasks_finished (finished_at>?)", byAttempt}, Allow: []string{"SCAN recent"}},
 	"countOpenStarts": {Text: countOpenStarts, By: []string{byAttempt, "INDEX tasks_running"},
 		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
-	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}}, // reads one row from each end
+	// This statement reads one row from each end.
+	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},
 	"deleteRequest":   {Text: deleteRequest, By: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"deleteProgress":  {Text: deleteProgress, By: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectAfter":     {Text: selectAfter, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
@@ -212,8 +214,9 @@ var plans = statementtest.Plans{
 	"countQueues": {Text: countQueues, Allow: []string{"SCAN tasks USING COVERING INDEX tasks_pending",
 		"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running",
 		"SCAN tasks USING COVERING INDEX tasks_blocked", "SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},
-	"countFailed": {Text: countFailed, By: []string{"INDEX tasks_failed (finished_at>?)"}, Allow: []string{"CO-ROUTINE newest", "SCAN newest",
-		"USE TEMP B-TREE FOR GROUP BY"}},
+	"countFailed": {Text: countFailed, By: []string{"INDEX tasks_failed (finished_at>?)"},
+		Allow: []string{"CO-ROUTINE newest", "SCAN newest",
+			"USE TEMP B-TREE FOR GROUP BY"}},
 	"finishedSince":   {Text: finishedSince, By: []string{"COVERING INDEX tasks_finished (finished_at>?)"}, Allow: []string{"SCAN part"}},
 	"nextJob":         {Text: nextJob, By: []string{"COVERING INDEX tasks_pending (queue=? AND job>?)"}},
 	"nextPriority":    {Text: nextPriority, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority<?)"}},

@@ -79,8 +79,8 @@ var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE 
 // two databases hold the same tasks.
 var (
 	countLeft = sqltext.Query(`SELECT count(*) FROM {tasks} WHERE id > ?`)
-	sumTasks  = sqltext.Query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids, CAST(sum(generation_id) AS bigint) AS generations
-	FROM {tasks} GROUP BY state ORDER BY state`)
+	sumTasks  = sqltext.Query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids,
+	CAST(sum(generation_id) AS bigint) AS generations FROM {tasks} GROUP BY state ORDER BY state`)
 )
 
 // TableCount is the number of rows of a table, which is the same in both databases.

@@ -42,7 +42,8 @@ func TestAStatementHasPartsOfItsOwn(t *testing.T) {
 	list := Query("SELECT {key} FROM {table}{where} LIMIT ?")
 	parts := Parts{"table": "{tasks}", "key": "id", "where": " WHERE a = ? AND b IN {list}"}
 	for range 2 {
-		if got, want := d.Text(list.With(parts)), "SELECT id FROM ours.tasks AS tasks WHERE a = $1 AND b IN array($2) LIMIT $3"; got != want {
+		const want = "SELECT id FROM ours.tasks AS tasks WHERE a = $1 AND b IN array($2) LIMIT $3"
+		if got := d.Text(list.With(parts)); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
 	}
@@ -65,7 +66,7 @@ func TestASeriesRepeatsAPart(t *testing.T) {
 				t.Errorf("%d parts: got  %s\nwant %s", n, got, want[i])
 			}
 		}
-		if s.Of(n) != s.Of(n) {
+		if first, second := s.Of(n), s.Of(n); first != second {
 			t.Errorf("%d parts: got two statements, want one that is kept", n)
 		}
 	}

@@ -63,22 +63,13 @@ func (p Plan) Check(t *testing.T, name string, lines []string) {
 // Explain returns the lines of the plan of a statement's text.
 func Explain(t *testing.T, read *sqlx.DB, text string) []string {
 	t.Helper()
-	rows, err := read.Queryx("EXPLAIN QUERY PLAN "+text, AnyArgs(text)...)
-	if err != nil {
+	var steps []struct{ ID, Parent, NotUsed, Detail string }
+	if err := read.Select(&steps, "EXPLAIN QUERY PLAN "+text, AnyArgs(text)...); err != nil {
 		t.Fatalf("%v: %s", err, text)
 	}
-	defer rows.Close()
-	var lines []string
-	for rows.Next() {
-		var id, parent, unused int
-		var line string
-		if err := rows.Scan(&id, &parent, &unused, &line); err != nil {
-			t.Fatal(err)
-		}
-		lines = append(lines, line)
-	}
-	if err := rows.Err(); err != nil {
-		t.Fatal(err)
+	lines := make([]string, len(steps))
+	for i, step := range steps {
+		lines[i] = step.Detail
 	}
 	return lines
 }
