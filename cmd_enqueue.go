@@ -129,6 +129,7 @@ type enqueueOptions struct {
 	wait        bool
 	waitTimeout time.Duration // 0 means no timeout
 	result      bool
+	here        bool // run the task in this process
 
 	batch     string // a file, or "-" for stdin
 	keepGoing bool
@@ -284,7 +285,13 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	if err := o.notes(ctx, r, p); err != nil {
 		return err
 	}
-	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
+	if o.here {
+		var stop func()
+		ctx, stop = workHere(ctx, r, id)
+		defer stop()
+	} else {
+		await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
+	}
 	if o.waitTimeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, o.waitTimeout, await.TimedOut{After: o.waitTimeout})
@@ -295,7 +302,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		// Show every attempt of a new task, because its first attempt may be over already.
 		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
-			return await.Stopped(p, err, []int64{id}, 1)
+			return o.stopped(ctx, r, p, err, id)
 		}
 		if err := to.Finish(); err != nil {
 			return err
@@ -309,7 +316,18 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		return false, showEnd(p, t, o.result)
 	})
 	if err != nil {
-		return await.Stopped(p, err, []int64{id}, 1)
+		return o.stopped(ctx, r, p, err, id)
 	}
 	return to.Complete(end)
+}
+
+// stopped returns the error of a wait that err has ended.
+func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, err error, id int64) error {
+	if s, ok := errors.AsType[signals.Received](err); ok && o.here {
+		if err := cancelHere(ctx, r, p, id); err != nil {
+			return err
+		}
+		return failure.ExitStatus(s.Status())
+	}
+	return await.Stopped(p, err, []int64{id}, 1)
 }

@@ -89,7 +89,7 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			if err := requireSafeDatabase(c, a, o); err != nil {
+			if err := requireSafeDatabase(c, a, o.engine.InsecurePerms); err != nil {
 				return err
 			}
 			r, err := a.Open(c, true, o.engine)
@@ -162,10 +162,10 @@ func neverIfZero(keep time.Duration) time.Duration {
 }
 
 // requireSafeDatabase returns an error if other users may write the database. It runs before the database is opened or created.
-func requireSafeDatabase(c *cli.Context, a *cli.App, o workOptions) error {
+func requireSafeDatabase(c *cli.Context, a *cli.App, insecurePerms bool) error {
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
 	file := admin.ParseAddress(d.Path).File()
-	if err != nil || o.engine.InsecurePerms || file == "" {
+	if err != nil || insecurePerms || file == "" {
 		return err
 	}
 	return admin.Insecure(file)

@@ -74,6 +74,7 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int            // greatest number of tasks
+	Only  int64          // id of the only task to claim; 0 for any task
 	Lease time.Duration  // lease duration, until a heartbeat renews it
 	Idle  bool           // whether the worker runs no task, so that it can take a suspect
 	Limit map[string]int // greatest number of tasks of each queue; nil for all queues without limits. Queues that are missing get no tasks
@@ -108,6 +109,9 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if ask.Free <= 0 || len(c.jobs) == 0 {
 		return nil, next, nil
 	}
+	if ask.Only != 0 {
+		return t.claimOnly(c, ask, now)
+	}
 	queues, err := t.queues(c, ask)
 	if err != nil || len(queues) == 0 {
 		return nil, next, err
@@ -120,6 +124,33 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}
+	return claimed, next, err
+}
+
+// selectOnly selects task [1] if it is pending.
+var selectOnly = query(`SELECT id, generation_id, queue, job FROM {tasks} WHERE id = ? AND state = 'pending'`)
+
+// claimOnly claims the task ask.Only if it is pending and no pause or limit holds it back.
+func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
+	var task []struct {
+		candidate
+		Queue string `db:"queue"`
+	}
+	if err := t.list(&task, selectOnly, ask.Only); err != nil || len(task) == 0 {
+		return nil, next, err
+	}
+	g, err := t.readAdmission(now)
+	if err != nil {
+		return nil, next, err
+	}
+	queues := g.unpaused([]string{task[0].Queue})
+	if len(g.withCapacity(queues)) > 0 && g.capacity(jobs.JobTarget, task[0].Job) > 0 {
+		if claimed, err = t.claimThese(c, []candidate{task[0].candidate}, ask.Lease, now); err != nil {
+			return nil, next, err
+		}
+		g.take(task[0].Queue, claimed)
+	}
+	next, err = t.saveAdmission(g, c, queues, claimed, now)
 	return claimed, next, err
 }
 

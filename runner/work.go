@@ -15,10 +15,10 @@ import (
 // whose tasks go back without a counted attempt, and returns nil. It returns an error when the database can no longer be used,
 // jobs.ErrShutdown when Abort ended it, and jobs.ErrInvalid when there is nothing that it could run. A Runner has at most one Work at a
 // time.
-func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false) }
+func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, 0) }
 
 // WorkUntilEmpty is Work that also returns when nothing runs and no task is due. It runs the tasks that become due meanwhile, too.
-func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true) }
+func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, 0) }
 
 // Abort ends the grace of the current Work: it kills the attempts, their tasks go back, and Work returns jobs.ErrShutdown.
 func (r *Runner) Abort() {
@@ -29,7 +29,8 @@ func (r *Runner) Abort() {
 	}
 }
 
-func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
+// work is Work. If only is not 0, it runs no other task than the one with this id.
+func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 	if len(r.handlers) == 0 {
 		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
 	}
@@ -53,7 +54,7 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool) error {
 		defer r.mu.Unlock()
 		r.abort = nil
 	}()
-	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty)
+	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, only)
 	if e == nil {
 		return err
 	}
@@ -94,9 +95,11 @@ const (
 )
 
 // newEngine returns the engine of a Work. While the disk is full it waits. It returns nil without an error if ctx ends before that.
-func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool) (*engine.Engine, error) {
+func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, only int64) (*engine.Engine, error) {
+	options := r.engineOptions(untilEmpty)
+	options.Only = only
 	for pause := firstStartPause; ; pause = min(2*pause, maxStartPause) {
-		e, err := engine.New(ctx, r.engineOptions(untilEmpty))
+		e, err := engine.New(ctx, options)
 		if !errors.Is(err, jobs.ErrFull) {
 			return e, err
 		}

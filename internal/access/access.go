@@ -20,5 +20,8 @@ var HeadSize func(limit int64) int64
 // AddThen adds a task to the database of a *runner.Runner and calls then before the transaction commits.
 var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error
 
+// WorkOnly is Work of a *runner.Runner for one task.
+var WorkOnly func(ctx context.Context, r any, id int64) error
+
 // NewEngine returns a runner.Engine.
 var NewEngine func(*db.Engine) any

@@ -54,6 +54,10 @@ func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(ru
 	return added, err
 }
 
+// WorkOnly is Runner.Work that runs no other task than the one with this id. It does no work for others: it enqueues no tasks of schedules
+// and deletes no old tasks.
+func WorkOnly(ctx context.Context, r *runner.Runner, id int64) error { return access.WorkOnly(ctx, r, id) }
+
 // Created reports whether Open made the file.
 func Created(r *runner.Runner) bool { return store(r).Created() }
 

@@ -67,7 +67,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 // of the user's.
 func firstWord(path []string) int {
 	switch strings.Join(path, " ") {
-	case "enqueue":
+	case "enqueue", "run":
 		return 0
 	case "schedule add":
 		return 1 // NAME comes first
@@ -116,13 +116,15 @@ func otherNames(word string) string {
 		return "status"
 	case "prune", "clean", "remove":
 		return "delete"
+	case "exec":
+		return "run"
 	case "kill", "stop":
 		return "cancel"
 	case "follow", "tail":
 		return "logs -f"
 	case "why", "info":
 		return "show"
-	case "add", "push", "submit", "run":
+	case "add", "push", "submit":
 		return "enqueue"
 	case "export":
 		return "list --json"

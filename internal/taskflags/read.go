@@ -76,12 +76,12 @@ func noResolve(c *cli.Context, a *cli.App) bool {
 	return err == nil && admin.ParseAddress(d.Path).File() == ""
 }
 
-// Example returns the start of an example command line for the current command, enqueue or schedule add.
+// Example returns the start of an example command line for the current command: enqueue, run or schedule add.
 func Example(c *cli.Context) string {
 	if c.Command.Name == "add" {
 		return "runner schedule add NAME --cron '0 3 * * *'"
 	}
-	return "runner enqueue"
+	return "runner " + c.Command.Name
 }
 
 // firstSet returns the first of these flags that the command line sets, or an empty string.

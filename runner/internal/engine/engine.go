@@ -48,6 +48,9 @@ type Options struct {
 	Handlers map[string]jobs.Handler // by job, with the middleware around them
 	Fenced   *atomic.Int64           // counts refused results
 
+	// Only is the id of the only task that the Work runs; 0 for all. Then it does no work for others: it enqueues no tasks of schedules
+	// and deletes no old tasks.
+	Only             int64
 	UntilEmpty       bool // the Work ends when nothing runs and no task is due
 	Concurrency      int
 	Queues           []db.QueueMax
@@ -214,11 +217,13 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	e.reaper.start()
 	e.background.Go(e.heartbeat)
 	e.background.Go(e.reaper.run)
-	e.background.Go(e.retain)
-	e.setBack(write, now())
-	next := e.tick(write, true) // before the loop: an Engine with UntilEmpty runs the tasks that the tick enqueues
 	scheduling, stopScheduling := context.WithCancel(ctx)
-	e.background.Go(func() { e.schedule(scheduling, write, next) })
+	if e.o.Only == 0 {
+		e.background.Go(e.retain)
+		e.setBack(write, now())
+		next := e.tick(write, true) // before the loop: an Engine with UntilEmpty runs the tasks that the tick enqueues
+		e.background.Go(func() { e.schedule(scheduling, write, next) })
+	}
 	err := e.loop(ctx, write, notices, aborted)
 	e.o.Notifier.SetBusy(false)
 	e.mu.Lock()
