@@ -19,7 +19,7 @@ func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
 	}
 	p.Print("runner - a job runner in one file: one binary, one SQLite database\n" + `
   runner enqueue -- backup.sh --full      add a task; print its id
-  runner enqueue -w -- make test          wait; exit with the status of the task
+  runner run -- make test                 run it here; exit with its status
   runner work                             run tasks until interrupted
 
 usage: runner COMMAND [OPTIONS] [ARGS]
