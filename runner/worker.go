@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/internal/supervisor"
+	"example.com/runner/runner/internal/engine"
 )
 
 // Worker is the record that a worker has written about itself.
@@ -52,7 +52,7 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 		workers = append(workers, Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
 			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.Draining, Lease: w.Lease,
 			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
-			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Dead: supervisor.Free(supervisor.LockPath(r.store.Dir(), w.ID))})
+			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Dead: engine.Dead(r.store, w.ID)})
 	}
 	return workers, err
 }

@@ -56,7 +56,9 @@ func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(ru
 
 // WorkOnly is Runner.Work that runs no other task than the one with this id. It does no work for others: it enqueues no tasks of schedules
 // and deletes no old tasks.
-func WorkOnly(ctx context.Context, r *runner.Runner, id int64) error { return access.WorkOnly(ctx, r, id) }
+func WorkOnly(ctx context.Context, r *runner.Runner, id int64) error {
+	return access.WorkOnly(ctx, r, id)
+}
 
 // Created reports whether Open made the file.
 func Created(r *runner.Runner) bool { return store(r).Created() }
