@@ -67,17 +67,17 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 // printerFor returns a printer for the settings of the command line and the environment.
 func (a *App) printerFor(line Line) *term.Printer {
 	return term.New(term.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
-		JSON: line.on("json"), Verbose: line.on("verbose"), Color: line.last("color")})
+		JSON: line.isSet("json"), Verbose: line.isSet("verbose"), Color: line.last("color")})
 }
 
 // dispatch handles --help and --version itself and passes all other command lines to urfave/cli.
 func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, line Line) error {
 	switch {
-	case line.on("version"):
+	case line.isSet("version"):
 		return PrintVersion(a.Printer)
 	case line.Command == nil:
 		return a.rootHelp(list, globals, line)
-	case line.on("help"):
+	case line.isSet("help"):
 		return CommandHelp(a.Printer, line, globals)
 	}
 	return newCLI(list, globals).RunContext(ctx, line.argv())

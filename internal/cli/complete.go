@@ -20,8 +20,8 @@ import (
 type suggestion struct{ Word, About string }
 
 const (
-	recallWithin = 100 * time.Millisecond // a longer query would block the user's shell
-	recallIDs    = 50
+	completionTimeout = 100 * time.Millisecond // a longer query would block the user's shell
+	maxCompletedIDs   = 50
 )
 
 // Complete returns suggestions for the last word of args. args are the words after "runner" up to the cursor. If there are no
@@ -31,12 +31,12 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	list := a.Commands(a)
 	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
 	name, text, valued := strings.Cut(word, "=")
-	handedOn := line.Command != nil && firstWord(line.Path) >= 0 && (len(line.words) > firstWord(line.Path) ||
+	inUserCommand := line.Command != nil && wordsBeforeCommand(line.Path) >= 0 && (len(line.words) > wordsBeforeCommand(line.Path) ||
 		slices.Contains(before, "--"))
 	switch {
-	case line.wants != nil:
-		return starting(word, a.optionValues(ctx, line, line.wants))
-	case handedOn: // the word belongs to the command that is enqueued
+	case line.missingValue != nil:
+		return matching(word, a.optionValues(ctx, line, line.missingValue))
+	case inUserCommand: // the word belongs to the command that is enqueued
 		return nil
 	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
 		return nil
@@ -45,20 +45,20 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 		if i < 0 {
 			return nil
 		}
-		return behind(name+"=", starting(text, a.optionValues(ctx, line, line.options[i])))
+		return withPrefix(name+"=", matching(text, a.optionValues(ctx, line, line.options[i])))
 	case strings.HasPrefix(word, "-"):
-		return starting(word, optionNames(line.options))
+		return matching(word, optionNames(line.options))
 	case line.Command == nil || line.Command.Subcommands != nil:
 		if line.Command != nil {
 			list = line.Command.Subcommands
 		}
-		return starting(word, commandNames(list))
+		return matching(word, commandNames(list))
 	}
-	return starting(word, a.arguments(ctx, line))
+	return matching(word, a.arguments(ctx, line))
 }
 
-// starting returns the suggestions that begin with the typed text. In a list with commas it completes only the last entry.
-func starting(typed string, list []suggestion) []suggestion {
+// matching returns the suggestions that begin with the typed text. In a list with commas it completes only the last entry.
+func matching(typed string, list []suggestion) []suggestion {
 	head := typed[:strings.LastIndexByte(typed, ',')+1]
 	typed = typed[len(head):]
 	var kept []suggestion
@@ -67,11 +67,11 @@ func starting(typed string, list []suggestion) []suggestion {
 			kept = append(kept, s)
 		}
 	}
-	return behind(head, kept)
+	return withPrefix(head, kept)
 }
 
-// behind prepends head to each word.
-func behind(head string, list []suggestion) []suggestion {
+// withPrefix prepends head to each word.
+func withPrefix(head string, list []suggestion) []suggestion {
 	for i := range list {
 		list[i].Word = head + list[i].Word
 	}
@@ -108,13 +108,13 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 		}
 		return values
 	case o.name == "queue":
-		return a.recall(ctx, line, recallQueues)
+		return a.query(ctx, line, queueNames)
 	case o.name == "job":
-		return a.recall(ctx, line, recallJobs)
+		return a.query(ctx, line, jobNames)
 	case o.name == "schedule":
-		return a.recall(ctx, line, recallSchedules)
+		return a.query(ctx, line, scheduleSuggestions)
 	case o.name == "worker":
-		return a.recall(ctx, line, recallWorkers)
+		return a.query(ctx, line, workerNames)
 	}
 	return nil
 }
@@ -135,7 +135,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 		}
 		return words
 	case "pause", "resume":
-		return slices.DeleteFunc(a.recall(ctx, line, recallQueues), func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
+		return slices.DeleteFunc(a.query(ctx, line, queueNames), func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 	case "show", "logs", "list":
 	case "wait", "cancel":
 		states = jobs.Unfinished()
@@ -146,8 +146,8 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	default:
 		return nil
 	}
-	words = a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
-		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: recallIDs})
+	words = a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
+		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: maxCompletedIDs})
 		for _, t := range tasks {
 			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)),
 				60)})
@@ -162,28 +162,28 @@ func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
 		return nil
 	}
-	names := a.recall(ctx, line, recallSchedules)
+	names := a.query(ctx, line, scheduleSuggestions)
 	return slices.DeleteFunc(names, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
-// recall runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
+// query runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
 // slow.
-func (a *App) recall(ctx context.Context, line Line, ask func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
+func (a *App) query(ctx context.Context, line Line, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
 	d, err := a.FindDatabase(line.last("db"))
 	if err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, recallWithin)
+	ctx, cancel := context.WithTimeout(ctx, completionTimeout)
 	defer cancel()
 	answer := make(chan []suggestion, 1)
 	go func() {
-		r, err := runner.Open(ctx, d.Path, runner.Options{ReadOnly: true, BusyTimeout: recallWithin, Engine: postgres.Engine()})
+		r, err := runner.Open(ctx, d.Path, runner.Options{ReadOnly: true, BusyTimeout: completionTimeout, Engine: postgres.Engine()})
 		if err != nil {
 			answer <- nil
 			return
 		}
 		defer r.Close()
-		list, err := ask(ctx, r)
+		list, err := read(ctx, r)
 		if err != nil {
 			list = nil
 		}
@@ -200,7 +200,7 @@ func (a *App) recall(ctx context.Context, line Line, ask func(context.Context, *
 // limitTargets returns the queues and jobs that limits can be set for or, for limit remove, the targets that have limits.
 func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) {
 	if line.Command.Name == "remove" {
-		return a.recall(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {
+		return a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {
 			limits, err := r.Limits(ctx)
 			for _, l := range limits {
 				targets = append(targets, suggestion{Word: l.Target.String()})
@@ -211,16 +211,16 @@ func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) 
 	if line.Command.Name != "set" {
 		return nil
 	}
-	for kind, recall := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){jobs.QueueTarget: recallQueues,
-		jobs.JobTarget: recallJobs} {
-		for _, s := range a.recall(ctx, line, recall) {
+	for kind, read := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){jobs.QueueTarget: queueNames,
+		jobs.JobTarget: jobNames} {
+		for _, s := range a.query(ctx, line, read) {
 			words = append(words, suggestion{jobs.Target{Kind: kind, Name: s.Word}.String(), s.About})
 		}
 	}
 	return words
 }
 
-func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
+func queueNames(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	queues, err := r.Queues(ctx)
 	for _, q := range queues {
 		about := humanize.Count(int64(q.Counts[jobs.Pending])) + " pending, " + humanize.Count(int64(q.Counts[jobs.Running])) + " running"
@@ -229,7 +229,7 @@ func recallQueues(ctx context.Context, r *runner.Runner) (names []suggestion, er
 	return names, err
 }
 
-func recallSchedules(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
+func scheduleSuggestions(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	list, err := r.Schedules(ctx)
 	for _, s := range list {
 		names = append(names, suggestion{s.Name, s.Cron + "  " + term.Cut(humanize.Safe(present.JobText(lifecycle.NewTask(&s.Spec, time.Time{}))), 60)})
@@ -237,7 +237,7 @@ func recallSchedules(ctx context.Context, r *runner.Runner) (names []suggestion,
 	return names, err
 }
 
-func recallJobs(ctx context.Context, r *runner.Runner) ([]suggestion, error) {
+func jobNames(ctx context.Context, r *runner.Runner) ([]suggestion, error) {
 	names := []suggestion{{Word: jobs.CommandJob}}
 	workers, err := r.Workers(ctx)
 	for _, w := range workers {
@@ -250,7 +250,7 @@ func recallJobs(ctx context.Context, r *runner.Runner) ([]suggestion, error) {
 	return names, err
 }
 
-func recallWorkers(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
+func workerNames(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	workers, err := r.Workers(ctx)
 	for _, w := range workers {
 		names = append(names, suggestion{w.Name, strconv.Itoa(len(w.Running)) + " running"})

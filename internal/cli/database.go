@@ -81,9 +81,9 @@ func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 // describe returns the path and, except for the standard path, its source.
 func (d database) describe() string {
 	if d.from == "" {
-		return d.shown()
+		return d.displayPath()
 	}
-	return d.shown() + "   (from " + d.from + ")"
+	return d.displayPath() + "   (from " + d.from + ")"
 }
 
 // FindDatabase calls locateDatabase with the environment, user and system of this process. It returns an absolute path.
@@ -121,12 +121,12 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	case getenv("STATE_DIRECTORY") != "":
 		first, _, _ := strings.Cut(getenv("STATE_DIRECTORY"), ":")
 		d.Path, d.from = first+"/runner.db", "$STATE_DIRECTORY"
-	case goos != "windows" && goos != "darwin" && mayUse(system, uid, owner):
+	case goos != "windows" && goos != "darwin" && ownsDirectory(system, uid, owner):
 		d.Path = system + "/runner.db"
 	case goos == "windows" && getenv("LocalAppData") != "":
 		d.Path = getenv("LocalAppData") + `\runner\runner.db`
 	case goos == "windows":
-		return d, noHome("LocalAppData")
+		return d, noDatabasePath("LocalAppData")
 	case goos == "darwin" && home != "":
 		d.Path = home + "/Library/Application Support/runner/runner.db"
 	case goos != "darwin" && strings.HasPrefix(getenv("XDG_STATE_HOME"), "/"): // the XDG standard says to ignore relative paths
@@ -134,12 +134,11 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	case home != "":
 		d.Path = strings.TrimRight(home, "/") + "/.local/state/runner/runner.db"
 	default:
-		return d, noHome("HOME")
+		return d, noDatabasePath("HOME")
 	}
 	if flag != "" && d.HasPassword() {
-		return d, failure.Usage("the address of the server holds a password").Because("everyone on this machine can read the command " +
-			"lines of others").
-			Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
+		return d, failure.Usage("the address of the server holds a password").Because("every user of this machine can read the command " +
+			"lines of others").Hint("RUNNER_DB, PGPASSWORD or ~/.pgpass")
 	}
 	return d, nil
 }
@@ -150,17 +149,17 @@ func (d database) Named() bool { return d.from != "" }
 // HasPassword reports whether the address of a server has a password.
 func (d database) HasPassword() bool { return admin.ParseAddress(d.Path).HasPassword() }
 
-// shown returns the path or address for messages, without the password.
-func (d database) shown() string { return admin.ParseAddress(d.Path).String() }
+// displayPath returns the path or address for messages, without the password.
+func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
 
-// mayUse reports whether this user's database is in the system directory: the directory exists, and the user is root or its owner.
-func mayUse(dir string, uid int, owner func(string) (int, bool)) bool {
+// ownsDirectory reports whether this user's database is in the system directory: the directory exists, and the user is root or its owner.
+func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
 	o, ok := owner(dir)
 	return ok && (uid == 0 || uid == o)
 }
 
-func noHome(variable string) *failure.Error {
-	return (&failure.Error{Code: "no_database", Exit: 1, What: "which database? " + variable + " is not set, nor is RUNNER_DB"}).
+func noDatabasePath(variable string) *failure.Error {
+	return (&failure.Error{Code: "no_database", Exit: 1, What: "no path for the database: neither " + variable + " nor RUNNER_DB is set"}).
 		Hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
 }
 

@@ -44,17 +44,17 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 	case err != nil:
 		p.Print("database: none   (" + failure.Explain(err).What + ")\n")
 	case d.from == "":
-		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(--db, $RUNNER_DB)"))
+		p.Print(withRemark("database: "+humanize.Safe(d.displayPath()), "(--db, $RUNNER_DB)"))
 	default:
-		p.Print(fitted("database: "+humanize.Safe(d.shown()), "(from "+d.from+")"))
+		p.Print(withRemark("database: "+humanize.Safe(d.displayPath()), "(from "+d.from+")"))
 	}
 	p.Print("more: runner COMMAND --help   also: runner " + strings.Join(also, ", ") +
 		"\nterms such as lane, lease and suspect: docs/glossary.md\n")
 	return nil
 }
 
-// fitted appends a remark to a text. It puts the remark on a new line if both together exceed 80 columns.
-func fitted(text, remark string) string {
+// withRemark appends a remark to a text. It puts the remark on a new line if both together exceed 80 columns.
+func withRemark(text, remark string) string {
 	if term.Cells(text)+3+term.Cells(remark) > 80 {
 		return text + "\n  " + remark + "\n"
 	}

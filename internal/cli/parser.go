@@ -12,11 +12,11 @@ import (
 // Line is a parsed command line. It exists because urfave/cli's parser does not handle all command lines as needed. urfave/cli receives
 // the form "runner COMMAND --long=value ... -- WORD ...".
 type Line struct {
-	Command *Command // nil if no command was named
-	Path    []string // names of the command and its groups: "schedule", "add"
-	given   []givenOption
-	words   []string // arguments that are neither options nor command names
-	wants   *Option  // the last option, if its value is missing
+	Command      *Command // nil if no command was named
+	Path         []string // names of the command and its groups: "schedule", "add"
+	given        []givenOption
+	words        []string // arguments that are neither options nor command names
+	missingValue *Option  // the last option, if its value is missing
 
 	globals, options []*Option // options that are valid at this point of the command line
 	err              error     // first error
@@ -54,7 +54,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 			list = line.enter(list, word)
 		default:
 			line.words = append(line.words, word)
-			if stopsAt := firstWord(line.Path); stopsAt >= 0 && len(line.words) > stopsAt {
+			if stopsAt := wordsBeforeCommand(line.Path); stopsAt >= 0 && len(line.words) > stopsAt {
 				line.words, args = append(line.words, args...), nil
 			}
 		}
@@ -63,9 +63,9 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 	return *line, line.err
 }
 
-// firstWord returns how many words belong to runner before the user's command begins. It returns -1 for a command that takes no command
+// wordsBeforeCommand returns how many words belong to runner before the user's command begins. It returns -1 for a command that takes no command
 // of the user's.
-func firstWord(path []string) int {
+func wordsBeforeCommand(path []string) int {
 	switch strings.Join(path, " ") {
 	case "enqueue", "run":
 		return 0
@@ -100,15 +100,15 @@ func (line *Line) enter(list []*Command, word string) []*Command {
 	if len(line.Path) == 1 && line.Path[0] == "service" && slices.Contains([]string{"status", "start", "stop", "restart"}, word) {
 		f = f.Hint("systemctl %s runner", word)
 	}
-	if instead := otherNames(word); instead != "" && len(line.Path) == 0 {
+	if instead := synonym(word); instead != "" && len(line.Path) == 0 {
 		f = f.Hint("runner %s", instead)
 	}
 	line.fail(f)
 	return list
 }
 
-// otherNames returns the command for a name that other tools use, or an empty string.
-func otherNames(word string) string {
+// synonym returns the command for a name that other tools use, or an empty string.
+func synonym(word string) string {
 	switch word {
 	case "install", "daemon", "systemd":
 		return "service install"
@@ -150,7 +150,7 @@ func (line *Line) flag(word string, args []string) []string {
 	case o.hint == "":
 		text = "true"
 	case len(args) == 0:
-		line.wants = o
+		line.missingValue = o
 		line.fail(failure.Usage("%s needs a value: --%s %s", name, o.name, o.hint))
 		return args
 	default:
@@ -197,7 +197,7 @@ func (line *Line) unknown(name string) *failure.Error {
 // separate the elements of lists.
 func (line *Line) environment(getenv func(string) string) {
 	for _, o := range line.options {
-		if o.env == "" || getenv(o.env) == "" || line.gave(o.name) {
+		if o.env == "" || getenv(o.env) == "" || line.has(o.name) {
 			continue
 		}
 		texts := []string{getenv(o.env)}
@@ -237,7 +237,7 @@ func (line *Line) set(name, text string) {
 	}
 }
 
-func (line Line) gave(name string) bool {
+func (line Line) has(name string) bool {
 	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
 }
 
@@ -251,8 +251,8 @@ func (line Line) last(name string) string {
 	return ""
 }
 
-// on reports whether an option without a value was given.
-func (line Line) on(name string) bool {
+// isSet reports whether an option without a value was given.
+func (line Line) isSet(name string) bool {
 	v, _ := parseBool(line.last(name))
 	return v
 }
