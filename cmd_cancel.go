@@ -117,7 +117,7 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Pri
 		switch {
 		case p.JSON:
 		case i < bulk.ShownLines:
-			p.Say("%d stopping: %s", t.ID, o.means(t, workers))
+			p.Say("%d stopping: %s", t.ID, o.stopText(t, workers))
 		case i == bulk.ShownLines:
 			p.Say("%s more stopping", humanize.Count(int64(len(stopping)-i)))
 		}
@@ -143,8 +143,8 @@ func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Pri
 	})
 }
 
-// means describes how a running task is stopped.
-func (o *cancelOptions) means(t jobs.Task, workers []runner.Worker) string {
+// stopText describes how a running task is stopped.
+func (o *cancelOptions) stopText(t jobs.Task, workers []runner.Worker) string {
 	alive := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == t.WorkerID })
 	switch {
 	case len(workers) == 0:

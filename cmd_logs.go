@@ -129,7 +129,7 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.L
 		}
 	}
 	to.Named = len(ids) > 1
-	var absent []int64
+	var missing []int64
 	for part := range slices.Chunk(ids, 100) {
 		tasks, err := r.List(ctx, jobs.Filter{IDs: part}, runner.Page{})
 		if err != nil {
@@ -138,7 +138,7 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.L
 		for _, id := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == id })
 			if i < 0 {
-				absent = append(absent, id)
+				missing = append(missing, id)
 				continue
 			}
 			one := output.Cursor{Range: o.which}
@@ -153,8 +153,8 @@ func showLogs(ctx context.Context, r *runner.Runner, o logsOptions, to *output.L
 			}
 		}
 	}
-	if len(absent) > 0 && len(o.filter.IDs) > 0 {
-		return failure.NoTasks(absent)
+	if len(missing) > 0 && len(o.filter.IDs) > 0 {
+		return failure.NoTasks(missing)
 	}
 	return nil
 }
@@ -200,32 +200,32 @@ func (o logsOptions) matching(ctx context.Context, r *runner.Runner) ([]int64, e
 // followTasks prints the output of the tasks with the given ids until all of them have finished.
 func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *output.LogPrinter) error {
 	to.Named = len(o.filter.IDs) > 1
-	there, err := r.IDs(ctx, o.filter, runner.Page{})
+	existing, err := r.IDs(ctx, o.filter, runner.Page{})
 	if err != nil {
 		return err
 	}
-	var absent []int64
+	var missing []int64
 	tasks := map[int64]*output.Cursor{}
 	for _, id := range o.filter.IDs {
-		if !slices.Contains(there, id) {
-			absent = append(absent, id)
+		if !slices.Contains(existing, id) {
+			missing = append(missing, id)
 			continue
 		}
 		tasks[id] = &output.Cursor{Range: o.which}
 	}
-	if len(absent) > 0 && len(there) > 0 && !to.P.JSON {
-		to.P.Say("runner: %s", failure.NoTasks(absent).What)
+	if len(missing) > 0 && len(existing) > 0 && !to.P.JSON {
+		to.P.Say("runner: %s", failure.NoTasks(missing).What)
 	}
-	if len(there) > 0 {
-		if err := output.Follow(ctx, r, there, tasks, to); err != nil {
+	if len(existing) > 0 {
+		if err := output.Follow(ctx, r, existing, tasks, to); err != nil {
 			return err
 		}
 	}
 	switch {
-	case len(absent) == 0:
+	case len(missing) == 0:
 		return nil
-	case len(there) == 0 || to.P.JSON:
-		return failure.NoTasks(absent)
+	case len(existing) == 0 || to.P.JSON:
+		return failure.NoTasks(missing)
 	}
 	return failure.ExitStatus(3)
 }
@@ -239,25 +239,25 @@ const overlap = 5 * time.Second
 func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions, to *output.LogPrinter) error {
 	to.Named = true
 	began := p.Now()
-	looked := began
+	lastPoll := began
 	which := o.which
 	which.Began = began
 	running := map[int64]*output.Cursor{}
-	over := map[int64]jobs.Task{} // recently ended tasks whose output is shown completely
+	shown := map[int64]jobs.Task{} // recently ended tasks whose output is shown completely
 	var pace await.Pace
 	err := r.Changes(ctx, func() (bool, error) {
 		if err := pace.Next(ctx); err != nil {
 			return false, err
 		}
 		defer pace.Taken()
-		from := looked.Add(-overlap)
-		looked = p.Now()
-		tasks, err := o.going(ctx, r, from, slices.Collect(maps.Keys(running)))
+		from := lastPoll.Add(-overlap)
+		lastPoll = p.Now()
+		tasks, err := o.active(ctx, r, from, slices.Collect(maps.Keys(running)))
 		if err != nil {
 			return false, err
 		}
 		for _, t := range tasks {
-			if last, ok := over[t.ID]; ok && last.GenerationID == t.GenerationID {
+			if last, ok := shown[t.ID]; ok && last.GenerationID == t.GenerationID {
 				continue
 			}
 			if running[t.ID] == nil {
@@ -269,11 +269,11 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 			}
 			if done {
 				delete(running, t.ID)
-				over[t.ID] = t
+				shown[t.ID] = t
 			}
 		}
 		which.Lines = -1 // show the whole output of tasks that start from now on
-		maps.DeleteFunc(over, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
+		maps.DeleteFunc(shown, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
 		return false, p.Flush()
 	})
 	if err != nil && ctx.Err() != nil {
@@ -282,8 +282,8 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 	return err
 }
 
-// going returns the running tasks, the tasks that ended after since, and the tasks in known, oldest first.
-func (o logsOptions) going(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
+// active returns the running tasks, the tasks that ended after since, and the tasks in known, oldest first.
+func (o logsOptions) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.filter, o.filter}
 	filters[0].States = []jobs.State{jobs.Running}

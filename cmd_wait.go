@@ -107,10 +107,10 @@ func (o waitOptions) mapped(err error) error {
 
 // waited has the tasks that the command waits for, and counts of their states.
 type waited struct {
-	ids    []int64 // tasks that existed at the start
-	absent []int64 // ids without a task
-	left   int     // number of tasks that have not finished
-	bad    int     // number of tasks that did not complete, or were deleted
+	ids     []int64 // tasks that existed at the start
+	missing []int64 // ids without a task
+	left    int     // number of tasks that have not finished
+	bad     int     // number of tasks that did not complete, or were deleted
 }
 
 func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
@@ -118,12 +118,12 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	switch {
 	case err != nil:
 		return err
-	case len(w.ids) == 0 && len(w.absent) == 0:
+	case len(w.ids) == 0 && len(w.missing) == 0:
 		return view.WarnUnknownQueues(ctx, r, p, o.selection.Filter.Queues)
 	case len(w.ids) == 0:
-		return failure.NoTasks(w.absent)
-	case len(w.absent) > 0 && !p.JSON:
-		p.Say("runner: %s", failure.NoTasks(w.absent).What)
+		return failure.NoTasks(w.missing)
+	case len(w.missing) > 0 && !p.JSON:
+		p.Say("runner: %s", failure.NoTasks(w.missing).What)
 	}
 	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because a reader may react to it with a signal
 	defer stop()
@@ -141,7 +141,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 			return await.Stopped(p, err, w.ids, w.left)
 		}
 	}
-	single := o.any || len(w.ids)+len(w.absent) == 1
+	single := o.any || len(w.ids)+len(w.missing) == 1
 	var first error
 	err = await.Each(ctx, r, w.ids, func(t jobs.Task) (more bool, err error) {
 		w.left--
@@ -164,9 +164,9 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case err != nil:
 		return await.Stopped(p, err, w.ids, w.left)
 	case single:
-	case len(w.absent) > 0 && p.JSON:
-		first = failure.NoTasks(w.absent)
-	case len(w.absent) > 0:
+	case len(w.missing) > 0 && p.JSON:
+		first = failure.NoTasks(w.missing)
+	case len(w.missing) > 0:
 		first = failure.ExitStatus(3)
 	case w.bad > 0:
 		first = failure.ExitStatus(1)
@@ -194,7 +194,7 @@ func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err
 		if slices.Contains(there, id) {
 			w.ids = append(w.ids, id)
 		} else {
-			w.absent = append(w.absent, id)
+			w.missing = append(w.missing, id)
 		}
 	}
 	w.left = len(w.ids)

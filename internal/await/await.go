@@ -80,35 +80,35 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 			return true, err
 		}
 		defer pace.Taken()
-		there, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
+		existing, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
 		if err != nil {
 			return false, err
 		}
-		var news []jobs.Task
-		if len(there) > 0 {
-			if news, err = r.List(ctx, jobs.Filter{IDs: there, States: jobs.Finished()}, runner.Page{}); err != nil {
+		var finished []jobs.Task
+		if len(existing) > 0 {
+			if finished, err = r.List(ctx, jobs.Filter{IDs: existing, States: jobs.Finished()}, runner.Page{}); err != nil {
 				return false, err
 			}
 		}
-		slices.SortFunc(news, func(a, b jobs.Task) int { return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID)) })
-		if len(there) < len(left) {
+		slices.SortFunc(finished, func(a, b jobs.Task) int { return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), cmp.Compare(a.ID, b.ID)) })
+		if len(existing) < len(left) {
 			for _, id := range left {
-				if _, found := slices.BinarySearch(there, id); !found {
-					news = append(news, jobs.Task{ID: id})
+				if _, found := slices.BinarySearch(existing, id); !found {
+					finished = append(finished, jobs.Task{ID: id})
 				}
 			}
 		}
-		if len(news) == 0 {
+		if len(finished) == 0 {
 			return false, nil
 		}
-		over := make(map[int64]bool, len(news))
-		for _, t := range news {
+		reported := make(map[int64]bool, len(finished))
+		for _, t := range finished {
 			if more, err := ended(t); err != nil || !more {
 				return true, err
 			}
-			over[t.ID] = true
+			reported[t.ID] = true
 		}
-		left = slices.DeleteFunc(left, func(id int64) bool { return over[id] })
+		left = slices.DeleteFunc(left, func(id int64) bool { return reported[id] })
 		return len(left) == 0, nil
 	})
 	if err != nil && ctx.Err() != nil {

@@ -211,8 +211,8 @@ func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) 
 	if line.Command.Name != "set" {
 		return nil
 	}
-	for kind, read := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){jobs.QueueTarget: queueNames,
-		jobs.JobTarget: jobNames} {
+	for kind, read := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){
+		jobs.QueueTarget: queueNames, jobs.JobTarget: jobNames} {
 		for _, s := range a.query(ctx, line, read) {
 			words = append(words, suggestion{jobs.Target{Kind: kind, Name: s.Word}.String(), s.About})
 		}
@@ -232,7 +232,8 @@ func queueNames(ctx context.Context, r *runner.Runner) (names []suggestion, err 
 func scheduleSuggestions(ctx context.Context, r *runner.Runner) (names []suggestion, err error) {
 	list, err := r.Schedules(ctx)
 	for _, s := range list {
-		names = append(names, suggestion{s.Name, s.Cron + "  " + term.Cut(humanize.Safe(present.JobText(lifecycle.NewTask(&s.Spec, time.Time{}))), 60)})
+		names = append(names, suggestion{s.Name, s.Cron + "  " +
+			term.Cut(humanize.Safe(present.JobText(lifecycle.NewTask(&s.Spec, time.Time{}))), 60)})
 	}
 	return names, err
 }

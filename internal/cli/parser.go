@@ -63,8 +63,8 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 	return *line, line.err
 }
 
-// wordsBeforeCommand returns how many words belong to runner before the user's command begins. It returns -1 for a command that takes no command
-// of the user's.
+// wordsBeforeCommand returns how many words belong to runner before the user's command begins. It returns -1 if the command of runner
+// takes no command of the user's.
 func wordsBeforeCommand(path []string) int {
 	switch strings.Join(path, " ") {
 	case "enqueue", "run":

@@ -24,8 +24,8 @@ type Table struct {
 }
 
 const (
-	Gap      = "  "
-	lastLeft = 20 // columns are dropped before the last one gets fewer cells than this
+	Gap           = "  "
+	minLastColumn = 20 // columns are dropped before the last one gets fewer cells than this
 )
 
 // Table prints t on stdout.
@@ -59,20 +59,20 @@ func (t Table) layout(width int) (shown []int, widths []int) {
 	}
 	for {
 		last := shown[len(shown)-1]
-		need := min(widths[last], lastLeft)
+		need := min(widths[last], minLastColumn)
 		for _, i := range shown[:len(shown)-1] {
 			need += widths[i] + len(Gap)
 		}
-		leaver := -1
+		dropped := -1
 		for at, i := range shown {
-			if t.Columns[i].DropOrder > 0 && (leaver < 0 || t.Columns[i].DropOrder < t.Columns[shown[leaver]].DropOrder) {
-				leaver = at
+			if t.Columns[i].DropOrder > 0 && (dropped < 0 || t.Columns[i].DropOrder < t.Columns[shown[dropped]].DropOrder) {
+				dropped = at
 			}
 		}
-		if need <= width || leaver < 0 {
+		if need <= width || dropped < 0 {
 			return shown, widths
 		}
-		shown = slices.Delete(shown, leaver, leaver+1)
+		shown = slices.Delete(shown, dropped, dropped+1)
 	}
 }
 

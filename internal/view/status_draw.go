@@ -15,7 +15,7 @@ import (
 // Draw prints the status for a terminal.
 func (s *Status) Draw(p *term.Printer) {
 	p.Print(s.firstLine(p.Stdout))
-	p.Print(s.plots(p.Stdout))
+	p.Print(s.charts(p.Stdout))
 	if len(s.Queues) > 0 {
 		p.Print("\n")
 		p.Table(s.queueTable(p.Stdout.Width))
