@@ -36,13 +36,13 @@ func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 	defer raw.Close()
 	raw.MustExec(fmt.Sprintf(many, n))
 	if err := raw.Get(&tasks, "SELECT count(*) FROM tasks"); err != nil || tasks < n*20/29 {
-		t.Fatalf("got %+v, %v; want no error, tasks >= n*20/29", tasks, err)
+		t.Fatalf("got %d tasks and error %v, want at least %d tasks", tasks, err, n*20/29)
 	}
 	return path, tasks
 }
 
-// TestAConversionThatIsKilled checks that a killed conversion leaves a complete database of the old schema or of the new one.
-func TestAConversionThatIsKilled(t *testing.T) {
+// TestAKilledConversionLosesNothing checks that a killed conversion leaves a complete database of the old schema or of the new one.
+func TestAKilledConversionLosesNothing(t *testing.T) {
 	o := olds(t)[0]
 	image, tasks := o.writeMany(t, 10_000)
 	text := contents(t, image)
@@ -55,12 +55,12 @@ func TestAConversionThatIsKilled(t *testing.T) {
 		}
 		if i == 0 { // measure an undisturbed conversion first
 			began := time.Now()
-			if r := send(t, errand{Do: "open", Path: path}, nil); r.Kind != "" {
-				t.Fatalf(`got %+v, want Kind = ""`, r)
+			if r := send(t, childCommand{Do: "open", Path: path}, nil); r.Kind != "" {
+				t.Fatalf("the first conversion: got report %+v, want no error", r)
 			}
 			took = time.Since(began)
 		} else {
-			c := start(t, errand{Do: "open", Path: path}, nil)
+			c := start(t, childCommand{Do: "open", Path: path}, nil)
 			time.Sleep(took * time.Duration(i) / 9)
 			_ = c.Process.Kill()
 			_ = c.Wait()
@@ -77,7 +77,7 @@ func TestAConversionThatIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := raw.Get(&n, query[version]); err != nil || n != tasks {
-			t.Errorf("after %d/9: schema %d has %d tasks of %d: %v", i, version, n, tasks, err)
+			t.Errorf("killed after %d/9 of the time: got %d tasks in schema %d and error %v, want %d tasks", i, n, version, err, tasks)
 		}
 		left[version]++
 		raw.Close()
@@ -86,17 +86,17 @@ func TestAConversionThatIsKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if n, err := d.Count(t.Context(), jobs.Filter{}); err != nil || n != tasks {
-			t.Errorf("got %v, %v; want no error, n = tasks", n, err)
+			t.Errorf("after the upgrade: got %d tasks and error %v, want %d", n, err, tasks)
 		}
 		if found, err := d.Integrity(t.Context(), true); err != nil || len(found) > 0 {
-			t.Errorf("got %+v, %v; want no error, len(found) <= 0", found, err)
+			t.Errorf("integrity_check: got problems %v and error %v, want neither", found, err)
 		}
 		o.kept(t, d)
 		_ = d.Close()
 	}
 	t.Log(took, left)
 	if left[o.version] == 0 {
-		t.Error("none was killed before the end")
+		t.Error("got no conversion that was killed before its end, want at least one")
 	}
 }
 
@@ -123,10 +123,10 @@ func TestAConversionOfManyTasks(t *testing.T) {
 	}
 	t.Logf("%d tasks in %v; %d bytes before, %d after", tasks, took, size, after)
 	if n, err := d.Count(t.Context(), jobs.Filter{}); err != nil || n != tasks || n < 100_000 {
-		t.Errorf("got %v, %v; want no error, n = tasks, n >= 100_000", n, err)
+		t.Errorf("got %d tasks and error %v, want %d and at least 100,000", n, err, tasks)
 	}
 	if found, err := d.Integrity(t.Context(), true); err != nil || len(found) > 0 {
-		t.Errorf("got %+v, %v; want no error, len(found) <= 0", found, err)
+		t.Errorf("integrity_check: got problems %v and error %v, want neither", found, err)
 	}
 	o.kept(t, d)
 }

@@ -35,7 +35,7 @@ func TestAConversionKeepsEverything(t *testing.T) {
 	defer d.Close()
 	for _, difference := range differences("", contentsOf(t, d), want) {
 		if !regexp.MustCompile(`^\[(19|20|21)\]\.Dependencies: `).MatchString(difference) {
-			t.Errorf("got %+v, want regexp.MustCompile(`^\\[(19|20|21)\\]\\.Dependencies: `).MatchString(difference)", difference)
+			t.Errorf("got difference %s, want differences in the dependencies of tasks 19 to 21 only", difference)
 		}
 	}
 	for text, want := range map[string]string{ // stored values that no method returns unchanged
@@ -62,7 +62,7 @@ func TestAConversionKeepsEverything(t *testing.T) {
 	} {
 		var got string
 		if err := d.read.Get(&got, text); err != nil || got != want {
-			t.Errorf("%s is %s, want %s (%v)", text, got, want, err)
+			t.Errorf("%s: got %s and error %v, want %s", text, got, err, want)
 		}
 	}
 }
@@ -87,7 +87,7 @@ func TestAConversionWritesOptionsAsPackageJobsDoes(t *testing.T) {
 			err = errors.Join(err, json.Unmarshal([]byte(r.Options), &got), json.Unmarshal(encoded, &want))
 		}
 		if err != nil || !reflect.DeepEqual(got, want) {
-			t.Errorf("%s, want %s (%v)", r.Options, encoded, err)
+			t.Errorf("got options %s, want %s as package jobs writes them (error %v)", r.Options, encoded, err)
 		}
 		if r.Whole == "" {
 			continue
@@ -97,18 +97,18 @@ func TestAConversionWritesOptionsAsPackageJobsDoes(t *testing.T) {
 			t.Error(err)
 		}
 		if encoded, err := encodeTask(&spec); err != nil || encoded != string(r.Whole) {
-			t.Errorf("%s, want %s (%v)", r.Whole, encoded, err)
+			t.Errorf("got task %s, want %s as package jobs writes it (error %v)", r.Whole, encoded, err)
 		}
 	}
 }
 
-func TestASchemaThatIsTooOldIsRefused(t *testing.T) {
+func TestASchemaThatIsTooOldIsRejected(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
 	change(t, path, "PRAGMA user_version = 10")
 	_, err := Open(t.Context(), path, Options{Create: true})
 	if !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "older runner") {
-		t.Errorf(`got %v; want Is(err, ErrSchema), Contains(Error(), "older runner")`, err)
+		t.Errorf(`got error %v, want %v with "older runner"`, err, jobs.ErrSchema)
 	}
 	change(t, path, "PRAGMA user_version = 11")
 	d, err := Open(t.Context(), path, Options{})
@@ -126,12 +126,12 @@ func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	path := o.write(t)
 	change(t, path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'first'",
 		time.Now().UnixMilli()-1000))
-	c := start(t, errand{Do: "keep", Path: path}, nil)
+	c := start(t, childCommand{Do: "keep", Path: path}, nil)
 	if r, ok := c.next(); !ok || r.Kind != "" {
-		t.Fatalf(`got %+v; want ok, Kind = ""`, r)
+		t.Fatalf("got report %+v (found: %v) of the process of the older program, want one without an error", r, ok)
 	}
 	if _, err := Open(t.Context(), path, Options{}); !errors.Is(err, jobs.ErrBusy) || !strings.Contains(err.Error(), "older runner") {
-		t.Errorf(`got %v; want Is(err, ErrBusy), Contains(Error(), "older runner")`, err)
+		t.Errorf(`got error %v, want %v with "older runner"`, err, jobs.ErrBusy)
 	}
 	c.in.Close()
 	if err := c.Wait(); err != nil {
@@ -145,8 +145,8 @@ func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	o.kept(t, d)
 }
 
-// TestAConversionLeavesAnApplicationAlone checks that the views and triggers of an application stay, and that they use the new tables.
-func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
+// TestAConversionKeepsTablesOfAnApplication checks that the views and triggers of an application stay, and that they use the new tables.
+func TestAConversionKeepsTablesOfAnApplication(t *testing.T) {
 	o := olds(t)[0]
 	path := o.write(t)
 	change(t, path, "CREATE TABLE orders (id INTEGER PRIMARY KEY)", "CREATE VIEW waiting AS SELECT id FROM tasks WHERE finished_at IS NULL",
@@ -159,7 +159,7 @@ func TestAConversionLeavesAnApplicationAlone(t *testing.T) {
 	defer d.Close()
 	var waiting int
 	if err := d.read.Get(&waiting, "SELECT count(*) FROM waiting"); err != nil || waiting == 0 {
-		t.Errorf("got %+v, %v; want no error, waiting != 0", waiting, err)
+		t.Errorf("the view of the application: got %d waiting tasks and error %v, want at least one", waiting, err)
 	}
 	if err := d.Foreign(t.Context()); err != nil {
 		t.Error(err)
@@ -189,11 +189,11 @@ func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); !errors.Is(err, jobs.ErrConflict) {
-		t.Error("it takes tasks:", err)
+		t.Errorf("an insert into a frozen database: got error %v, want %v", err, jobs.ErrConflict)
 	}
 	err = d.update(t.Context(), full, func(tx *tx) error { return engine.Thaw(querier{tx}, d.engine) })
 	if got := schemaOf(t, d); err != nil || !slices.Equal(got, schemaOf(t, openTest(t))) {
-		t.Error("thawed it is not as a new one", err)
+		t.Errorf("after the freeze: got error %v or another schema, want that of a new database", err)
 	}
 }
 
@@ -216,11 +216,11 @@ func TestAConversionOfTablesWithAPrefix(t *testing.T) {
 	var left []string
 	if err := d.read.Select(&left, `SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%' AND name NOT LIKE 'my\_%' ESCAPE '\'
 		ORDER BY name`); err != nil || strings.Join(left, " ") != "mine runner_schema tasks users" {
-		t.Errorf(`got %+v, %v; want no error, Join(left, " ") = "mine runner_schema tasks users"`, left, err)
+		t.Errorf("objects without the prefix: got %v and error %v, want mine, runner_schema, tasks and users", left, err)
 	}
 	var version int
 	if err := d.read.Get(&version, "SELECT version FROM runner_schema"); err != nil || version != SchemaVersion() {
-		t.Errorf("got %+v, %v; want no error, version = SchemaVersion()", version, err)
+		t.Errorf("got schema version %d and error %v, want %d", version, err, SchemaVersion())
 	}
 	o.kept(t, d)
 	o.works(t, d)

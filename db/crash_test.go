@@ -80,9 +80,9 @@ func (k *kit) save(t *testing.T, image fault.Image) (path string) {
 
 var patience = Options{BusyTimeout: 3 * time.Millisecond}
 
-func TestALifeSurvivesEveryFailure(t *testing.T) {
+func TestAScenarioSurvivesEveryFailure(t *testing.T) {
 	clean := openTest(t)
-	if err := newLife(clean).run(false); err != nil {
+	if err := newScenario(clean).run(false); err != nil {
 		t.Fatal(err)
 	}
 	want := summary(t, clean)
@@ -100,14 +100,14 @@ func TestALifeSurvivesEveryFailure(t *testing.T) {
 					path := k.save(t, k.image)
 					disk := fault.Under(t, path)
 					hit := point(disk, n, f.counts, f.code, ever)
-					l := newLife(nil)
+					l := newScenario(nil)
 					d, err := Open(t.Context(), path, patience)
 					if err == nil {
 						l.d = d
 						err = l.run(false)
 					}
 					if err == nil && *hit && ever && name != "an error of the disk" { // a failed read or truncation may have no effect
-						t.Errorf("point %d: everything went well although it failed for ever", n)
+						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
 					if met = *hit; ever { // else Close runs with the failure, too
 						disk.Decide(nil)
@@ -137,33 +137,33 @@ func (k *kit) again(t *testing.T, n int, counts func(fault.Op) bool, code fault.
 	d, err := Open(t.Context(), path, patience)
 	if err != nil {
 		if d, err = Open(t.Context(), path, patience); err != nil {
-			t.Fatalf("point %d: opened again: %v", n, err)
+			t.Fatalf("point %d: open again: got error %v, want none", n, err)
 		}
 	}
 	defer d.Close()
-	if err := newLife(d).run(true); err != nil {
-		t.Errorf("point %d: repeated: %v", n, err)
+	if err := newScenario(d).run(true); err != nil {
+		t.Errorf("point %d: with repeated steps: got error %v, want none", n, err)
 		return
 	}
 	disk.Decide(nil)
 	for i, line := range summary(t, d) {
 		if i >= len(want) || line != want[i] {
-			t.Errorf("point %d: repeated, it ends as\n%s, and without a failure as\n%s", n, line, want[min(i, len(want)-1)])
+			t.Errorf("point %d: with repeated steps: got\n%s\nwant, as without a failure,\n%s", n, line, want[min(i, len(want)-1)])
 		}
 	}
 }
 
-// TestALifeSurvivesKillsAndPowerCuts saves the files before each change to a file, as a kill would leave them. It also saves them as a
+// TestAScenarioSurvivesKillsAndPowerCuts saves the files before each change to a file, as a kill would leave them. It also saves them as a
 // power cut would leave them: only the synced data. Then it checks each saved state.
-func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
+func TestAScenarioSurvivesKillsAndPowerCuts(t *testing.T) {
 	k := newKit(t)
 	path := k.save(t, k.image)
 	disk := fault.Under(t, path)
-	l := newLife(nil)
+	l := newScenario(nil)
 	type moment struct {
-		image fault.Image
-		life  life
-		name  string
+		image    fault.Image
+		scenario scenario
+		name     string
 	}
 	var moments []moment
 	seen := map[[32]byte]bool{}
@@ -173,11 +173,11 @@ func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
 			fmt.Fprintf(hash, "%s %d ", suffix, len(image[suffix]))
 			hash.Write(image[suffix])
 		}
-		fmt.Fprint(hash, l.told, l.ended, l.once)
+		fmt.Fprint(hash, l.inserted, l.finished, l.startedOnce)
 		if sum := [32]byte(hash.Sum(nil)); !seen[sum] {
 			seen[sum] = true
-			moments = append(moments, moment{image, life{told: slices.Clone(l.told), ended: slices.Clone(l.ended), once: l.once,
-				gone: maps.Clone(l.gone)}, name})
+			moments = append(moments, moment{image, scenario{inserted: slices.Clone(l.inserted), finished: slices.Clone(l.finished),
+				startedOnce: l.startedOnce, deleting: maps.Clone(l.deleting)}, name})
 		}
 	}
 	n := 0
@@ -202,58 +202,59 @@ func TestALifeSurvivesKillsAndPowerCuts(t *testing.T) {
 	keep("at the end", disk.PowerCut())
 	for i := 0; i < len(moments); i += *stride {
 		m := moments[i]
-		check(t, m.name, k.save(t, m.image), &m.life)
+		check(t, m.name, k.save(t, m.image), &m.scenario)
 	}
 	t.Log(n, "changes,", len(moments), "different states of the files")
 	if len(moments) < 100 {
-		t.Error("too few")
+		t.Errorf("got %d different states of the files, want at least 100", len(moments))
 	}
 }
 
 // check opens a database after a failure. It checks that the file is sound, that it has every confirmed write, and that a worker can
 // finish every task.
-func check(t *testing.T, name, path string, l *life) {
+func check(t *testing.T, name, path string, l *scenario) {
 	t.Helper()
 	fault.Under(t, path) // avoids waiting for the real disk
 	d, err := Open(t.Context(), path, Options{Normal: true})
 	if err != nil {
-		t.Errorf("%s: opened again: %v", name, err)
+		t.Errorf("%s: open again: got error %v, want none", name, err)
 		return
 	}
 	defer d.Close()
 	ctx := t.Context()
 	if found, err := d.Integrity(ctx, true); err != nil || len(found) > 0 {
-		t.Errorf("%s: integrity_check: %v %v", name, found, err)
+		t.Errorf("%s: integrity_check: got problems %v and error %v, want neither", name, found, err)
 	}
 	var broken []string
 	if err := d.read.Select(&broken, `SELECT "table" FROM pragma_foreign_key_check`); err != nil || len(broken) > 0 {
-		t.Errorf("%s: foreign_key_check: %v %v", name, broken, err)
+		t.Errorf("%s: foreign_key_check: got tables %v and error %v, want neither", name, broken, err)
 	}
 	state := map[int64]jobs.Task{}
 	tasks, err := d.List(ctx, jobs.Filter{}, Page{})
 	if err != nil {
-		t.Errorf("%s: %v", name, err)
+		t.Errorf("%s: list: got error %v, want none", name, err)
 	}
 	for _, task := range tasks {
 		state[task.ID] = task
 	}
-	for _, id := range l.told {
-		if state[id].ID == 0 && !l.gone[id] {
-			t.Errorf("%s: task %d was told of, and is lost", name, id)
+	for _, id := range l.inserted {
+		if state[id].ID == 0 && !l.deleting[id] {
+			t.Errorf("%s: got no task %d, want it, because its insert was confirmed", name, id)
 		}
 	}
-	for _, c := range l.ended {
+	for _, c := range l.finished {
 		attempts, err := d.Attempts(ctx, c.ID)
-		if err != nil || !l.gone[c.ID] && !slices.ContainsFunc(attempts,
+		if err != nil || !l.deleting[c.ID] && !slices.ContainsFunc(attempts,
 			func(a jobs.Attempt) bool { return a.GenerationID == c.GenerationID }) {
-			t.Errorf("%s: the end of task %d was told of, and is lost: %v", name, c.ID, err)
+			t.Errorf("%s: got attempts %+v of task %d and error %v, want generation %d, because its finish was confirmed",
+				name, attempts, c.ID, err, c.GenerationID)
 		}
 	}
-	if l.once && state[7].State == jobs.Pending {
-		t.Errorf("%s: task 7 has started, and could start again", name)
+	if l.startedOnce && state[7].State == jobs.Pending {
+		t.Errorf("%s: got task 7 pending, want another state, because it has started and may start only once", name)
 	}
 	if input, err := d.Input(ctx, 2); state[2].ID != 0 && (err != nil || !bytes.Equal(input, []byte("abc"))) {
-		t.Errorf("%s: input %q, %v", name, input, err)
+		t.Errorf("%s: got input %q and error %v, want abc", name, input, err)
 	}
 	drain(t, name, d)
 }
@@ -265,44 +266,38 @@ func drain(t *testing.T, name string, d *DB) {
 	w, err := d.Register(ctx, WorkerInfo{Name: "next", Lease: time.Minute, StartedAt: at},
 		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 	if err != nil {
-		t.Errorf("%s: %v", name, err)
+		t.Errorf("%s: register: got error %v, want none", name, err)
 		return
 	}
 	owners, err := w.Owners(ctx)
 	for _, o := range owners {
 		if _, err := w.ReapDead(ctx, o.Number, at); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%s: reap: got error %v, want none", name, err)
 		}
 	}
 	if err := d.Resume(ctx, []string{"default"}); err != nil {
-		t.Errorf("%s: %v", name, err)
+		t.Errorf("%s: resume: got error %v, want none", name, err)
 	}
 	var finish []Finish
 	for range 20 {
-		turned, turnErr := w.Cycle(ctx, Cycle{Now: at, Look: true, Finish: finish, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
-		if err = turnErr; err != nil || len(turned.Claimed) == 0 {
+		result, cycleErr := w.Cycle(ctx, Cycle{Now: at, Look: true, Finish: finish, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
+		if err = cycleErr; err != nil || len(result.Claimed) == 0 {
 			break
 		}
 		finish = nil
-		for _, task := range turned.Claimed {
+		for _, task := range result.Claimed {
 			finish = append(finish, Finish{Task: task, Outcome: lifecycle.Outcome{Started: at, Finished: at, ExitCode: new(0)}})
 		}
 	}
 	if err != nil {
-		t.Errorf("%s: %v", name, err)
+		t.Errorf("%s: work: got error %v, want none", name, err)
 	}
 	left, err := d.List(ctx, jobs.Filter{States: jobs.States()[:5]}, Page{})
 	if err != nil || len(left) > 0 {
-		t.Errorf("%s: %d tasks never end, the first is %+v, %v", name, len(left), slices.Collect(first(left)), err)
-	}
-}
-
-func first(tasks []jobs.Task) func(func(string) bool) {
-	return func(yield func(string) bool) {
-		for _, task := range tasks {
-			if !yield(fmt.Sprintf("%d %s", task.ID, task.State)) {
-				return
-			}
+		var states []string
+		for _, task := range left {
+			states = append(states, fmt.Sprintf("%d %s", task.ID, task.State))
 		}
+		t.Errorf("%s: got unfinished tasks %v and error %v, want neither", name, states, err)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
+func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
 	d := openTest(t)
 	newest, sorted := order{page: Page{Limit: 50}}, order{page: Page{Limit: 50}, sorts: true}
 	for name, c := range map[string]struct {
@@ -48,17 +48,17 @@ func TestListsWalkTheTableFromItsEndOrAnIndex(t *testing.T) {
 			lines := statementtest.Explain(t, d.read, text)
 			if strings.Contains(text, "IN (SELECT tasks.id") &&
 				!slices.ContainsFunc(lines, func(l string) bool { return strings.HasSuffix(l, byID) }) {
-				t.Errorf("%s reads whole rows to sort them: %v", name, lines)
+				t.Errorf("%s: got a plan that reads whole rows to sort them, want none: %v", name, lines)
 			}
 			c.plan.Check(t, name, lines)
 			if c.order == newest && slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, "INDEX tasks_") }) {
-				t.Errorf("%s: an index instead of the table's end: %v", name, lines)
+				t.Errorf("%s: got a plan with an index, want one that reads the end of the table: %v", name, lines)
 			}
 		}
 	}
 }
 
-func TestCountsUpToALimitWalkAnIndex(t *testing.T) {
+func TestCountsUpToALimitReadAnIndex(t *testing.T) {
 	d := openTest(t)
 	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running",
 		jobs.Failed:    "tasks_failed",
@@ -70,7 +70,7 @@ func TestCountsUpToALimitWalkAnIndex(t *testing.T) {
 	}
 }
 
-func TestTheOrderOfAListIsChosenByHowManyRowsThereAre(t *testing.T) {
+func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
 	d := openTest(t)
 	text := func(f jobs.Filter, page Page) string {
 		t.Helper()
@@ -84,16 +84,16 @@ func TestTheOrderOfAListIsChosenByHowManyRowsThereAre(t *testing.T) {
 	for _, states := range [][]jobs.State{{jobs.Pending}, {jobs.Running, jobs.Failed}, {jobs.Scheduled, jobs.Retrying},
 		{jobs.Pending, jobs.Blocked}} {
 		if text := text(jobs.Filter{States: states}, page); !strings.Contains(text, "+tasks.id") {
-			t.Errorf("%v, few of them: %s", states, text)
+			t.Errorf(`few tasks in states %v: got %s, want "+tasks.id"`, states, text)
 		}
 	}
 	for _, states := range [][]jobs.State{nil, {jobs.Completed}, jobs.Finished(), {jobs.Pending, jobs.Completed}} {
 		if text := text(jobs.Filter{States: states}, page); strings.Contains(text, "+tasks.id") {
-			t.Errorf(`%v: got %s; want no "+tasks.id"`, states, text)
+			t.Errorf(`many tasks in states %v: got %s, want no "+tasks.id"`, states, text)
 		}
 	}
 	if text := text(jobs.Filter{}, Page{Oldest: true}); strings.Contains(text, "DESC") ||
 		strings.Contains(text, "LIMIT") {
-		t.Errorf(`got %+v; want not Contains(text, "DESC"), not Contains(text, "LIMIT")`, text)
+		t.Errorf("got %s, want neither DESC nor LIMIT", text)
 	}
 }

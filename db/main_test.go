@@ -16,11 +16,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// childVariable is the environment variable that makes this test binary a child process: it runs the errand in the variable and exits.
+// childVariable is the environment variable that makes this test binary a child process. The child runs the childCommand in the
+// variable and exits.
 const childVariable = "RUNNER_DB_TEST_CHILD"
 
-// errand describes the operation of a child process on a file.
-type errand struct {
+// childCommand describes the operation of a child process on a file.
+type childCommand struct {
 	Do      string
 	Path    string
 	Options Options
@@ -54,7 +55,7 @@ func TestMain(m *testing.M) {
 	if text == "" {
 		os.Exit(m.Run())
 	}
-	var e errand
+	var e childCommand
 	if err := json.Unmarshal([]byte(text), &e); err != nil {
 		panic(err)
 	}
@@ -67,7 +68,7 @@ func say(r report) {
 	}
 }
 
-func (e errand) run() {
+func (e childCommand) run() {
 	ctx := context.Background()
 	if e.Do == "keep" { // keep the file open until stdin ends, whatever its schema is
 		raw, err := sqlite.Connect(e.Path, "rw")
@@ -118,14 +119,14 @@ func (e errand) run() {
 	}
 }
 
-// child is a process that runs an errand.
+// child is a process that runs a childCommand.
 type child struct {
 	*exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Scanner
 }
 
-func start(t *testing.T, e errand, change func(*exec.Cmd)) *child {
+func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	t.Helper()
 	text, err := json.Marshal(e)
 	if err != nil {
@@ -170,15 +171,15 @@ func (c *child) next() (r report, ok bool) {
 }
 
 // send runs a child to its end and returns its only report.
-func send(t *testing.T, e errand, change func(*exec.Cmd)) report {
+func send(t *testing.T, e childCommand, change func(*exec.Cmd)) report {
 	t.Helper()
 	c := start(t, e, change)
 	r, ok := c.next()
 	if !ok {
-		t.Errorf("%s: no report: %s", e.Do, r.Error)
+		t.Errorf("%s: got no report of the child process (%s), want one", e.Do, r.Error)
 	}
 	if err := c.Wait(); err != nil {
-		t.Errorf("%s: %v", e.Do, err)
+		t.Errorf("%s: got error %v of the child process, want none", e.Do, err)
 	}
 	return r
 }

@@ -37,31 +37,31 @@ func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	plans.Check(t, d.read, d.sql)
 }
 
-func TestAClaimTouchesPendingTasksOnly(t *testing.T) {
+func TestAClaimReadsPendingTasksOnly(t *testing.T) {
 	d := openTest(t)
 	for _, n := range []int{1, 2, 5, 30} {
 		lines := statementtest.Explain(t, d.read, d.sql.Text(claimTasks.Of(n)))
 		statementtest.Plan{By: []string{byID}, Allow: []string{"SCAN next"}}.Check(t, "a claim for "+strconv.Itoa(n)+" jobs", lines)
-		arms := 0
+		selects := 0
 		for _, line := range lines {
 			if !strings.Contains(line, "tasks") {
 				continue
 			}
 			if strings.Contains(line, "INDEX tasks_pending (queue=? AND job=?)") {
-				arms++
+				selects++
 			} else if !strings.HasSuffix(line, byID) {
-				t.Errorf("a claim for %d jobs: %s", n, line)
+				t.Errorf("a claim for %d jobs: got the plan line %s, want pending tasks only, by an index", n, line)
 			}
 		}
-		if arms != n {
-			t.Errorf("a claim for %d jobs has %d arms:\n\t%s", n, arms, strings.Join(lines, "\n\t"))
+		if selects != n {
+			t.Errorf("a claim for %d jobs: got %d SELECTs, want one for each job:\n\t%s", n, selects, strings.Join(lines, "\n\t"))
 		}
 	}
 }
 
-// TestNoTriggerIsInTheWayOfAClaimOrOfACompletion checks that these statements run no trigger. A trigger would cost a tenth of the time of
+// TestClaimsAndCompletionsRunNoTrigger checks that these statements run no trigger. A trigger would cost a tenth of the time of
 // a task even if its WHEN is false, because SQLite then prepares to undo the statement.
-func TestNoTriggerIsInTheWayOfAClaimOrOfACompletion(t *testing.T) {
+func TestClaimsAndCompletionsRunNoTrigger(t *testing.T) {
 	d := openTest(t)
 	for s, want := range map[*statement]bool{claimTasks.Of(1): false, claimThese: false, completeTask: false, retryFinished: true} {
 		text := d.sql.Text(s)
@@ -78,11 +78,11 @@ func TestNoTriggerIsInTheWayOfAClaimOrOfACompletion(t *testing.T) {
 			has = has || step[1] == "Program"
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil || has != want {
-			t.Errorf("a trigger: %v, want %v (%v)\n%s", has, want, err, text)
+			t.Errorf("runs a trigger: got %v and error %v, want %v\n%s", has, err, want, text)
 		}
 	}
 }
 
-func TestThePlanOfEveryStatementIsKnown(t *testing.T) {
+func TestEveryStatementHasAPlan(t *testing.T) {
 	plans.Complete(t, slices.Concat(onServers, sharedTemplates)...)
 }

@@ -191,7 +191,7 @@ var plans = statementtest.Plans{
 	"selectOutputTail": {Text: selectOutputTail, By: []string{byOutput, byAttempt}},
 	"selectRunning":    {Text: selectRunning, By: []string{byID}, Allow: []string{"SCAN CONSTANT ROW"}},
 
-	// See TestListsWalkTheTableFromItsEndOrAnIndex for the plans with filters, and TestCountsUpToALimitWalkAnIndex for those with states.
+	// See TestListsReadTheEndOfTheTableOrAnIndex for the plans with filters, and TestCountsUpToALimitReadAnIndex for those with states.
 	"selectTasks": {Text: selectTasks, Allow: []string{"SCAN tasks"}},
 	"listTasks":   {Text: listTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
 	"listSorted":  {Text: listSorted.With(order{}.parts(&condition{})), By: []string{byID}, Allow: []string{"SCAN tasks"}},

@@ -83,17 +83,17 @@ func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 				fault.Under(t, path)
 				d, err := Open(t.Context(), path, Options{Create: true, Normal: true})
 				if err != nil {
-					t.Errorf("image %d: %v", i, err)
+					t.Errorf("image %d: open: got error %v, want none", i, err)
 					continue
 				}
 				if _, err := d.Insert(t.Context(), []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, now()); err != nil {
-					t.Errorf("image %d: %v", i, err)
+					t.Errorf("image %d: insert: got error %v, want none", i, err)
 				}
 				_ = d.Close()
 			}
 			t.Log(len(images), "images")
 			if len(images) < 20 {
-				t.Error("too few")
+				t.Errorf("got %d images, want at least 20", len(images))
 			}
 		})
 	}
@@ -105,12 +105,12 @@ func (o old) upgraded(t *testing.T, name, path string) {
 	fault.Under(t, path)
 	d, err := Open(t.Context(), path, Options{Normal: true})
 	if err != nil {
-		t.Errorf("%s: opened again: %v", name, err)
+		t.Errorf("%s: open again: got error %v, want none", name, err)
 		return
 	}
 	defer d.Close()
 	if found, err := d.Integrity(t.Context(), true); err != nil || len(found) > 0 {
-		t.Errorf("%s: integrity_check: %v %v", name, found, err)
+		t.Errorf("%s: integrity_check: got problems %v and error %v, want neither", name, found, err)
 	}
 	o.kept(t, d)
 }

@@ -83,7 +83,7 @@ func (o old) write(t *testing.T, more ...string) (path string) {
 	defer conn.Close()
 	for _, text := range append([]string{"BEGIN IMMEDIATE"}, more...) {
 		if _, err := conn.ExecContext(t.Context(), text, sql.Named("prefix", "")); err != nil {
-			t.Fatalf("%v: %s", err, text)
+			t.Fatalf("got error %v, want none, from the statement\n%s", err, text)
 		}
 	}
 	return path
@@ -102,14 +102,14 @@ func TestEveryEarlierSchemaHasADump(t *testing.T) {
 	list := olds(t)
 	for i, o := range list {
 		if want := schema.ConvertedVersion + i; o.version != want {
-			t.Fatalf("there is no dump of schema %d", want)
+			t.Fatalf("got no dump of schema %d, want one", want)
 		}
 		if want := fmt.Sprintf("PRAGMA user_version = %d;", o.version); !strings.Contains(o.dump, want) {
-			t.Errorf("schema-%d.sql does not say %s", o.version, want)
+			t.Errorf("schema-%d.sql: got no text %q, want it", o.version, want)
 		}
 	}
 	if want := SchemaVersion() - schema.ConvertedVersion; len(list) < want {
-		t.Errorf("there is no dump of schema %d: CONTRIBUTING.md says how it is made", SchemaVersion()-1)
+		t.Errorf("got no dump of schema %d, want one; CONTRIBUTING.md says how to make it", SchemaVersion()-1)
 	}
 }
 
@@ -123,7 +123,7 @@ func TestADatabaseOfEveryEarlierSchemaOpensAndWorks(t *testing.T) {
 			}
 			defer d.Close()
 			if got := schemaOf(t, d); !slices.Equal(got, fresh) {
-				t.Errorf("upgraded it is\n%s\na new one is\n%s", strings.Join(got, "\n"), strings.Join(fresh, "\n"))
+				t.Errorf("got upgraded schema\n%s\nwant, as in a new file,\n%s", strings.Join(got, "\n"), strings.Join(fresh, "\n"))
 			}
 			o.kept(t, d)
 			o.works(t, d)
@@ -140,17 +140,17 @@ func (o old) kept(t *testing.T, d *DB) {
 	for id, state := range want {
 		list, err := d.List(t.Context(), jobs.Filter{IDs: []int64{id}}, Page{})
 		if err != nil || len(list) != 1 || list[0].State != state {
-			t.Errorf("task %d is %+v, want %s: %v", id, list, state, err)
+			t.Errorf("task %d: got %+v and error %v, want state %s", id, list, err, state)
 			continue
 		}
 		attempts, err := d.Attempts(t.Context(), id)
 		if n := map[int64]int{1: 1, 2: 2, 3: 1, 4: 1, 15: 1, 16: 2}[id]; err != nil ||
 			len(slices.DeleteFunc(attempts, func(a jobs.Attempt) bool { return a.State == jobs.Running })) != n {
-			t.Errorf("task %d has attempts %+v, want %d: %v", id, attempts, n, err)
+			t.Errorf("task %d: got attempts %+v and error %v, want %d", id, attempts, err, n)
 		}
 	}
 	if input, err := d.Input(t.Context(), 3); err != nil || string(input) != "abc" {
-		t.Errorf("input %q, %v", input, err)
+		t.Errorf("got input %q and error %v, want abc", input, err)
 	}
 }
 
@@ -160,7 +160,7 @@ func (o old) works(t *testing.T, d *DB) {
 	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes after the times in the dump
 	added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, at)
 	if err != nil || added[0].ID != 34 { // the highest id was 33, of a deleted task
-		t.Fatalf("got %+v, %v; want no error, added[0].ID = 34", added, err)
+		t.Fatalf("insert: got %+v and error %v, want id 34", added, err)
 	}
 	w, err := d.Register(ctx, WorkerInfo{Name: "new", Lease: time.Minute, StartedAt: at},
 		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "email.send", MaxAttempts: 10}})
@@ -169,27 +169,27 @@ func (o old) works(t *testing.T, d *DB) {
 	}
 	leases, err := w.Leases(ctx)
 	if err != nil || len(leases) != 3 {
-		t.Fatalf("got %+v, %v; want no error, len(leases) = 3", leases, err)
+		t.Fatalf("got leases %+v and error %v, want 3 leases", leases, err)
 	}
 	for _, l := range leases {
 		if l.Revoked() != (l.ID == 17) || l.WorkerID != "01a1fe0b-9c39-7a9a-9df0-c97336f746a1" {
-			t.Errorf("lease %+v", l)
+			t.Errorf("got lease %+v, want one of the old worker, revoked only for task 17", l)
 		}
 	}
 	if leases, err = w.Revoke(ctx, leases); err != nil || len(leases) != 3 {
-		t.Fatalf("got %+v, %v; want no error, len(leases) = 3", leases, err)
+		t.Fatalf("got leases %+v and error %v, want 3 leases", leases, err)
 	}
 	if reaped, err := w.Reap(ctx, leases, at); err != nil || len(reaped) != 3 {
-		t.Fatalf("got %+v, %v; want no error, len(reaped) = 3", reaped, err)
+		t.Fatalf("got reaped tasks %+v and error %v, want 3 tasks", reaped, err)
 	}
 	o.states(t, d, map[int64]jobs.State{5: jobs.Pending, 17: jobs.Failed, 18: jobs.Cancelled})
-	turned, err := w.Cycle(ctx, Cycle{Now: at, Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
+	result, err := w.Cycle(ctx, Cycle{Now: at, Look: true, Claim: Claim{Free: 10, Lease: time.Minute, Idle: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var claimed []int64
-	finish := make([]Finish, len(turned.Claimed))
-	for i, task := range turned.Claimed {
+	finish := make([]Finish, len(result.Claimed))
+	for i, task := range result.Claimed {
 		claimed = append(claimed, task.ID)
 		finish[i] = Finish{Task: task, Outcome: lifecycle.Outcome{Started: at, Finished: at}}
 	}
@@ -197,18 +197,18 @@ func (o old) works(t *testing.T, d *DB) {
 	want := []int64{5, 6, 8, 9, 11, 20} // not 7, because its queue is paused
 	want = append(want, added[0].ID)
 	if !slices.Equal(claimed, want) {
-		t.Errorf("claimed %v, want %v", claimed, want)
+		t.Errorf("got claims %v, want %v", claimed, want)
 	}
-	turned, err = w.Cycle(ctx, Cycle{Now: at, Finish: finish})
-	if err != nil || slices.ContainsFunc(turned.Finished, func(f Finished) bool { return f.Fenced }) {
-		t.Errorf("got %+v, %v; want no error, not ContainsFunc(turned.Finished, func(f Finished) bool { return f.Fenced })", turned, err)
+	result, err = w.Cycle(ctx, Cycle{Now: at, Finish: finish})
+	if err != nil || slices.ContainsFunc(result.Finished, func(f Finished) bool { return f.Fenced }) {
+		t.Errorf("got results %+v and error %v, want all accepted", result.Finished, err)
 	}
 	// The next task of the lane and the task that waited for 11 can start now. Of the tasks from plain SQL, 21 is cancelled because a task
 	// that it waits for has failed, and 22 is not due yet.
 	o.states(t, d, map[int64]jobs.State{12: jobs.Pending, 13: jobs.Pending, 14: jobs.Blocked, 20: jobs.Completed, 21: jobs.Cancelled,
 		22: jobs.Scheduled, 29: jobs.Blocked})
 	if n, err := d.Integrity(ctx, true); err != nil || len(n) > 0 {
-		t.Errorf("got %v, %v; want no error, len(n) <= 0", n, err)
+		t.Errorf("integrity_check: got problems %v and error %v, want neither", n, err)
 	}
 }
 
@@ -217,7 +217,7 @@ func (o old) states(t *testing.T, d *DB, want map[int64]jobs.State) {
 	for id, state := range want {
 		list, err := d.List(t.Context(), jobs.Filter{IDs: []int64{id}}, Page{})
 		if err != nil || len(list) != 1 || list[0].State != state {
-			t.Errorf("task %d should be %s: %+v, %v", id, state, list, err)
+			t.Errorf("task %d: got %+v and error %v, want state %s", id, list, err, state)
 		}
 	}
 }
@@ -308,7 +308,7 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 		"extra SELECT count(*) FROM tasks;\n")}
 	schema.Files = more
 	if SchemaVersion() != last+1 {
-		t.Fatalf("got %+v, want SchemaVersion() = last+1", SchemaVersion())
+		t.Fatalf("got schema version %d, want %d", SchemaVersion(), last+1)
 	}
 	var schemas [3][]string
 	for i, path := range []string{filepath.Join(t.TempDir(), "new.db"), before, o.write(t)} {
@@ -320,7 +320,7 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 			var n, version int
 			if err := errors.Join(d.read.Get(&n, "SELECT n FROM extra"), d.read.Get(&version, "PRAGMA user_version")); err != nil ||
 				n != []int{0, 0, 29}[i] || version != last+1 {
-				t.Errorf("got %+v, %v, %+v, %v; want no error, n = []int{0, 0, 29}[i], version = last+1", path, n, version, err)
+				t.Errorf("%s: got %d tasks, schema %d and error %v; want %d tasks, schema %d", path, n, version, err, []int{0, 0, 29}[i], last+1)
 			}
 			schemas[i] = schemaOf(t, d)
 			if err := d.Close(); err != nil {
@@ -329,17 +329,17 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 		}
 	}
 	if !slices.Equal(schemas[0], schemas[1]) || !slices.Equal(schemas[0], schemas[2]) {
-		t.Error("they have different schemas")
+		t.Errorf("got different schemas %v, want the same three times", schemas)
 	}
 	schema.Files = all
 	if _, err := Open(t.Context(), before, Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "newer runner") {
-		t.Errorf(`got %v; want Is(err, ErrSchema), Contains(Error(), "newer runner")`, err)
+		t.Errorf(`got error %v, want %v with "newer runner"`, err, jobs.ErrSchema)
 	}
 }
 
-// TestAnUpgradeThatIsInterruptedLeavesTheOldSchema interrupts an upgrade after each statement. The old schema must stay with all data, and
+// TestAnInterruptedUpgradeLeavesTheOldSchema interrupts an upgrade after each statement. The old schema must stay with all data, and
 // the next Open must upgrade it.
-func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
+func TestAnInterruptedUpgradeLeavesTheOldSchema(t *testing.T) {
 	for _, o := range olds(t) {
 		var all []string
 		for _, m := range schema.MigrationsFrom(o.version) {
@@ -349,7 +349,7 @@ func TestAnUpgradeThatIsInterruptedLeavesTheOldSchema(t *testing.T) {
 		for done := range len(all) + 1 {
 			d, err := Open(t.Context(), o.write(t, append([]string{"SELECT 1"}, all[:done]...)...), Options{})
 			if err != nil {
-				t.Fatalf("schema %d after %d statements: %v", o.version, done, err)
+				t.Fatalf("schema %d after %d statements: got error %v, want none", o.version, done, err)
 			}
 			o.kept(t, d)
 			if err := d.Close(); err != nil {

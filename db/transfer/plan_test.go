@@ -42,7 +42,7 @@ func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	plans.Check(t, d.Engine().Reader(), d.Engine().Dialect())
 }
 
-func TestThePlanOfEveryStatementIsKnown(t *testing.T) { plans.Complete(t) }
+func TestEveryStatementHasAPlan(t *testing.T) { plans.Complete(t) }
 
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	dialect := postgres.Dialect("ours")

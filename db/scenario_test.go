@@ -13,36 +13,36 @@ import (
 	"example.com/runner/jobs"
 )
 
-// life runs some tasks from insert to deletion, in steps of a few calls: they are enqueued, claimed, run, finished, lost, cancelled,
+// scenario runs some tasks from insert to deletion, in steps of a few calls: they are enqueued, claimed, run, finished, lost, cancelled,
 // retried and deleted. Each step makes the calls of a worker or a command, and can be repeated after an error as those repeat it.
-type life struct {
+type scenario struct {
 	d    *DB
 	at   time.Time
 	w    *Worker
 	held map[ClaimID]jobs.Task // claims that the worker knows
 
-	over []Finish // ended attempts that are not yet written
+	finishing []Finish // ended attempts that are not yet written
 
-	told  []int64        // ids of tasks that an insert has returned
-	ended []ClaimID      // claims whose finish was confirmed
-	gone  map[int64]bool // tasks for which a deletion has begun
-	lost  bool           // the other worker was registered
-	once  bool           // the claim of the task that may start only once is durable, and the worker knows that
+	inserted    []int64        // ids of tasks that an insert has returned
+	finished    []ClaimID      // claims whose finish was confirmed
+	deleting    map[int64]bool // tasks for which a deletion has begun
+	otherJoined bool           // the other worker was registered
+	startedOnce bool           // the claim of the task that may start only once is durable, and the worker knows that
 }
 
-func newLife(d *DB) *life {
-	return &life{d: d, at: now(), held: map[ClaimID]jobs.Task{}, gone: map[int64]bool{}}
+func newScenario(d *DB) *scenario {
+	return &scenario{d: d, at: now(), held: map[ClaimID]jobs.Task{}, deleting: map[int64]bool{}}
 }
 
-var steps = []func(*life) error{
-	(*life).enqueue, (*life).register, (*life).claim, (*life).beat, (*life).print, (*life).finish, (*life).later, (*life).claim,
-	(*life).cancel,
-	(*life).finish, (*life).lose, (*life).claim, (*life).finish, (*life).pause, (*life).tick, (*life).claim, (*life).finish, (*life).again,
-	(*life).claim, (*life).finish, (*life).delete, (*life).prune, (*life).end,
+var steps = []func(*scenario) error{
+	(*scenario).enqueue, (*scenario).register, (*scenario).claim, (*scenario).beat, (*scenario).print, (*scenario).finish,
+	(*scenario).later, (*scenario).claim, (*scenario).cancel, (*scenario).finish, (*scenario).lose, (*scenario).claim,
+	(*scenario).finish, (*scenario).pause, (*scenario).tick, (*scenario).claim, (*scenario).finish, (*scenario).again,
+	(*scenario).claim, (*scenario).finish, (*scenario).delete, (*scenario).prune, (*scenario).end,
 }
 
 // run runs the steps. If again is set, it repeats a failed step once. Else it returns the first error.
-func (l *life) run(again bool) error {
+func (l *scenario) run(again bool) error {
 	for i, step := range steps {
 		err := step(l)
 		if err != nil && again {
@@ -56,7 +56,7 @@ func (l *life) run(again bool) error {
 }
 
 // enqueue uses unique keys, so that it can be repeated.
-func (l *life) enqueue() error {
+func (l *scenario) enqueue() error {
 	command := func(options ...jobs.Option) jobs.Spec { return jobs.Command{Argv: []string{"true"}}.With(options...) }
 	input := command(jobs.Unique("b"))
 	input.Input = []byte("abc")
@@ -71,58 +71,58 @@ func (l *life) enqueue() error {
 			return err
 		}
 		for _, a := range added {
-			l.told = append(l.told, a.ID)
+			l.inserted = append(l.inserted, a.ID)
 		}
 	}
 	return nil
 }
 
-func (l *life) register() (err error) {
+func (l *scenario) register() (err error) {
 	l.w, err = l.d.Register(context.Background(), WorkerInfo{ID: NewWorkerID(), Name: "w", Lease: time.Minute, StartedAt: l.at},
 		[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 	return err
 }
 
 // claim gives back unacknowledged claims of an earlier call, and then claims two tasks.
-func (l *life) claim() error {
+func (l *scenario) claim() error {
 	owned, err := l.w.Owned(context.Background())
 	if err != nil {
 		return err
 	}
-	ghosts := slices.DeleteFunc(owned, func(c ClaimID) bool { _, known := l.held[c]; return known })
-	if len(ghosts) > 0 {
-		if err := l.w.Release(context.Background(), ghosts, l.at); err != nil {
+	unknown := slices.DeleteFunc(owned, func(c ClaimID) bool { _, known := l.held[c]; return known })
+	if len(unknown) > 0 {
+		if err := l.w.Release(context.Background(), unknown, l.at); err != nil {
 			return err
 		}
 	}
-	turned, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Look: true, Claim: Claim{Free: 2, Lease: time.Minute, Idle: true}})
+	result, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Look: true, Claim: Claim{Free: 2, Lease: time.Minute, Idle: true}})
 	if err != nil {
 		return err
 	}
-	for _, task := range turned.Claimed {
+	for _, task := range result.Claimed {
 		l.held[ClaimID{task.ID, task.GenerationID}] = task
 	}
-	if !slices.ContainsFunc(turned.Claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
+	if !slices.ContainsFunc(result.Claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
 		return nil
 	}
 	if err := l.w.Sync(context.Background(), l.at); err != nil {
 		return err
 	}
-	l.once = true
+	l.startedOnce = true
 	return nil
 }
 
 // claims lists the held claims in order of their ids.
-func (l *life) claims() []ClaimID {
+func (l *scenario) claims() []ClaimID {
 	return slices.SortedFunc(maps.Keys(l.held), func(a, b ClaimID) int { return int(a.ID - b.ID) })
 }
 
-func (l *life) beat() error {
+func (l *scenario) beat() error {
 	_, err := l.w.Beat(context.Background(), l.claims(), time.Minute, l.at)
 	return err
 }
 
-func (l *life) print() error {
+func (l *scenario) print() error {
 	for _, c := range l.claims() {
 		out := Output{Add: []jobs.Chunk{{Seq: 1, Stream: "stdout", At: l.at, Data: []byte(strings.Repeat("x", 5000))}}}
 		if err := l.w.WriteOutput(context.Background(), l.held[c], out); err != nil {
@@ -134,38 +134,38 @@ func (l *life) print() error {
 
 // finish ends the held claims: the first attempt of task 1 fails, tasks with a cancel request are cancelled, all others complete. A
 // repeated call writes the same outcomes.
-func (l *life) finish() error {
-	if l.over == nil {
-		asked, err := l.w.CancelRequests(context.Background())
+func (l *scenario) finish() error {
+	if l.finishing == nil {
+		requests, err := l.w.CancelRequests(context.Background())
 		if err != nil {
 			return err
 		}
 		l.at = l.at.Add(time.Second)
 		for _, c := range l.claims() {
-			l.over = append(l.over, Finish{Task: l.held[c],
-				Outcome: l.outcome(l.held[c], slices.ContainsFunc(asked, func(a CancelRequest) bool { return a.ClaimID == c })),
+			l.finishing = append(l.finishing, Finish{Task: l.held[c],
+				Outcome: l.outcome(l.held[c], slices.ContainsFunc(requests, func(a CancelRequest) bool { return a.ClaimID == c })),
 				Output:  Output{Add: []jobs.Chunk{{Seq: 2, Stream: "stderr", At: l.at, Data: []byte("end")}}}})
 		}
 	}
-	turned, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Finish: l.over})
+	result, err := l.w.Cycle(context.Background(), Cycle{Now: l.at, Finish: l.finishing})
 	if err != nil {
 		return err
 	}
-	for i, f := range l.over {
-		if turned.Finished[i].Fenced {
+	for i, f := range l.finishing {
+		if result.Finished[i].Fenced {
 			return fmt.Errorf("task %d is fenced", f.Task.ID)
 		}
 		delete(l.held, ClaimID{f.Task.ID, f.Task.GenerationID})
-		l.ended = append(l.ended, ClaimID{f.Task.ID, f.Task.GenerationID})
+		l.finished = append(l.finished, ClaimID{f.Task.ID, f.Task.GenerationID})
 	}
-	l.over = nil
+	l.finishing = nil
 	return nil
 }
 
-func (l *life) outcome(task jobs.Task, asked bool) lifecycle.Outcome {
+func (l *scenario) outcome(task jobs.Task, cancelled bool) lifecycle.Outcome {
 	o := lifecycle.Outcome{Started: task.StartedAt, Finished: l.at}
 	switch {
-	case asked:
+	case cancelled:
 		o.Reason, o.Error = jobs.ReasonCancelled, "cancelled"
 	case task.ID == 1 && task.Attempt == 1:
 		o.Reason, o.Error, o.ExitCode = jobs.ReasonExit, "exit 1", new(1)
@@ -175,23 +175,23 @@ func (l *life) outcome(task jobs.Task, asked bool) lifecycle.Outcome {
 	return o
 }
 
-func (l *life) later() error { l.at = l.at.Add(time.Hour); return nil }
+func (l *scenario) later() error { l.at = l.at.Add(time.Hour); return nil }
 
-func (l *life) cancel() error {
+func (l *scenario) cancel() error {
 	_, err := l.d.Cancel(context.Background(), []int64{l.claims()[0].ID}, "by a test", false, l.at)
 	return err
 }
 
 // lose makes another worker try to claim a task and die.
-func (l *life) lose() error {
+func (l *scenario) lose() error {
 	ctx := context.Background()
-	if !l.lost {
+	if !l.otherJoined {
 		other, err := l.d.Register(ctx, WorkerInfo{ID: NewWorkerID(), Name: "other", Lease: time.Minute, StartedAt: l.at},
 			[]ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}})
 		if err != nil {
 			return err
 		}
-		l.lost = true
+		l.otherJoined = true
 		if _, err = other.Cycle(ctx, Cycle{Now: l.at, Look: true, Claim: Claim{Free: 1, Lease: time.Minute, Idle: true}}); err != nil {
 			return err
 		}
@@ -208,14 +208,14 @@ func (l *life) lose() error {
 	return nil
 }
 
-func (l *life) pause() error {
+func (l *scenario) pause() error {
 	if err := l.d.Pause(context.Background(), []string{"default"}, Pause{At: l.at, By: "ann"}); err != nil {
 		return err
 	}
 	return l.d.Resume(context.Background(), []string{"default"})
 }
 
-func (l *life) tick() error {
+func (l *scenario) tick() error {
 	spec := jobs.Command{Argv: []string{"true"}}.With()
 	due := l.at.Truncate(time.Hour)
 	err := l.d.ChangeSchedules(context.Background(), l.at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
@@ -231,32 +231,32 @@ func (l *life) tick() error {
 	return err
 }
 
-func (l *life) again() error {
+func (l *scenario) again() error {
 	_, err := l.d.Retry(context.Background(), []int64{2}, time.Time{}, l.at)
 	return err
 }
 
-func (l *life) delete() error {
-	l.gone[3] = true
+func (l *scenario) delete() error {
+	l.deleting[3] = true
 	_, err := l.d.Delete(context.Background(), []int64{3})
 	return err
 }
 
-func (l *life) prune() error {
+func (l *scenario) prune() error {
 	_, err := l.d.Vacuum(context.Background())
 	return err
 }
 
-func (l *life) end() error {
+func (l *scenario) end() error {
 	if err := l.w.Drain(context.Background()); err != nil {
 		return err
 	}
 	return l.w.End(context.Background(), l.at)
 }
 
-func TestALifeWithoutFaults(t *testing.T) {
+func TestAScenarioWithoutFailures(t *testing.T) {
 	d := openTest(t)
-	if err := newLife(d).run(false); err != nil {
+	if err := newScenario(d).run(false); err != nil {
 		t.Fatal(err)
 	}
 	t.Log(strings.Join(summary(t, d), "\n"))
