@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// AllQueues, in place of the name of a queue, means all queues, also those that do not exist yet.
+// AllQueues in place of the name of a queue means all queues, also those that do not exist yet.
 const AllQueues = ""
 
 // DeletionPause names the pause of deletions in Pauses and Resume: workers delete no old tasks. It is not the name of a queue.

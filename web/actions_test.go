@@ -85,7 +85,8 @@ func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	s := serve(t, r, web.ServerOptions{})
 	form := url.Values{"query": {"queue:media since:1d"}, "back": {"/tasks?q=queue:media"}}
 	status, body := s.post("/actions/retry", form)
-	testkit.Contains(t, body, "Retry all 3 tasks of queue:media since:1d?", "runner retry -q media --since 1d", `value="queue:media since:1d"`)
+	testkit.Contains(t, body, "Retry all 3 tasks of queue:media since:1d?", "runner retry -q media --since 1d",
+		`value="queue:media since:1d"`)
 	match := counted.FindStringSubmatch(body)
 	if status != http.StatusOK || match == nil || match[1] != "3" {
 		t.Fatalf("got status %d, count %v; want 200, 3", status, match)

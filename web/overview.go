@@ -250,7 +250,8 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker, now time.Ti
 	}
 	views := make([]workerView, len(list))
 	for i, w := range list {
-		views[i] = workerView{Worker: w, State: w.State(now), Queues: present.ServedQueues(w, ", "), Slots: slotBoxes(len(w.Running), w.Slots)}
+		views[i] = workerView{Worker: w, State: w.State(now), Queues: present.ServedQueues(w, ", "),
+			Slots: slotBoxes(len(w.Running), w.Slots)}
 		views[i].Name = humanize.Safe(w.Name)
 		for n, id := range w.Running {
 			if t, ok := tasks[id]; ok && n < maxTasksShown {

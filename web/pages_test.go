@@ -37,7 +37,8 @@ func TestOverview(t *testing.T) {
 	// A failed task that runs again raises no alarm, although it failed today.
 	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "confirmed": {"1"},
 		"back": {"/tasks?q=state:failed%20queue:default"}})
-	testkit.Contains(t, page, "1 task retried, to run again", `No task matches. <a href="/tasks?q=queue%3Adefault">Search in all states</a>`)
+	testkit.Contains(t, page, "1 task retried, to run again",
+		`No task matches. <a href="/tasks?q=queue%3Adefault">Search in all states</a>`)
 	page = s.page("/")
 	testkit.Contains(t, page, `<a class="tile" href="/tasks?q=state%3Afailed%20since%3A1d"><span>Failed 24h</span><b>1</b>`)
 	testkit.ContainsNone(t, page, "failed in default", "✗")
@@ -143,8 +144,9 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 	}
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page(fmt.Sprintf("/tasks/%d", d))
-	testkit.Contains(t, page, "<b>After</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state failed">`, a, a), "with any outcome",
-		fmt.Sprintf(`%d <span class="dim">deleted</span>`, b), fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state pending">`, c, c),
+	testkit.Contains(t, page, "<b>After</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state failed">`, a, a),
+		"with any outcome", fmt.Sprintf(`%d <span class="dim">deleted</span>`, b),
+		fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state pending">`, c, c),
 		"<b>Unblocks</b>", fmt.Sprintf(`<a href="/tasks/%d">%d</a> <span class="state blocked">`, e, e))
 	page = s.page(fmt.Sprintf("/tasks/%d", c))
 	testkit.Contains(t, page, `lane <a href="/tasks?q=lane%3A%22acct%207%22">acct 7</a>`)

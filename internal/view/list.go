@@ -42,8 +42,8 @@ func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) t
 		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
 			lasted = humanize.Took(d)
 		}
-		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane, present.Attempts(task),
-			humanize.Age(now.Sub(task.CreatedAt)), lasted, present.Note(task, held, now), worker, present.JobText(task)})
+		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane,
+			present.Attempts(task), humanize.Age(now.Sub(task.CreatedAt)), lasted, present.Note(task, held, now), worker, present.JobText(task)})
 	}
 	return t
 }

@@ -137,7 +137,8 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 		for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 			for line := range strings.Lines(listText(columns, tasks[:n+1], false)) {
 				if line = strings.TrimSuffix(line, "\n"); term.Cells(line) > columns || strings.ContainsFunc(line, humanize.IsControl) {
-					t.Errorf("%d columns: got %d cells in %q, want at most %[1]d and no control characters", columns, term.Cells(line), line)
+					t.Errorf("%d columns: got %d cells in %q, want at most %[1]d and no control characters",
+						columns, term.Cells(line), line)
 				}
 			}
 		}

@@ -112,8 +112,8 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 			if d, ok := present.Lasted(run, now); ok {
 				lasted = humanize.Took(d)
 			}
-			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State), humanize.Clock(present.DueOf(run), now),
-				lasted, present.Note(run, runner.Holds{}, now)})
+			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State),
+				humanize.Clock(present.DueOf(run), now), lasted, present.Note(run, runner.Holds{}, now)})
 		}
 		p.Table(list)
 		if p.Interactive() {

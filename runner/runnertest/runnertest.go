@@ -113,8 +113,8 @@ func Advance(t testing.TB, d time.Duration) {
 	orderAccess()
 }
 
-// orderAccess orders, for the race detector, what a test has done before an Advance and what functions do after it, and the other way round. So a
-// test may share a variable with its functions without a lock.
+// orderAccess orders, for the race detector, what a test does before an Advance and what functions do after it, and the other way round.
+// So a test may share a variable with its functions without a lock.
 func orderAccess() {
 	accessMu.Lock()
 	defer accessMu.Unlock()

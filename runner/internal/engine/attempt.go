@@ -207,8 +207,8 @@ func (a *attempt) abandon() bool {
 		return false
 	}
 	at := now()
-	a.outcome = lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not", Started: a.task.StartedAt,
-		Finished: at, Duration: at.Sub(a.task.StartedAt)}
+	a.outcome = lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not",
+		Started: a.task.StartedAt, Finished: at, Duration: at.Sub(a.task.StartedAt)}
 	return true
 }
 
