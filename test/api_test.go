@@ -37,11 +37,11 @@ func TestPublicAPI(t *testing.T) {
 		names, lines := exported(t, p.path)
 		fmt.Fprintf(&got, "package %s: %d identifiers\n%s\n\n", p.path, names, strings.Join(lines, "\n"))
 		if names > p.most {
-			t.Errorf("package %s exports %d identifiers, want at most %d", p.path, names, p.most)
+			t.Errorf("package %s: got %d exported identifiers, want at most %d", p.path, names, p.most)
 		}
 		for _, line := range lines {
 			if dbType.MatchString(line) {
-				t.Errorf("package %s names a type of db, which is not public: %s", p.path, line)
+				t.Errorf("package %s: got a type of db, which is not public, want none: %s", p.path, line)
 			}
 		}
 	}
@@ -60,15 +60,15 @@ func TestPublicAPI(t *testing.T) {
 	gotLines, wantLines := strings.Split(got.String(), "\n"), strings.Split(string(want), "\n")
 	for _, line := range gotLines {
 		if !slices.Contains(wantLines, line) {
-			t.Errorf("new:  %s", line)
+			t.Errorf("got an identifier that is not in the file: %s", line)
 		}
 	}
 	for _, line := range wantLines {
 		if !slices.Contains(gotLines, line) {
-			t.Errorf("gone: %s", line)
+			t.Errorf("want an identifier that no longer exists: %s", line)
 		}
 	}
-	t.Errorf("the public API differs from %s; if it should: go test ./test -run PublicAPI -update", goldenAPI)
+	t.Errorf("got another public API than in %s; to accept the change: go test ./test -run PublicAPI -update", goldenAPI)
 }
 
 // exported returns a sorted list with a line for each exported identifier of a package, and the number of those that are not fields.

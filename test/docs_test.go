@@ -64,7 +64,7 @@ func TestDocs(t *testing.T) {
 			case "sh", "output", "text", "diff":
 			case "shell", "python", "js":
 				if !strings.Contains(scripts, fmt.Sprintf("block %s %s ", page, b.Lang)) {
-					t.Errorf("%s: no script in testdata/script runs it", b.At)
+					t.Errorf("%s: got no script in testdata/script that runs the block, want one", b.At)
 				}
 			case "go":
 				if b.File() == "" {
@@ -72,12 +72,12 @@ func TestDocs(t *testing.T) {
 				} else if !slices.ContainsFunc(list, func(sh codeblock.Block) bool {
 					return sh.Lang == "sh" && strings.Contains(sh.Text, "go vet . && go test .")
 				}) {
-					t.Errorf("%s: nothing builds it", b.At)
+					t.Errorf("%s: got no sh block that builds the file, want one", b.At)
 				}
 			case "sql":
 				runQuery(t, b, database)
 			default:
-				t.Errorf("%s: a block of %q: docs_test.go does not know what to do with it", b.At, b.Lang)
+				t.Errorf("%s: got a block of the unknown type %q, want one of the types of TestDocs", b.At, b.Lang)
 			}
 		}
 	}
@@ -123,7 +123,7 @@ func runShell(t *testing.T, page string, list []codeblock.Block, checkout string
 	out, err := shell.CombinedOutput()
 	printed := strings.Split(string(out), mark)
 	if err != nil {
-		t.Fatalf("%s: %v, after\n%s", page, err, printed[len(printed)-1])
+		t.Fatalf("%s: got error %v, want none; output before it:\n%s", page, err, printed[len(printed)-1])
 	}
 	for i, b := range list {
 		if b.Lang != "output" {
@@ -131,9 +131,9 @@ func runShell(t *testing.T, page string, list []codeblock.Block, checkout string
 		}
 		above := slices.Index(ran, list[i-1])
 		if above < 0 {
-			t.Errorf("%s: what printed this? There is no sh block above", b.At)
+			t.Errorf("%s: got no sh block above the output, want one", b.At)
 		} else if got := printed[above]; !looksLike(got, b.Text) {
-			t.Errorf("%s: the block above prints\n%s\nand not\n%s", b.At, got, b.Text)
+			t.Errorf("%s: got from the block above\n%s\nwant\n%s", b.At, got, b.Text)
 		}
 	}
 }
@@ -176,10 +176,10 @@ func vetProgram(t *testing.T, b codeblock.Block) {
 	vet.Dir = dir
 	vet.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
 	if out, err := vet.CombinedOutput(); err != nil {
-		t.Errorf("%s: %v\n%s", b.At, err, out)
+		t.Errorf("%s: go vet: got error %v, want none\n%s", b.At, err, out)
 	}
 	if out, err := exec.Command("gofmt", "-l", dir).Output(); err == nil && len(out) > 0 {
-		t.Errorf("%s: gofmt would write it otherwise", b.At)
+		t.Errorf("%s: got another format than that of gofmt", b.At)
 	}
 }
 
@@ -191,12 +191,12 @@ func runQuery(t *testing.T, b codeblock.Block, database string) {
 	defer pool.Close()
 	rows, err := pool.QueryContext(t.Context(), b.Text)
 	if err != nil {
-		t.Errorf("%s: %v", b.At, err)
+		t.Errorf("%s: got error %v, want none", b.At, err)
 		return
 	}
 	defer rows.Close()
 	if !rows.Next() {
-		t.Errorf("%s: finds nothing (%v)", b.At, rows.Err())
+		t.Errorf("%s: got no row (%v), want at least one", b.At, rows.Err())
 	}
 }
 

@@ -36,10 +36,10 @@ func TestErrorCodesAreDocumented(t *testing.T) {
 		}
 		row := fmt.Sprintf("| `%s` | %s |", code, strings.TrimSpace(spec.Comment.Text()))
 		if !strings.Contains(page, row) {
-			t.Errorf("docs/embedding.md has no row: %s", row)
+			t.Errorf("docs/embedding.md: got no row %q, want one", row)
 		}
 		if name := "errcode." + spec.Names[0].Name; !strings.Contains(source.String(), name) {
-			t.Errorf("no package sets %s", name)
+			t.Errorf("got no package that sets %s, want one", name)
 		}
 		return true
 	})

@@ -41,7 +41,8 @@ var layers = []layer{
 	{path: "db/schema", ours: []string{"db/internal/sqltext", "jobs"}},
 	{path: "db/internal/owner"},
 	// The interface between db and the engines imports no driver.
-	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "internal/errcode", "jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
+	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "internal/errcode",
+		"jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -66,7 +67,8 @@ var layers = []layer{
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/lines", ours: []string{"jobs"}},
 	{path: "internal/follow"},
-	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/lines", "db", "jobs", "internal/supervisor"}},
+	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/lines", "db", "jobs",
+		"internal/supervisor"}},
 	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "runner/internal/engine", ours: []string{"runner/internal/cron", "runner/internal/exec", "runner/internal/notify", "db", "jobs",
 		"internal/lifecycle",
@@ -169,6 +171,7 @@ type listed struct {
 	Imports, GoFiles []string
 }
 
+// TestPackagesImportOnlyLowerLayers compares the imports of all packages with layers.
 func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	packages := map[string]listed{}
 	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")))
@@ -184,18 +187,18 @@ func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	for i, l := range layers {
 		p, ok := packages[l.path]
 		if !ok {
-			t.Errorf("layers has a row for %q, and there is no such package", l.path)
+			t.Errorf("got a row for %q in layers, want rows only for existing packages", l.path)
 		}
 		delete(packages, l.path)
 		for _, path := range l.ours {
 			if !slices.ContainsFunc(layers[:i], func(below layer) bool { return below.path == path }) {
-				t.Errorf("layers allows %s to import %s, which does not stand above it", p.ImportPath, path)
+				t.Errorf("layers: %s may import %s, want only packages above its row", p.ImportPath, path)
 			}
 		}
 		l.check(t, p)
 	}
 	for path := range packages {
-		t.Errorf("package %s has no row in layers (test/layers_test.go): give it one, and a room in CONTRIBUTING.md", path)
+		t.Errorf("package %s: got no row in layers (test/layers_test.go), want one, and a paragraph in docs/design.md", path)
 	}
 }
 
@@ -204,13 +207,13 @@ func (l layer) check(t *testing.T, p listed) {
 		first, _, _ := strings.Cut(path, "/")
 		switch ours := path == module || strings.HasPrefix(path, module+"/"); {
 		case slices.Contains(l.not, path):
-			t.Errorf("%s must not import %s", p.ImportPath, path)
+			t.Errorf("%s: got an import of %s, want none", p.ImportPath, path)
 		case ours && !slices.Contains(l.ours, local(path)):
-			t.Errorf("%s must not import %s: imports point down only", p.ImportPath, path)
+			t.Errorf("%s: got an import of %s, want only packages that its row allows", p.ImportPath, path)
 		case !ours && strings.Contains(first, ".") && !slices.ContainsFunc(l.others, func(o string) bool {
 			return path == o || strings.HasPrefix(path, o+"/")
 		}):
-			t.Errorf("%s must not import %s: another package has that task, or layers needs the path and docs/dependencies.md a line",
+			t.Errorf("%s: got an import of %s, want it in its row of layers and in docs/dependencies.md, or in another package",
 				p.ImportPath, path)
 		}
 	}
@@ -221,7 +224,7 @@ func (l layer) check(t *testing.T, p listed) {
 		}
 		for _, word := range l.not {
 			if bytes.Contains(text, []byte(word)) && strings.ContainsAny(word, ".(") {
-				t.Errorf("%s must not say %s (in %s)", p.ImportPath, word, name)
+				t.Errorf("%s: got %s in %s, want none", p.ImportPath, word, name)
 			}
 		}
 	}
@@ -257,7 +260,8 @@ func TestDependenciesAreDocumented(t *testing.T) {
 	slices.Sort(required)
 	slices.Sort(documented)
 	if !slices.Equal(required, documented) {
-		t.Errorf("go.mod requires\n  %s\ndocs/dependencies.md has\n  %s", strings.Join(required, "\n  "), strings.Join(documented, "\n  "))
+		t.Errorf("docs/dependencies.md: got\n  %s\nwant, from go.mod\n  %s", strings.Join(documented, "\n  "),
+			strings.Join(required, "\n  "))
 	}
 }
 
@@ -271,7 +275,7 @@ func goOutput(t *testing.T, args ...string) string {
 	command.Stderr = &stderr
 	out, err := command.Output()
 	if err != nil {
-		t.Fatalf("go %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+		t.Fatalf("go %s: got error %v, want none\n%s", strings.Join(args, " "), err, stderr.String())
 	}
 	return string(out)
 }

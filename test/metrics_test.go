@@ -24,12 +24,12 @@ func TestDashboardsUseExistingMetrics(t *testing.T) {
 		}
 		found := metricName.FindAllString(string(text), -1)
 		if len(found) < 10 {
-			t.Errorf("%s: only %v", name, found)
+			t.Errorf("%s: got the metrics %v, want at least 10", name, found)
 		}
 		for _, metric := range found {
 			metric = regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(metric, "")
 			if !regexp.MustCompile(`"` + metric + `"`).MatchString(source) {
-				t.Errorf("%s: there is no metric %s", name, metric)
+				t.Errorf("%s: got the unknown metric %s, want only metrics of /metrics", name, metric)
 			}
 		}
 	}
@@ -39,6 +39,6 @@ func TestDashboardsUseExistingMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := json.Unmarshal(text, &board); err != nil || len(board.Panels) == 0 {
-		t.Error(board, err)
+		t.Errorf("contrib/grafana/runner.json: got error %v and %d panels, want none and at least one panel", err, len(board.Panels))
 	}
 }

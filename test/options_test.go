@@ -29,7 +29,7 @@ func TestOptionTables(t *testing.T) {
 		page := readFile(t, table.page)
 		above, rest, found := strings.Cut(page, table.heading)
 		if !found {
-			t.Fatalf("%s has no heading %q", table.page, table.heading)
+			t.Fatalf("%s: got no heading %q, want it", table.page, table.heading)
 		}
 		body, below, _ := strings.Cut(rest, "\n#")
 		previous := "args"
@@ -45,8 +45,8 @@ func TestOptionTables(t *testing.T) {
 		if os.Getenv("UPDATE_DOCS") != "" {
 			writeFile(t, table.page, written)
 		} else if written != page {
-			t.Errorf("%s, %q: the rows are not those of jobs.OptionList: UPDATE_DOCS=1 go test ./test -run TestOptionTables", table.page,
-				table.heading)
+			t.Errorf("%s, %q: got other rows than those of jobs.OptionList; to write them: make docs",
+				table.page, table.heading)
 		}
 	}
 }

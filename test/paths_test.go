@@ -18,7 +18,7 @@ func TestNamedFilesExist(t *testing.T) {
 		for i, line := range strings.Split(readFile(t, page), "\n") {
 			for _, name := range namedFile.FindAllString(line, -1) {
 				if _, err := os.Stat(name); err != nil && name != "cmd_x.go" {
-					t.Errorf("%s:%d names %s: %v", page, i+1, name, err)
+					t.Errorf("%s:%d: got the file name %s (%v), want an existing file", page, i+1, name, err)
 				}
 			}
 		}

@@ -71,7 +71,7 @@ func TestThePictureOfThePackagesIsUpToDate(t *testing.T) {
 		return
 	}
 	if got, err := os.ReadFile(pictureFile); string(got) != want {
-		t.Errorf("%s is not what go list says (%v): make docs writes it", pictureFile, err)
+		t.Errorf("%s: got another picture (%v) than go list gives; to write it: make docs", pictureFile, err)
 	}
 }
 
@@ -81,13 +81,13 @@ func TestTheDesignDescribesEachPackage(t *testing.T) {
 	imports := ofTheProgram(t)
 	for name := range imports {
 		if !strings.Contains(text, "\n**"+name+"** ") {
-			t.Errorf("docs/design.md has no paragraph that begins with **%s**", name)
+			t.Errorf("docs/design.md: got no paragraph that begins with **%s**, want one", name)
 		}
 	}
 	for line := range strings.Lines(text) {
 		name, _, ok := strings.Cut(strings.TrimPrefix(line, "**"), "** ")
 		if _, known := imports[name]; ok && strings.HasPrefix(line, "**") && !known {
-			t.Errorf("docs/design.md describes %s, which is not a package of the program", name)
+			t.Errorf("docs/design.md: got a paragraph of %s, want only packages of the program", name)
 		}
 	}
 }

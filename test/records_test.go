@@ -21,7 +21,8 @@ import (
 
 // records are the records of docs/json.md by heading. Keys of an embedded record are documented once, with that record.
 var records = map[string]any{
-	"task": record.NewTask(jobs.Task{}, time.Now()), "enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now())},
+	"task":          record.NewTask(jobs.Task{}, time.Now()),
+	"enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now())},
 	"revealed task": more{record.NewTask(jobs.Task{}, time.Now()).Reveal(nil, nil)}, "task in full": more{(&view.Task{}).Record()},
 	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
 	"attempt": record.Attempt{}, "step": record.Step{},

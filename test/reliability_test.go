@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The tests that docs/reliability.md and docs/postgres.md name as proofs exist.
+// TestTestsNamedInDocsExist checks that the tests, scripts and mutants that docs/reliability.md and docs/postgres.md name exist.
 func TestTestsNamedInDocsExist(t *testing.T) {
 	proofsExist(t, "docs/reliability.md", 120)
 	proofsExist(t, "docs/postgres.md", 20)
@@ -36,7 +36,7 @@ func proofsExist(t *testing.T, page string, least int) {
 	named := 0
 	for _, found := range regexp.MustCompile("`((?:Test|Fuzz)\\w+)`").FindAllSubmatch(text, -1) {
 		if named++; !tests[string(found[1])] {
-			t.Errorf("no test is called %s", found[1])
+			t.Errorf("%s: got the test name %s, want an existing test", page, found[1])
 		}
 	}
 	files := func(expression, dir, suffix string) {
@@ -53,6 +53,6 @@ func proofsExist(t *testing.T, page string, least int) {
 	files("`(\\w+/[\\w/]+\\.go)`", ".", "")
 	files(`mutants? ([a-z]+(?:-[a-z]+)+(?:, [a-z]+(?:-[a-z]+)+)*)[;. |]`, "internal/selftest/mutants", ".txt")
 	if named < least {
-		t.Errorf("%s names only %d proofs", page, named)
+		t.Errorf("%s: got %d names of tests, want at least %d", page, named, least)
 	}
 }

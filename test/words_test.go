@@ -22,7 +22,7 @@ var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|
 func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
 	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
 		if !commandWords.MatchString(text) {
-			t.Errorf("the pattern does not find %q", text)
+			t.Errorf("got no match of the pattern in %q, want one", text)
 		}
 	}
 	for _, dir := range []string{"db", "runner", "jobs", "web"} {
@@ -38,7 +38,8 @@ func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
 					t.Fatal(err)
 				}
 				if found := commandWords.FindString(strings.Replace(text, "pg_dump --schema=", "", 1)); found != "" {
-					t.Errorf("%v: %q is a word of the command line: %s", set.Position(literal.Pos()), strings.TrimSpace(found), text)
+					t.Errorf("%v: got %q, a word of the command line, want none: %s", set.Position(literal.Pos()),
+						strings.TrimSpace(found), text)
 				}
 			}
 		}

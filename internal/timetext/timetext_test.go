@@ -38,8 +38,8 @@ func FuzzParseDuration(f *testing.F) {
 		}
 		again, err := ParseDuration(WriteDuration(d))
 		if d < 0 || d%time.Millisecond != 0 || err != nil || again != d {
-			t.Fatalf("%q: got %v, written as %q and read as %v (%v); want the same duration in whole milliseconds", text, d, WriteDuration(d),
-				again, err)
+			t.Fatalf("%q: got %v, written as %q and read as %v (%v); want the same duration in whole milliseconds", text, d,
+				WriteDuration(d), again, err)
 		}
 	})
 }
