@@ -38,7 +38,9 @@ func newLock(store *db.DB, worker string) (*supervisor.Lock, error) {
 }
 
 // Dead reports whether the liveness lock of a worker shows that it is dead. It returns false if this machine has no such lock.
-func Dead(store *db.DB, worker string) bool { return supervisor.Free(supervisor.LockPath(store.Dir(), worker)) }
+func Dead(store *db.DB, worker string) bool {
+	return supervisor.Free(supervisor.LockPath(store.Dir(), worker))
+}
 
 // unlock releases the liveness lock. If processes or tasks may be left behind (not clean), the file stays: the worker that takes the lock
 // looks after them.
