@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/internal/view"
@@ -138,7 +139,7 @@ func parseRate(text string) (startRate, error) {
 func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 	var targets []jobs.Target
 	for _, word := range c.Args().Slice() {
-		target, err := jobs.ParseTarget(word)
+		target, err := taskspec.ParseTarget(word)
 		if f, ok := errors.AsType[*jobs.FieldError](err); ok {
 			return nil, failure.Usage("%s", f.Msg)
 		}
@@ -174,7 +175,7 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 	limits := make([]jobs.Limit, len(targets))
 	for i, target := range targets {
 		limits[i] = jobs.Limit{Target: target, Running: running, Rate: r.n, Per: r.per, Burst: burst}
-		if err := limits[i].Validate(); err != nil {
+		if err := taskspec.ValidateLimit(limits[i]); err != nil {
 			return nil, err
 		}
 	}

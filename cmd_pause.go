@@ -6,9 +6,9 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -48,8 +48,8 @@ func readPauseOptions(c *cli.Context, _ *cli.App) (o pauseOptions, err error) {
 	if o.queues, err = cli.ReadQueues(c); err != nil {
 		return o, err
 	}
-	if o.reason = cli.Get[string](c, "reason"); len(o.reason) > jobs.MaxError {
-		return o, failure.Usage("--reason is too long; at most %s", humanize.Size(jobs.MaxError))
+	if o.reason = cli.Get[string](c, "reason"); len(o.reason) > taskspec.MaxError {
+		return o, failure.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
 	}
 	return o, nil
 }

@@ -8,6 +8,7 @@ import (
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
@@ -55,7 +56,7 @@ type retryOptions struct {
 func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
 	s, err := bulk.Read(c, a.Now(), "retry", "retried")
 	o := retryOptions{Action: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
-	if err == nil && o.in > jobs.MaxDelay {
+	if err == nil && o.in > taskspec.MaxDelay {
 		return o, failure.Usage("--in %s is too long; use at most 10 years", timetext.WriteDuration(o.in))
 	}
 	o.OnlyEligible()

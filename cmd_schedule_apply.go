@@ -10,6 +10,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -90,7 +91,7 @@ EXIT STATUS
 				return err
 			}
 			prefix := cli.Get[string](c, "prefix")
-			if prefix != "" && jobs.ValidSchedule(prefix) != nil {
+			if prefix != "" && taskspec.ValidSchedule(prefix) != nil {
 				return failure.Usage("--prefix %q: invalid prefix; use a letter or digit, then A-Z a-z 0-9 . _ -", prefix)
 			}
 			if err := f.ReadCrontab(a.Getenv, prefix); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskoption/sample"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -23,7 +24,7 @@ import (
 
 // setSample sets an option to a value that is not its default. It leaves the path empty, so the worker looks up the program: enqueue
 // would set any other path itself.
-func setSample(o *jobs.OptionInfo, s *jobs.Spec) {
+func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
 	if sample.Set(o, s, os.TempDir()); o.Key == "path" {
 		s.Path = ""
 	}
@@ -109,7 +110,7 @@ func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 		c.Errorf("%s: %s: got %s %s %s, want %s %s %s", name, line, second.State, second.Job, second.Args, first.State, first.Job,
 			first.Args)
 	}
-	for _, o := range jobs.OptionList() {
+	for _, o := range taskspec.OptionList() {
 		if a, b := o.Field(&got), o.Field(&want); !reflect.DeepEqual(a, b) {
 			c.Errorf("%s: %s: %s: got %v, want %v", name, line, o.Key, taskoption.Text(a), taskoption.Text(b))
 		}
@@ -120,8 +121,8 @@ func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
 	t.Parallel()
 	c := newCommandTest(t)
 	all := c.base.With()
-	for i := range jobs.OptionList() {
-		o := &jobs.OptionList()[i]
+	for i := range taskspec.OptionList() {
+		o := &taskspec.OptionList()[i]
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)

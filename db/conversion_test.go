@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -80,8 +81,8 @@ func TestAConversionWritesOptionsAsPackageJobsDoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, r := range rows {
-		options := jobs.DecodeOptions([]byte(r.Options))
-		encoded, err := options.Encode()
+		options := taskspec.DecodeOptions([]byte(r.Options))
+		encoded, err := taskspec.EncodeOptions(&options)
 		var got, want any
 		if len(encoded) > 0 || r.Options != "" {
 			err = errors.Join(err, json.Unmarshal([]byte(r.Options), &got), json.Unmarshal(encoded, &want))

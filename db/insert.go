@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -208,7 +209,7 @@ func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error
 
 // appendPlain appends the values of insertPlain without the id.
 func appendPlain(values []any, task *jobs.Task) ([]any, error) {
-	options, err := task.Options.Encode()
+	options, err := taskspec.EncodeOptions(&task.Options)
 	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),
 		task.RunAt.UnixMilli(),
 		nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(options), task.CreatedAt.UnixMilli(),
@@ -217,7 +218,7 @@ func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 
 // appendSettings appends the values of insertTask that replaceTask changes too.
 func appendSettings(values []any, task *jobs.Task, s settings) ([]any, error) {
-	options, err := task.Options.Encode()
+	options, err := taskspec.EncodeOptions(&task.Options)
 	if err != nil {
 		return nil, err
 	}

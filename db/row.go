@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -97,7 +98,7 @@ func (r *row) task() jobs.Task {
 		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(),
 		AfterAny: r.AfterAnyOpen.ids(),
 	}
-	t.Options = jobs.DecodeOptions([]byte(r.Options))
+	t.Options = taskspec.DecodeOptions([]byte(r.Options))
 	r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)
 	return t
 }

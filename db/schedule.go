@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -96,7 +97,7 @@ type scheduleTask struct {
 }
 
 func encodeTask(s *jobs.Spec) (string, error) {
-	options, err := s.Options.Encode()
+	options, err := taskspec.EncodeOptions(&s.Options)
 	if err != nil {
 		return "", err
 	}
@@ -115,7 +116,7 @@ func decodeTask(text string, input []byte) (jobs.Spec, error) {
 	}
 	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane,
 		ExpiresIn: number(t.ExpiresIn).duration(), MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
-		Options: jobs.DecodeOptions(t.Options), Input: input}, nil
+		Options: taskspec.DecodeOptions(t.Options), Input: input}, nil
 }
 
 type scheduleRow struct {

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -76,19 +77,19 @@ func TestEveryStateInSQLExists(t *testing.T) {
 
 func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	text := schemaText(t)
-	for column, limit := range map[string]int{"args": jobs.MaxArgs, "env": jobs.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText,
+	for column, limit := range map[string]int{"args": taskspec.MaxArgs, "env": taskspec.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText,
 		"lane":       jobs.MaxText,
-		"created_by": jobs.MaxText, "retry_on": jobs.MaxCodes, "cwd": jobs.MaxPath, "env_file": jobs.MaxPath, "input": jobs.MaxInput} {
+		"created_by": jobs.MaxText, "retry_on": taskspec.MaxCodes, "cwd": taskspec.MaxPath, "env_file": taskspec.MaxPath, "input": taskspec.MaxInput} {
 		if want := fmt.Sprintf("length(CAST(NEW.%s AS BLOB)) > %d", column, limit); !strings.Contains(text, want) {
 			t.Errorf("the trigger of enqueue has no text %q, want it", want)
 		}
 	}
 	for want, of := range map[string]any{
-		"length(NEW.queue) > %d":                              jobs.MaxName,
-		"length(NEW.job) > %d":                                jobs.MaxName,
-		"NEW.timeout NOT BETWEEN 1 AND %d":                    jobs.MaxDelay.Milliseconds(),
-		"NEW.backoff_max NOT BETWEEN 0 AND %d":                jobs.MaxDelay.Milliseconds(),
-		"CHECK (length(data) <= %d)":                          jobs.MaxInput,
+		"length(NEW.queue) > %d":                              taskspec.MaxName,
+		"length(NEW.job) > %d":                                taskspec.MaxName,
+		"NEW.timeout NOT BETWEEN 1 AND %d":                    taskspec.MaxDelay.Milliseconds(),
+		"NEW.backoff_max NOT BETWEEN 0 AND %d":                taskspec.MaxDelay.Milliseconds(),
+		"CHECK (length(data) <= %d)":                          taskspec.MaxInput,
 		"coalesce(NEW.job, '%s')":                             jobs.CommandJob,
 		"coalesce(NEW.queue, '%s')":                           jobs.DefaultQueue,
 		"coalesce(NEW.priority, %d)":                          jobs.DefaultPriority,

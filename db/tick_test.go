@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/db/dbtest"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -90,7 +91,7 @@ func TestEveryFieldOfAScheduleIsStored(t *testing.T) {
 				jobs.Timeout(time.Second), jobs.KillAfter(0),
 				jobs.Retry(jobs.Backoff{Strategy: jobs.Linear, Delay: 1500 * time.Millisecond, Max: time.Minute}),
 				jobs.RetryOn("75"), jobs.OutputLimit(7))}
-	if err := s.Validate(); err != nil {
+	if err := taskspec.ValidateSchedule(&s); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -101,7 +102,7 @@ func TestEveryFieldOfAScheduleIsStored(t *testing.T) {
 		t.Fatalf("got schedules %+v and error %v, want one schedule", list, err)
 	}
 	got := list[0]
-	if diff := s.Differences(&got); diff != nil {
+	if diff := taskspec.Differences(&s, &got); diff != nil {
 		t.Errorf("got differences %v, want none", diff)
 	}
 	testkit.Equal(t, "next tick and creation", fmt.Sprint(got.NextAt, got.CreatedAt), fmt.Sprint(s.NextAt, s.CreatedAt))

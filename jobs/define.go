@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"unicode/utf8"
+
+	"example.com/runner/internal/jsonscan"
 )
 
 // Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
@@ -114,7 +116,7 @@ func ValidResult(text []byte) error {
 		return fmt.Errorf("result: not JSON")
 	case !utf8.Valid(text):
 		return fmt.Errorf("result: not UTF-8")
-	case depth(text) > MaxDepth:
+	case jsonscan.Depth(text) > MaxDepth:
 		return fmt.Errorf("result: nested more than %d deep", MaxDepth)
 	}
 	return nil

@@ -1,9 +1,6 @@
 package jobs
 
 import (
-	"cmp"
-	"fmt"
-	"reflect"
 	"time"
 )
 
@@ -53,12 +50,8 @@ const (
 	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, for the last maxCatchUp of them at most
 )
 
-// Limits and defaults of schedules.
-const (
-	DefaultCatchUpWindow = 24 * time.Hour
-	maxCron              = 1000 // bytes of an expression
-	MinEvery             = time.Second
-)
+// DefaultCatchUpWindow is the default of Schedule.CatchUpWindow.
+const DefaultCatchUpWindow = 24 * time.Hour
 
 // WithDefaults returns the schedule with the defaults of empty fields.
 func (s Schedule) WithDefaults() Schedule {
@@ -75,79 +68,4 @@ func (s Schedule) WithDefaults() Schedule {
 		s.CatchUpWindow = DefaultCatchUpWindow
 	}
 	return s
-}
-
-// Validate returns the first error in the definition. It does not check Cron and Zone, since that needs a library which this package does
-// not import. Call WithDefaults first.
-func (s *Schedule) Validate() error {
-	if err := ValidSchedule(s.Name); err != nil {
-		return err
-	}
-	switch s.Overlap {
-	case OverlapSkip, OverlapAllow, OverlapReplace:
-	default:
-		return invalid("overlap", "invalid value %q; use skip, allow or replace", s.Overlap)
-	}
-	switch s.CatchUp {
-	case CatchUpOne, CatchUpSkip, CatchUpAll:
-	default:
-		return invalid("catch_up", "invalid value %q; use one, skip or all", s.CatchUp)
-	}
-	switch {
-	case len(s.Cron) > maxCron:
-		return invalid("cron", "%d bytes; at most %d", len(s.Cron), maxCron)
-	case s.Overlap == OverlapReplace && s.CatchUp == CatchUpAll:
-		return invalid("catch_up", "all does not go with overlap replace: each task would replace the one before it")
-	case s.CatchUpWindow <= 0 || s.CatchUpWindow > MaxDelay:
-		return invalid("catch_up_window", "%v is out of range (1 ms to 10 years)", s.CatchUpWindow)
-	case s.Jitter < 0 || s.Jitter > MaxDelay:
-		return invalid("jitter", "%v is out of range (0 to 10 years)", s.Jitter)
-	case s.Spec.Err != nil:
-		return s.Spec.Err
-	case !s.Spec.RunAt.IsZero() || s.Spec.In != 0:
-		return invalid("run_at", "the schedule says when its tasks are due")
-	case !s.Spec.ExpiresAt.IsZero():
-		return invalid("expires_at", "a schedule has many tasks; give expires_in")
-	case s.Spec.UniqueKey != "":
-		return invalid("unique_key", "overlap says what happens while an earlier task is unfinished")
-	}
-	return s.Spec.Validate()
-}
-
-// ValidSchedule checks the name of a schedule. The rules are those of a queue's name.
-func ValidSchedule(name string) error { return validName("schedule", name, "._-") }
-
-// Differences lists the differences between the definitions of two schedules, such as "cron is 0 3 * * *, not 0 4 * * *". It does not
-// show the values of env and input.
-func (s *Schedule) Differences(to *Schedule) []string {
-	var list []string
-	differ := func(field string, was, is any) {
-		if a, b := fmt.Sprint(was), fmt.Sprint(is); a != b {
-			list = append(list, fmt.Sprintf("%s is %s, not %s", field, cmp.Or(a, "none"), cmp.Or(b, "none")))
-		}
-	}
-	differ("cron", s.Cron, to.Cron)
-	differ("zone", s.Zone, to.Zone)
-	differ("overlap", s.Overlap, to.Overlap)
-	differ("catch_up", s.CatchUp, to.CatchUp)
-	differ("catch_up_window", s.CatchUpWindow, to.CatchUpWindow)
-	differ("jitter", s.Jitter, to.Jitter)
-	a, b := &s.Spec, &to.Spec
-	differ("job", a.Job, b.Job)
-	differ("args", string(a.Args), string(b.Args))
-	for i := range taskOptions {
-		option := &taskOptions[i]
-		was, is := option.Field(a), option.Field(b)
-		switch was.(type) {
-		case *map[string]string, *[]byte:
-			if !sameValue(was, is) {
-				list = append(list, option.Key)
-			}
-		default:
-			if !option.OneTask {
-				differ(option.Key, reflect.ValueOf(was).Elem(), reflect.ValueOf(is).Elem())
-			}
-		}
-	}
-	return list
 }

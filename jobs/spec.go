@@ -5,21 +5,11 @@ import (
 	"time"
 )
 
-// Limits of a task's fields. The schema checks the same limits.
+// Limits of what functions return and report.
 const (
-	MaxArgs   = 1 << 20   // bytes of JSON
-	MaxResult = 1 << 20   // bytes of JSON
-	MaxDepth  = 1000      // nesting depth of args and results; SQLite's own limit
-	MaxInput  = 16 << 20  // bytes of standard input
-	MaxEnv    = 128 << 10 // bytes of the environment as JSON
-	MaxError  = 8 << 10   // bytes of an error
-	MaxPath   = 4 << 10   // bytes of a path
-	MaxName   = 100       // characters of a queue, schedule or job
-	MaxText   = 200       // bytes of a lane, unique key, label, user name, step name or progress text
-	MaxCodes  = 1000      // bytes of a list of exit codes
-	MaxAfter  = 50_000    // tasks that a task waits for
-	MaxSteps  = 10_000    // steps and sleeps of a task
-	MaxDelay  = 10 * 365 * 24 * time.Hour
+	MaxResult = 1 << 20 // bytes of JSON
+	MaxDepth  = 1000    // nesting depth of args and results; SQLite's own limit
+	MaxText   = 200     // bytes of a lane, unique key, label, user name, step name or progress text
 )
 
 // Defaults of a task's fields.
@@ -69,8 +59,12 @@ type Spec struct {
 	Err       error     // error of With, which Enqueue returns
 }
 
+// NewSpec returns the Spec of a task without arguments, with the defaults of all options. It is for a job that another program defines.
+func NewSpec(job string, options ...Option) Spec { return newSpec(job, options) }
+
 func newSpec(job string, options ...[]Option) Spec {
-	s := Spec{Job: job, Queue: DefaultQueue, Priority: DefaultPriority, MaxLosses: DefaultMaxLosses, Options: DefaultOptions()}
+	s := Spec{Job: job, Queue: DefaultQueue, Priority: DefaultPriority, MaxLosses: DefaultMaxLosses,
+		Options: Options{KillAfter: DefaultKillAfter, Backoff: DefaultBackoff, OutputLimit: DefaultOutputLimit}}
 	for _, list := range options {
 		for _, option := range list {
 			option(&s)

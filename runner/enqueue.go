@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -121,7 +122,7 @@ func (r *Runner) prepare(spec *jobs.Spec) error {
 	if spec.CreatedBy == "" {
 		spec.CreatedBy = r.user()
 	}
-	return spec.Validate()
+	return taskspec.Validate(spec)
 }
 
 // userName returns the name of the user who runs this process, or the user's number if the system knows no name.

@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -20,7 +21,7 @@ type LimitStatus struct {
 // SetLimit limits how many tasks of a queue or job run at once, or how often tasks of a queue, job or lane start, over all workers. It
 // replaces the whole limit of its target. It is idempotent. The limit applies to the next start and stops no running task.
 func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
-	if err := limit.Validate(); err != nil {
+	if err := taskspec.ValidateLimit(limit); err != nil {
 		return err
 	}
 	err := r.store.SetLimit(ctx, limit, now())

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -78,7 +79,7 @@ func validQueues(queues []string) error {
 		if queue == AllQueues {
 			continue
 		}
-		if err := jobs.ValidQueue(queue); err != nil {
+		if err := taskspec.ValidQueue(queue); err != nil {
 			return err
 		}
 	}

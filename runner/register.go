@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -13,7 +14,7 @@ import (
 // both are mistakes of the program.
 func (r *Runner) Register(handlers ...jobs.Handler) {
 	for _, h := range handlers {
-		if err := jobs.ValidJob(h.Job); err != nil || h.Run == nil {
+		if err := taskspec.ValidJob(h.Job); err != nil || h.Run == nil {
 			panic(fmt.Sprintf("runner: register %q: no job name, or no function", h.Job))
 		}
 		if _, double := r.handlers[h.Job]; double {

@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
 )
@@ -86,7 +87,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 // prepareSchedule validates a definition and fills in its defaults and its next tick. before are the definitions before it in the list.
 func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) error {
 	*s = s.WithDefaults()
-	if err := s.Validate(); err != nil {
+	if err := taskspec.ValidateSchedule(s); err != nil {
 		return err
 	}
 	expression, err := cron.Parse(s.Cron, s.Zone)
@@ -110,7 +111,7 @@ func apply(s jobs.Schedule, have []jobs.Schedule, o ApplyOptions) (Applied, erro
 		return Applied{s, ScheduleAdded}, nil
 	}
 	old := have[n]
-	differences := old.Differences(&s)
+	differences := taskspec.Differences(&old, &s)
 	switch {
 	case len(differences) == 0:
 		return Applied{old, ScheduleUnchanged}, nil

@@ -19,7 +19,7 @@ import (
 // called.
 //
 // The value passes through JSON in the first attempt, too, so an attempt never sees a part of it that JSON loses. It may have up to
-// jobs.MaxResult bytes; otherwise the error is jobs.ErrStep, although do was called. A task may have up to jobs.MaxSteps steps. The error
+// jobs.MaxResult bytes; otherwise the error is jobs.ErrStep, although do was called. A task may have up to 10,000 steps. The error
 // is jobs.ErrLost if the task belongs to a newer generation.
 //
 // A step runs at least once: if its process dies after do and before the value is stored, the next attempt calls do again. Where that
@@ -56,7 +56,7 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 
 // Sleep puts the rest of a function off for d, once, across restarts. It returns an error that the function must return. The task then
 // becomes scheduled and takes no slot, and the attempt does not count. Sleep returns nil in the attempt that runs after d. The sleep does
-// not end early if someone makes the task due earlier. name and the order are as in Step. d is at most jobs.MaxDelay. Outside of an attempt
+// not end early if someone makes the task due earlier. name and the order are as in Step. d is at most 10 years. Outside of an attempt
 // Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return engine.Sleep(ctx, name, d)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 	"example.com/runner/test/codeblock"
@@ -157,7 +158,7 @@ func schemaNames(t *testing.T) (tables, views map[string]bool) {
 
 // optionKeys returns the keys of the stored form of options.
 func optionKeys() (keys []string) {
-	for _, o := range jobs.OptionList() {
+	for _, o := range taskspec.OptionList() {
 		if o.Stored() {
 			keys = append(keys, o.Key)
 		}

@@ -25,20 +25,22 @@ var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "jobs", ours: []string{"internal/jsonscan"}, // types, without a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
-	{path: "internal/lifecycle", ours: []string{"jobs"}, // rules, without a clock or I/O
+	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "jobs"}, // the list of options, limits and checks
+		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
+	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "jobs"}, // rules, without a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
 	{path: "internal/spelling", others: []string{"github.com/xrash/smetrics"}},
 	{path: "internal/timetext"},
-	{path: "internal/search", ours: []string{"jobs", "internal/timetext"}},
-	{path: "internal/crontab", ours: []string{"jobs"}},
-	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/timetext"},
+	{path: "internal/search", ours: []string{"jobs", "internal/taskspec", "internal/timetext"}},
+	{path: "internal/crontab", ours: []string{"internal/taskspec", "jobs"}},
+	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec", "internal/timetext"},
 		others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "internal/taskoption/sample", ours: []string{"jobs"}}, // only tests import it
+	{path: "internal/taskoption/sample", ours: []string{"internal/taskspec", "jobs"}}, // only tests import it
 	{path: "internal/errcode"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
-	{path: "db/schema", ours: []string{"db/internal/sqltext", "jobs"}},
+	{path: "db/schema", ours: []string{"db/internal/sqltext", "internal/taskspec", "jobs"}},
 	{path: "db/internal/owner"},
 	// The interface between db and the engines imports no driver.
 	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "internal/errcode",
@@ -50,7 +52,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}, // not pgx, because internal/pgdriver imports the driver
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
-		"db/internal/owner", "internal/lifecycle", "db/schema", "jobs",
+		"db/internal/owner", "internal/lifecycle", "db/schema", "internal/taskspec", "jobs",
 		"internal/errcode"}, // it returns errors and writes no log
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -59,10 +61,10 @@ var layers = []layer{
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
 	{path: "internal/pgserver"}, // only tests and the selftest import it
-	{path: "db/dbtest", ours: []string{"db", "jobs", "internal/lifecycle", "internal/taskoption", "internal/taskoption/sample",
-		"internal/pgdriver"}},
+	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "jobs", "internal/lifecycle", "internal/taskoption",
+		"internal/taskoption/sample", "internal/pgdriver"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import it
-	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "jobs"}, not: []string{"os", "time.Now("}},
+	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import it
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/lines", ours: []string{"jobs"}},
@@ -101,18 +103,18 @@ var layers = []layer{
 	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // only tests import it
 	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/term", "jobs"}},
 	{path: "internal/signals", ours: []string{"jobs", "runner"}},
-	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "jobs"}},
+	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "internal/taskspec", "jobs"}},
 	{path: "internal/systemd", ours: []string{"internal/admin", "jobs", "runner"}, others: []string{"github.com/coreos/go-systemd/v22"}},
 	{path: "internal/await", ours: []string{"internal/admin", "internal/timetext", "internal/failure", "internal/humanize", "internal/signals",
 		"internal/term", "jobs", "runner"}},
-	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/term", "jobs",
-		"runner"}},
+	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/taskspec",
+		"internal/term", "jobs", "runner"}},
 	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
-		"internal/present", "internal/record", "internal/search", "internal/spelling", "internal/term", "internal/timetext", "jobs", "runner",
-		"runner/postgres"}, others: []string{"github.com/urfave/cli/v2"}},
+		"internal/present", "internal/record", "internal/search", "internal/spelling", "internal/taskspec", "internal/term",
+		"internal/timetext", "jobs", "runner", "runner/postgres"}, others: []string{"github.com/urfave/cli/v2"}},
 	{path: "internal/pages", ours: []string{"internal/cli", "internal/term", "web"}},
 	{path: "internal/taskflags", ours: []string{"internal/admin", "internal/cli", "internal/failure", "internal/invocation",
-		"internal/taskoption", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+		"internal/taskoption", "internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/logging", ours: []string{"internal/humanize", "internal/record", "internal/term"}},
 	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/failure", "internal/follow", "internal/humanize",
 		"internal/lines", "internal/record", "internal/term", "jobs", "runner"}},
@@ -124,7 +126,7 @@ var layers = []layer{
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record",
 		"internal/term", "internal/view", "jobs", "runner"}},
 	{path: "internal/batch", ours: []string{"internal/crontab", "internal/failure", "internal/humanize", "internal/invocation",
-		"internal/jsonscan", "internal/record", "internal/spelling", "internal/term", "jobs", "runner"}},
+		"internal/jsonscan", "internal/record", "internal/spelling", "internal/taskspec", "internal/term", "jobs", "runner"}},
 	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
 		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},
 	{path: "", // not db, because the command line uses only the library
@@ -151,6 +153,7 @@ var layers = []layer{
 			"internal/systemd",
 			"internal/taskflags",
 			"internal/taskoption",
+			"internal/taskspec",
 			"internal/term",
 			"internal/timetext",
 			"internal/view",

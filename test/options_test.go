@@ -9,22 +9,22 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/jobs"
+	"example.com/runner/internal/taskspec"
 )
 
-// TestOptionTables compares the rows of the option tables in docs with jobs.OptionList. UPDATE_DOCS=1 go test ./test -run
+// TestOptionTables compares the rows of the option tables in docs with taskspec.OptionList. UPDATE_DOCS=1 go test ./test -run
 // TestOptionTables writes the rows.
 func TestOptionTables(t *testing.T) {
 	for _, table := range []struct {
 		page, heading string
 		without       []string // keys of options that the table does not have
-		only          func(*jobs.OptionInfo) bool
-		row           func(*jobs.OptionInfo) string
+		only          func(*taskspec.OptionInfo) bool
+		row           func(*taskspec.OptionInfo) string
 	}{
 		{"docs/json.md", "\n## task\n", []string{"in", "expires_in", "input"}, anyOption, recordRow},
-		{"docs/json.md", "\n## task of a schedule\n", []string{"input"}, func(o *jobs.OptionInfo) bool { return !o.OneTask }, recordRow},
+		{"docs/json.md", "\n## task of a schedule\n", []string{"input"}, func(o *taskspec.OptionInfo) bool { return !o.OneTask }, recordRow},
 		{"docs/sql.md", "\n### Columns of `enqueue`\n", []string{"in", "expires_in", "path"}, anyOption, columnRow},
-		{"docs/file-format.md", "\n## `options`\n", nil, (*jobs.OptionInfo).Stored, storedRow},
+		{"docs/file-format.md", "\n## `options`\n", nil, (*taskspec.OptionInfo).Stored, storedRow},
 	} {
 		page := readFile(t, table.page)
 		above, rest, found := strings.Cut(page, table.heading)
@@ -33,8 +33,8 @@ func TestOptionTables(t *testing.T) {
 		}
 		body, below, _ := strings.Cut(rest, "\n#")
 		previous := "args"
-		for i := range jobs.OptionList() {
-			o := &jobs.OptionList()[i]
+		for i := range taskspec.OptionList() {
+			o := &taskspec.OptionList()[i]
 			if slices.Contains(table.without, o.Key) || !table.only(o) {
 				continue
 			}
@@ -45,7 +45,7 @@ func TestOptionTables(t *testing.T) {
 		if os.Getenv("UPDATE_DOCS") != "" {
 			writeFile(t, table.page, written)
 		} else if written != page {
-			t.Errorf("%s, %q: got other rows than those of jobs.OptionList; to write them: make docs",
+			t.Errorf("%s, %q: got other rows than those of taskspec.OptionList; to write them: make docs",
 				table.page, table.heading)
 		}
 	}
@@ -62,7 +62,7 @@ func setRow(table, key, previous, row string) string {
 }
 
 // meaning returns the text of an option for docs.
-func meaning(o *jobs.OptionInfo) string {
+func meaning(o *taskspec.OptionInfo) string {
 	text := o.Doc
 	if text == "" {
 		text = o.Help
@@ -74,10 +74,10 @@ func meaning(o *jobs.OptionInfo) string {
 }
 
 // recordRow returns the row of an option in the table of a JSON record.
-func recordRow(o *jobs.OptionInfo) string { return fmt.Sprintf("| `%s` | %s |", o.Key, meaning(o)) }
+func recordRow(o *taskspec.OptionInfo) string { return fmt.Sprintf("| `%s` | %s |", o.Key, meaning(o)) }
 
 // columnRow returns the row of an option in the table of the view enqueue.
-func columnRow(o *jobs.OptionInfo) string {
+func columnRow(o *taskspec.OptionInfo) string {
 	usual := storedDefault(o)
 	switch {
 	case o.Zero == "now":
@@ -89,7 +89,7 @@ func columnRow(o *jobs.OptionInfo) string {
 }
 
 // storedRow returns the row of an option in the table of the stored form.
-func storedRow(o *jobs.OptionInfo) string {
+func storedRow(o *taskspec.OptionInfo) string {
 	usual := storedDefault(o)
 	switch {
 	case o.Key == "retry_on":
@@ -101,7 +101,7 @@ func storedRow(o *jobs.OptionInfo) string {
 }
 
 // storedDefault returns the default of an option as the database stores it, or an empty string if there is none.
-func storedDefault(o *jobs.OptionInfo) string {
+func storedDefault(o *taskspec.OptionInfo) string {
 	if o.Zero != "" {
 		return ""
 	}
@@ -120,4 +120,4 @@ func storedDefault(o *jobs.OptionInfo) string {
 	return ""
 }
 
-func anyOption(*jobs.OptionInfo) bool { return true }
+func anyOption(*taskspec.OptionInfo) bool { return true }

@@ -13,6 +13,7 @@ import (
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -303,7 +304,7 @@ func (a *actionRequest) pauseAction(ctx context.Context) (actionResult, error) {
 // scheduleAction runs, pauses or resumes a schedule.
 func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error) {
 	name, verb := a.form.Get("name"), strings.TrimPrefix(a.name, "schedule-")
-	if err := jobs.ValidSchedule(name); err != nil {
+	if err := taskspec.ValidSchedule(name); err != nil {
 		return actionResult{}, err
 	}
 	d := actionResult{cli: humanize.Safe(shellLine("schedule", verb, name))}

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -218,9 +219,9 @@ var controls = group{
 	"a long or malformed text of a cancel is cut": func(s *store) {
 		for _, state := range []jobs.State{jobs.Pending, jobs.Running} {
 			id := s.inState(state)
-			s.results(s.Cancel(s.Context(), []int64{id}, strings.Repeat("\xff\x00é", jobs.MaxError), false, s.now))
-			if got := s.get(id); len(got.Error)+len(got.CancelText) > jobs.MaxError {
-				s.Errorf("%s: got %d bytes of text, want at most %d", state, len(got.Error)+len(got.CancelText), jobs.MaxError)
+			s.results(s.Cancel(s.Context(), []int64{id}, strings.Repeat("\xff\x00é", taskspec.MaxError), false, s.now))
+			if got := s.get(id); len(got.Error)+len(got.CancelText) > taskspec.MaxError {
+				s.Errorf("%s: got %d bytes of text, want at most %d", state, len(got.Error)+len(got.CancelText), taskspec.MaxError)
 			}
 		}
 	},

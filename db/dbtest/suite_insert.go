@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -133,16 +134,16 @@ var inserts = group{
 	"Insert accepts every spec that Validate accepts": func(s *store) {
 		deep := strings.Repeat("[", jobs.MaxDepth) + strings.Repeat("]", jobs.MaxDepth)
 		for name, spec := range map[string]jobs.Spec{
-			"long": jobs.Command{Argv: []string{strings.Repeat("x", jobs.MaxArgs-4)}, Path: "/" + strings.Repeat("x", jobs.MaxPath-1),
-				Env: map[string]string{"A": strings.Repeat("&", jobs.MaxEnv-8)}, Input: make([]byte, jobs.MaxInput)}.
+			"long": jobs.Command{Argv: []string{strings.Repeat("x", taskspec.MaxArgs-4)}, Path: "/" + strings.Repeat("x", taskspec.MaxPath-1),
+				Env: map[string]string{"A": strings.Repeat("&", taskspec.MaxEnv-8)}, Input: make([]byte, taskspec.MaxInput)}.
 				With(jobs.Label(strings.Repeat("é", jobs.MaxText/2)), jobs.Unique(strings.Repeat("k", jobs.MaxText)),
-					jobs.Queue(strings.Repeat("q", jobs.MaxName))),
-			"deep":    jobs.Define[json.RawMessage](strings.Repeat("j", jobs.MaxName)).With(json.RawMessage(deep)),
-			"control": jobs.Command{Argv: []string{"a"}, Env: map[string]string{"A": strings.Repeat("\x01", jobs.MaxEnv/6-2)}}.With(),
-			"late":    commandSpec(jobs.In(jobs.MaxDelay), jobs.ExpiresIn(jobs.MaxDelay), jobs.Timeout(jobs.MaxDelay)),
+					jobs.Queue(strings.Repeat("q", taskspec.MaxName))),
+			"deep":    jobs.Define[json.RawMessage](strings.Repeat("j", taskspec.MaxName)).With(json.RawMessage(deep)),
+			"control": jobs.Command{Argv: []string{"a"}, Env: map[string]string{"A": strings.Repeat("\x01", taskspec.MaxEnv/6-2)}}.With(),
+			"late":    commandSpec(jobs.In(taskspec.MaxDelay), jobs.ExpiresIn(taskspec.MaxDelay), jobs.Timeout(taskspec.MaxDelay)),
 			"never":   commandSpec(jobs.At(time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC))),
 		} {
-			if err := spec.Validate(); err != nil {
+			if err := taskspec.Validate(&spec); err != nil {
 				s.Errorf("%s: got error %v of Validate, want none", name, err)
 				continue
 			}

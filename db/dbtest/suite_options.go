@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskoption/sample"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -20,8 +21,8 @@ var notInSQL = []string{"in", "expires_in", "path"}
 // inserted value.
 func plainOptions(s *store) {
 	s.insert(commandSpec(), commandSpec()) // dependencies for the option after
-	for i := range jobs.OptionList() {
-		o := &jobs.OptionList()[i]
+	for i := range taskspec.OptionList() {
+		o := &taskspec.OptionList()[i]
 		if slices.Contains(notInSQL, o.Key) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -53,7 +54,7 @@ func (w *orderStore) add(options ...jobs.Option) int64 {
 func (w *orderStore) tryAdd(options ...jobs.Option) (int64, error) {
 	w.Helper()
 	spec := job.With("x", options...)
-	if err := spec.Validate(); err != nil {
+	if err := taskspec.Validate(&spec); err != nil {
 		w.Fatal(err)
 	}
 	added, err := w.Insert(w.Context(), []jobs.Spec{spec}, w.now)
@@ -88,7 +89,7 @@ func (w *orderStore) wantState(id int64, state jobs.State) jobs.Task {
 
 func (w *orderStore) setLimit(l jobs.Limit) {
 	w.Helper()
-	if err := cmp.Or(l.Validate(), w.SetLimit(w.Context(), l, w.now)); err != nil {
+	if err := cmp.Or(taskspec.ValidateLimit(l), w.SetLimit(w.Context(), l, w.now)); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -203,13 +204,13 @@ var plains = group{
 			`(output_limit) VALUES (-1)`,
 			`(env) VALUES ('x')`, `(max_losses) VALUES (-1)`,
 			`(label) VALUES ('` + strings.Repeat("é", 101) + `')`, `(queue) VALUES ('` + strings.Repeat("q", 101) + `')`,
-			`(args) VALUES ('"` + strings.Repeat("x", jobs.MaxArgs-1) + `"')`,
+			`(args) VALUES ('"` + strings.Repeat("x", taskspec.MaxArgs-1) + `"')`,
 		} {
 			s.wantRejected(row, "")
 		}
 	},
 	"rows that package jobs rejects are rejected with a reason": func(s *store) {
-		tenYears := strconv.FormatInt(jobs.MaxDelay.Milliseconds()+1, 10)
+		tenYears := strconv.FormatInt(taskspec.MaxDelay.Milliseconds()+1, 10)
 		for row, why := range map[string]string{
 			`(job) VALUES ('rm -rf')`: "job: ", `(job) VALUES ('-f')`: "job: ", `(job) VALUES ('a;b')`: "job: ",
 			`(job) VALUES ('é')`:                   "job: ",

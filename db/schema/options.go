@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -25,8 +26,8 @@ func withTaskOptions(schema string, onServer bool) string {
 		write = postgresOption
 	}
 	var view, columns, checks, object []string
-	for i := range jobs.OptionList() {
-		o := &jobs.OptionList()[i]
+	for i := range taskspec.OptionList() {
+		o := &taskspec.OptionList()[i]
 		if !o.Stored() {
 			continue
 		}
@@ -48,13 +49,13 @@ func withTaskOptions(schema string, onServer bool) string {
 type optionSQL struct{ view, cast, check, value string }
 
 // optionRange returns the smallest and the largest value of an option, and its unit.
-func optionRange(o *jobs.OptionInfo) (low, high int64, unit string) {
+func optionRange(o *taskspec.OptionInfo) (low, high int64, unit string) {
 	switch value := o.Default().(type) {
 	case *time.Duration:
 		if *value == 0 { // NULL means the same as 0
 			low = 1
 		}
-		return low, jobs.MaxDelay.Milliseconds(), "milliseconds"
+		return low, taskspec.MaxDelay.Milliseconds(), "milliseconds"
 	case *int64:
 		return o.Min, 1 << 53, "bytes"
 	}
@@ -62,7 +63,7 @@ func optionRange(o *jobs.OptionInfo) (low, high int64, unit string) {
 }
 
 // optionDefault returns the default of an option as an SQL literal, or "" if it has none.
-func optionDefault(o *jobs.OptionInfo) string {
+func optionDefault(o *taskspec.OptionInfo) string {
 	switch value := o.Default().(type) {
 	case *time.Duration:
 		if *value != 0 {
@@ -81,7 +82,7 @@ func optionDefault(o *jobs.OptionInfo) string {
 }
 
 // sqliteOption returns the SQL of an option for SQLite.
-func sqliteOption(o *jobs.OptionInfo) optionSQL {
+func sqliteOption(o *taskspec.OptionInfo) optionSQL {
 	s := optionSQL{view: "t.options ->> '$." + o.Key + "'", value: "NEW." + o.Key}
 	if usual := optionDefault(o); usual != "" {
 		s.view = "coalesce(" + s.view + ", " + usual + ")"
@@ -99,18 +100,18 @@ func sqliteOption(o *jobs.OptionInfo) optionSQL {
 		message = "exit codes, as in 75,100-111"
 		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR NEW.%[1]s = '' OR NEW.%[1]s GLOB '*[^0-9,-]*' OR length(CAST(NEW.%[1]s AS "+
 			"BLOB)) > %d OR instr(NEW.%[1]s, char(0))",
-			o.Key, jobs.MaxCodes)
+			o.Key, taskspec.MaxCodes)
 	case *map[string]string:
 		s.view, s.value = "t.options -> '$."+o.Key+"'", "json(NEW."+o.Key+")"
-		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", jobs.MaxEnv)
+		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", taskspec.MaxEnv)
 		wrong = fmt.Sprintf(`CASE WHEN typeof(NEW.%s) <> 'text' OR NOT json_valid(NEW.%[1]s) OR length(CAST(NEW.%[1]s AS BLOB)) > %d THEN 1
       WHEN json_type(NEW.%[1]s) <> 'object' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s) WHERE type <> 'text' OR key = '' OR instr(key, '=')`+
-			` OR instr(key || value, char(0))) END`, o.Key, jobs.MaxEnv)
+			` OR instr(key || value, char(0))) END`, o.Key, taskspec.MaxEnv)
 	default:
-		message = fmt.Sprintf("at most %d bytes of text without NUL", jobs.MaxPath)
+		message = fmt.Sprintf("at most %d bytes of text without NUL", taskspec.MaxPath)
 		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))", o.Key,
-			jobs.MaxPath)
+			taskspec.MaxPath)
 		if o.Words != nil {
 			message = "one of " + strings.Join(o.Words, ", ")
 			wrong = fmt.Sprintf("NOT (NEW.%s = '%s')", o.Key, strings.Join(o.Words, "' OR NEW."+o.Key+" = '"))
@@ -121,7 +122,7 @@ func sqliteOption(o *jobs.OptionInfo) optionSQL {
 }
 
 // postgresOption returns the SQL of an option for PostgreSQL.
-func postgresOption(o *jobs.OptionInfo) optionSQL {
+func postgresOption(o *taskspec.OptionInfo) optionSQL {
 	s := optionSQL{view: "t.options ->> '" + o.Key + "'", cast: "::text", value: "NEW." + o.Key}
 	message, wrong := "", ""
 	switch o.Default().(type) {
@@ -132,17 +133,17 @@ func postgresOption(o *jobs.OptionInfo) optionSQL {
 		wrong = fmt.Sprintf("NEW.%s NOT BETWEEN %d AND %d", o.Key, low, high)
 	case *jobs.Codes:
 		message = "exit codes, as in 75,100-111"
-		wrong = fmt.Sprintf(`NEW.%s !~ '^[0-9,-]+$' OR NEW.%[1]s ~ '\n' OR octet_length(NEW.%[1]s) > %d`, o.Key, jobs.MaxCodes)
+		wrong = fmt.Sprintf(`NEW.%s !~ '^[0-9,-]+$' OR NEW.%[1]s ~ '\n' OR octet_length(NEW.%[1]s) > %d`, o.Key, taskspec.MaxCodes)
 	case *map[string]string:
 		s.view, s.value = "t.options -> '"+o.Key+"'", "NEW."+o.Key+"::json"
-		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", jobs.MaxEnv)
+		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", taskspec.MaxEnv)
 		wrong = fmt.Sprintf(`CASE WHEN NEW.%s IS NULL THEN false
       WHEN octet_length(NEW.%[1]s) > %d OR NEW.%[1]s !~ '^\s*\{' OR NOT is_jsonb(NEW.%[1]s) THEN true
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''`+
-			` OR strpos(e.key, '=') > 0) END`, o.Key, jobs.MaxEnv)
+			` OR strpos(e.key, '=') > 0) END`, o.Key, taskspec.MaxEnv)
 	default:
-		message = fmt.Sprintf("at most %d bytes of text without NUL", jobs.MaxPath)
-		wrong = fmt.Sprintf("octet_length(NEW.%s) > %d", o.Key, jobs.MaxPath)
+		message = fmt.Sprintf("at most %d bytes of text without NUL", taskspec.MaxPath)
+		wrong = fmt.Sprintf("octet_length(NEW.%s) > %d", o.Key, taskspec.MaxPath)
 		if o.Words != nil {
 			message = "one of " + strings.Join(o.Words, ", ")
 			wrong = fmt.Sprintf("NEW.%s NOT IN ('%s')", o.Key, strings.Join(o.Words, "', '"))

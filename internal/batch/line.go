@@ -14,6 +14,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/jsonscan"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -65,7 +66,7 @@ func (l *lineReader) drafts(p part, validate bool) []lineDraft {
 		}
 		d := lineDraft{line: n}
 		if d.spec, d.names, d.err = l.spec(text); d.err == nil && validate {
-			d.err = d.spec.Validate()
+			d.err = taskspec.Validate(&d.spec)
 		}
 		list = append(list, d)
 	}
@@ -112,9 +113,9 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	if v.has("expires_at", "expires_in") {
 		s.ExpiresIn = 0
 	}
-	for i := range jobs.OptionList() {
+	for i := range taskspec.OptionList() {
 		if k := firstOption + i; v.raw[k] != nil {
-			v.option(k, &jobs.OptionList()[i], &s)
+			v.option(k, &taskspec.OptionList()[i], &s)
 		}
 	}
 	if v.has("lane") && s.Lane == "" {

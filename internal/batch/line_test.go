@@ -10,6 +10,7 @@ import (
 
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
@@ -41,7 +42,7 @@ func BenchmarkBatchLine(b *testing.B) {
 			for b.Loop() {
 				spec, _, err := l.spec([]byte(test.line))
 				if err == nil {
-					err = spec.Validate()
+					err = taskspec.Validate(&spec)
 				}
 				if err != nil {
 					b.Fatal(err)
@@ -125,7 +126,7 @@ func TestInvalidBatchLinesAreRejected(t *testing.T) {
 	} {
 		spec, _, err := l.spec([]byte(test.line))
 		if err == nil {
-			err = spec.Validate()
+			err = taskspec.Validate(&spec)
 		}
 		if err == nil || !strings.HasPrefix(err.Error(), test.want) {
 			t.Errorf("%s:\n got %v\nwant %s", test.line, err, test.want)
@@ -142,7 +143,7 @@ func TestABatchLineOverridesTheOptionsOfTheCommandLine(t *testing.T) {
 		t.Helper()
 		s, _, err := l.spec([]byte(line))
 		if err == nil {
-			err = s.Validate()
+			err = taskspec.Validate(&s)
 		}
 		if err != nil {
 			t.Fatalf("%s: got error %v, want none", line, err)

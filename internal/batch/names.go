@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"example.com/runner/internal/jsonscan"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -44,8 +45,8 @@ func (v *lineValues) nameList(k int) (names []string) {
 		}
 		names = append(names, name)
 	}
-	if len(names) > jobs.MaxAfter {
-		v.wrong(k, "%d tasks; at most %d", len(names), jobs.MaxAfter)
+	if len(names) > taskspec.MaxAfter {
+		v.wrong(k, "%d tasks; at most %d", len(names), taskspec.MaxAfter)
 	}
 	return names
 }

@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/internal/invocation"
 	"example.com/runner/internal/spelling"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -112,7 +113,7 @@ func read[T any](v *scheduleValues, key string, to *T, wrong string) {
 func (v *scheduleValues) seconds(key string, to *time.Duration) {
 	n := 0.0
 	read(v, key, &n, "must be a number of seconds")
-	if v.err == nil && (n < 0 || n > jobs.MaxDelay.Seconds()) {
+	if v.err == nil && (n < 0 || n > taskspec.MaxDelay.Seconds()) {
 		v.err = &jobs.FieldError{Field: key, Msg: "is out of range (0 to 10 years, in seconds)"}
 	}
 	*to = time.Duration(math.Round(n*1000)) * time.Millisecond

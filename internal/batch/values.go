@@ -15,12 +15,13 @@ import (
 
 	"example.com/runner/internal/jsonscan"
 	"example.com/runner/internal/spelling"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
 
 // The following constants are the positions of the keys that are no task options. The task options follow them, in the order of
-// jobs.OptionList.
+// taskspec.OptionList.
 const (
 	keyJob = iota
 	keyArgs
@@ -45,8 +46,8 @@ func newLineKeys() lineKeys {
 	for i, name := range plainKeys {
 		keys[name] = i
 	}
-	for i := range jobs.OptionList() {
-		keys[jobs.OptionList()[i].Key] = firstOption + i
+	for i := range taskspec.OptionList() {
+		keys[taskspec.OptionList()[i].Key] = firstOption + i
 	}
 	for _, name := range otherKeys {
 		keys[name] = mostKeys
@@ -57,8 +58,8 @@ func newLineKeys() lineKeys {
 // Keys returns the keys of a line, for the help.
 func Keys() string {
 	keys := "job args shell"
-	for i := range jobs.OptionList() {
-		keys += " " + jobs.OptionList()[i].Key
+	for i := range taskspec.OptionList() {
+		keys += " " + taskspec.OptionList()[i].Key
 	}
 	return strings.Join(term.Wrap(keys, 79), "\n")
 }
@@ -68,7 +69,7 @@ func keyName(k int) string {
 	if k < firstOption {
 		return plainKeys[k]
 	}
-	return jobs.OptionList()[k-firstOption].Key
+	return taskspec.OptionList()[k-firstOption].Key
 }
 
 // otherKeys are the keys of task records that describe the execution of a task. A batch skips them.
@@ -124,7 +125,7 @@ func (v *lineValues) has(names ...string) bool {
 }
 
 // option parses a task option. names parses the ids of after and after_any.
-func (v *lineValues) option(k int, o *jobs.OptionInfo, s *jobs.Spec) {
+func (v *lineValues) option(k int, o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:
 		v.text(k, to)
@@ -194,7 +195,7 @@ func (v *lineValues) seconds(k int, to *time.Duration) {
 	switch {
 	case raw[0] == '"' || raw[0] == '{' || raw[0] == '[' || raw[0] == 't' || raw[0] == 'f':
 		v.wrong(k, "must be a number of seconds")
-	case err != nil || n < 0 || n > jobs.MaxDelay.Seconds():
+	case err != nil || n < 0 || n > taskspec.MaxDelay.Seconds():
 		v.wrong(k, "%s is out of range (0 to 10 years, in seconds)", shortened(raw))
 	case n > 0:
 		*to = max(time.Duration(math.Round(n*1000))*time.Millisecond, time.Millisecond)

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -83,7 +84,7 @@ func ParseInt(text string, low int) (int, error) {
 
 // ParseQueue validates the name of a queue.
 func ParseQueue(text string) (string, error) {
-	if jobs.ValidQueue(text) != nil {
+	if taskspec.ValidQueue(text) != nil {
 		return "", errors.New("invalid queue name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
 	}
 	return text, nil
@@ -91,7 +92,7 @@ func ParseQueue(text string) (string, error) {
 
 // ParseLane validates the key of a lane.
 func ParseLane(text string) (string, error) {
-	if (jobs.Target{Kind: jobs.LaneTarget, Name: text}).Validate() != nil {
+	if taskspec.ValidateTarget((jobs.Target{Kind: jobs.LaneTarget, Name: text})) != nil {
 		return "", errors.New("invalid lane; use 1 to 200 bytes of UTF-8 without control characters")
 	}
 	return text, nil
@@ -99,7 +100,7 @@ func ParseLane(text string) (string, error) {
 
 // ParseJob validates the name of a job.
 func ParseJob(text string) (string, error) {
-	if jobs.ValidJob(text) != nil {
+	if taskspec.ValidJob(text) != nil {
 		return "", errors.New("invalid job name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
 	}
 	return text, nil
@@ -107,7 +108,7 @@ func ParseJob(text string) (string, error) {
 
 // ParseScheduleName validates the name of a schedule.
 func ParseScheduleName(text string) (string, error) {
-	if jobs.ValidSchedule(text) != nil {
+	if taskspec.ValidSchedule(text) != nil {
 		return "", errors.New("invalid schedule name; use a letter or digit, then at most 99 of A-Z a-z 0-9 . _ -")
 	}
 	return text, nil

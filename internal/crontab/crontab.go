@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -118,7 +119,7 @@ func Parse(text string, o Options) (Table, error) {
 			return tab, lineError(n, "its name would be %s, which another line already has", name)
 		}
 		s := jobs.Schedule{Name: name, Cron: when, Zone: zone, Jitter: jitter, Spec: command.With()}.WithDefaults()
-		if err := s.Validate(); err != nil {
+		if err := taskspec.ValidateSchedule(&s); err != nil {
 			return tab, &LineError{n, err}
 		}
 		tab.Schedules, tab.Lines = append(tab.Schedules, s), append(tab.Lines, n)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -70,7 +71,7 @@ func TestCrontabNames(t *testing.T) {
 		if got := nameOf("", script); got != want {
 			t.Errorf("%q: %q, want %q", script, got, want)
 		}
-		if name := nameOf("p.", script); jobs.ValidSchedule(name) != nil {
+		if name := nameOf("p.", script); taskspec.ValidSchedule(name) != nil {
 			t.Errorf("got the name %q, want a valid name of a schedule", name)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/jobs"
+	"example.com/runner/internal/taskspec"
 )
 
 // Invocation is the working directory and the PATH of the process that enqueues a task.
@@ -209,5 +209,5 @@ func ReadArgs(text string, stdin io.Reader) ([]byte, error) {
 	if !isFile {
 		return []byte(text), nil
 	}
-	return ReadSource("args", file, jobs.MaxArgs, stdin)
+	return ReadSource("args", file, taskspec.MaxArgs, stdin)
 }

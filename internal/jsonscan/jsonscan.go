@@ -85,3 +85,23 @@ func Unquote(raw []byte) (string, error) {
 	err := json.Unmarshal(raw, &text)
 	return text, err
 }
+
+// Depth returns the nesting depth of objects and arrays in valid JSON.
+func Depth(text []byte) int {
+	deep, deepest, quoted := 0, 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			deep++
+			deepest = max(deepest, deep)
+		case c == ']' || c == '}':
+			deep--
+		}
+	}
+	return deepest
+}

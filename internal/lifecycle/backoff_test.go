@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -30,8 +31,8 @@ func TestBackoffIsNeverNegativeOrAboveItsLimit(t *testing.T) {
 func TestBackoffIsWithinTenPercentOfTheStrategysDelay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
-			Delay: time.Duration(rapid.Int64Range(0, int64(jobs.MaxDelay)).Draw(t, "delay")),
-			Max:   time.Duration(rapid.Int64Range(0, int64(jobs.MaxDelay)).Draw(t, "max"))}
+			Delay: time.Duration(rapid.Int64Range(0, int64(taskspec.MaxDelay)).Draw(t, "delay")),
+			Max:   time.Duration(rapid.Int64Range(0, int64(taskspec.MaxDelay)).Draw(t, "max"))}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 2000).Draw(t, "n")
 		var want float64
 		switch b.Strategy {
@@ -52,7 +53,7 @@ func TestBackoffIsWithinTenPercentOfTheStrategysDelay(t *testing.T) {
 func TestBackoffGrows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		b := jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
-			Delay: time.Duration(rapid.Int64Range(0, int64(jobs.MaxDelay)).Draw(t, "delay")), Max: jobs.MaxDelay}
+			Delay: time.Duration(rapid.Int64Range(0, int64(taskspec.MaxDelay)).Draw(t, "delay")), Max: taskspec.MaxDelay}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 100).Draw(t, "n")
 		// The jitter can make the later delay smaller by the factor 0.9 / 1.1.
 		if a, z := Delay(b, id, n), Delay(b, id, n+rapid.IntRange(1, 100).Draw(t, "more")); float64(z) < float64(a)*0.9/1.1-1 {

@@ -66,7 +66,7 @@ func TestNextForEveryOutcome(t *testing.T) {
 							continue
 						}
 						task := jobs.Task{ID: 7, State: jobs.Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses,
-							Options: jobs.DefaultOptions()}
+							Options: jobs.NewSpec("").Options}
 						if cancelled {
 							task.CancelRequestedAt, task.CancelText = at, "requested"
 						}

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -28,8 +29,8 @@ func NextStep(known []jobs.Step, done int, name string, sleep bool) (*jobs.Step,
 		}
 	}
 	if done == len(known) {
-		if done >= jobs.MaxSteps {
-			return nil, fmt.Errorf("%w: %q is one too many: at most %d in a task", jobs.ErrStep, name, jobs.MaxSteps)
+		if done >= taskspec.MaxSteps {
+			return nil, fmt.Errorf("%w: %q is one too many: at most %d in a task", jobs.ErrStep, name, taskspec.MaxSteps)
 		}
 		return nil, nil
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -78,11 +79,11 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 // CutError makes text fit to be kept as an error: valid UTF-8 of at most MaxError bytes, its end cut off if it must be.
 func CutError(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
-	if len(text) <= jobs.MaxError {
+	if len(text) <= taskspec.MaxError {
 		return text
 	}
 	const mark = "…"
-	cut := jobs.MaxError - len(mark)
+	cut := taskspec.MaxError - len(mark)
 	for !utf8.RuneStart(text[cut]) {
 		cut--
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -90,27 +91,27 @@ func TestOutcomeOfReplacesNegativeDelaysAndMissingCauses(t *testing.T) {
 }
 
 func FuzzCutError(f *testing.F) {
-	for _, text := range []string{"", "x", "\xff", "a\x00b", strings.Repeat("é", jobs.MaxError),
-		strings.Repeat("x", jobs.MaxError-1) + "😀",
-		strings.Repeat("\xff", jobs.MaxError)} {
+	for _, text := range []string{"", "x", "\xff", "a\x00b", strings.Repeat("é", taskspec.MaxError),
+		strings.Repeat("x", taskspec.MaxError-1) + "😀",
+		strings.Repeat("\xff", taskspec.MaxError)} {
 		f.Add(text, 1)
 		f.Add(text, 9000)
 	}
 	f.Fuzz(func(t *testing.T, text string, times int) {
-		text = strings.Repeat(text, min(max(times, 1), 2*jobs.MaxError/max(len(text), 1)+2))
+		text = strings.Repeat(text, min(max(times, 1), 2*taskspec.MaxError/max(len(text), 1)+2))
 		got := CutError(text)
-		if !utf8.ValidString(got) || len(got) > jobs.MaxError || strings.Contains(got, "\x00") {
+		if !utf8.ValidString(got) || len(got) > taskspec.MaxError || strings.Contains(got, "\x00") {
 			t.Fatalf("%.50q: got %d bytes, valid UTF-8: %v; want at most %d bytes of valid UTF-8 without NUL",
-				text, len(got), utf8.ValidString(got), jobs.MaxError)
+				text, len(got), utf8.ValidString(got), taskspec.MaxError)
 		}
-		if len(text) <= jobs.MaxError && utf8.ValidString(text) && !strings.Contains(text, "\x00") && got != text {
+		if len(text) <= taskspec.MaxError && utf8.ValidString(text) && !strings.Contains(text, "\x00") && got != text {
 			t.Fatalf("a valid short text: got %.50q, want it unchanged, %.50q", got, text)
 		}
 		if again := CutError(got); again != got {
 			t.Fatalf("a text that was cut before: got %.50q, want it unchanged, %.50q", again, got)
 		}
-		if utf8.ValidString(text) && len(got) < min(len(text), jobs.MaxError-6) {
-			t.Fatalf("a valid text of %d bytes: got %d bytes, want at least %d", len(text), len(got), min(len(text), jobs.MaxError-6))
+		if utf8.ValidString(text) && len(got) < min(len(text), taskspec.MaxError-6) {
+			t.Fatalf("a valid text of %d bytes: got %d bytes, want at least %d", len(text), len(got), min(len(text), taskspec.MaxError-6))
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -61,8 +62,8 @@ func NewSchedule(s jobs.Schedule, reveal bool) Schedule {
 // NewScheduleTask returns the record of the task that a schedule enqueues.
 func NewScheduleTask(s jobs.Spec) Record {
 	r := Record{{"job", s.Job}, {"args", Raw(s.Args)}}
-	for i := range jobs.OptionList() {
-		if o := &jobs.OptionList()[i]; !o.OneTask && o.Key != "input" {
+	for i := range taskspec.OptionList() {
+		if o := &taskspec.OptionList()[i]; !o.OneTask && o.Key != "input" {
 			r = append(r, optionMember(o, &s))
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -85,8 +86,8 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"run_at", Stamp(t.RunAt)}, {"expires_at", Stamp(t.ExpiresAt)}, {"attempt", t.Attempt}, {"max_attempts", OrNull(t.MaxAttempts)},
 		{"losses", t.Losses}, {"max_losses", t.MaxLosses}}
 	spec := jobs.Spec{Options: t.Options}
-	for i := range jobs.OptionList() {
-		if o := &jobs.OptionList()[i]; o.Stored() {
+	for i := range taskspec.OptionList() {
+		if o := &taskspec.OptionList()[i]; o.Stored() {
 			r = append(r, optionMember(o, &spec))
 		}
 	}
@@ -99,7 +100,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 }
 
 // optionMember returns the key and the JSON value of a task option: seconds for durations, and null for a zero that is the default.
-func optionMember(o *jobs.OptionInfo, s *jobs.Spec) Member {
+func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	m := Member{Key: o.Key}
 	switch value := o.Field(s).(type) {
 	case *string:

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
@@ -126,17 +127,17 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 			states, err = ParseStates(t.Value)
 			f.States = append(f.States, states...)
 		case KeyQueue:
-			err = jobs.ValidQueue(t.Value)
+			err = taskspec.ValidQueue(t.Value)
 			f.Queues = append(f.Queues, t.Value)
 		case KeyJob:
-			err = jobs.ValidJob(t.Value)
+			err = taskspec.ValidJob(t.Value)
 			f.Jobs = append(f.Jobs, t.Value)
 		case KeyLabel:
 			f.Label = t.Value
 		case KeyLane:
 			f.Lane = t.Value
 		case KeySchedule:
-			err = jobs.ValidSchedule(t.Value)
+			err = taskspec.ValidSchedule(t.Value)
 			f.Schedule = t.Value
 		case KeyWorker:
 			f.Worker = t.Value

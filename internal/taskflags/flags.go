@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/taskoption"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -20,7 +21,7 @@ const (
 // What is the heading of the flags that choose what a task runs.
 const What = "What to run"
 
-// Flags returns the flags that choose what the task runs, and the flags of the task options by group, in the order of jobs.OptionList.
+// Flags returns the flags that choose what the task runs, and the flags of the task options by group, in the order of taskspec.OptionList.
 func Flags(a *cli.App) []cli.Flag {
 	list := cli.Group(What,
 		cli.TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
@@ -29,8 +30,8 @@ func Flags(a *cli.App) []cli.Flag {
 		cli.BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
 	)
 	for _, group := range []string{What, "When", "Order", "Retry", "Environment"} {
-		for i := range jobs.OptionList() {
-			if o := &jobs.OptionList()[i]; o.Flag != "" && o.Group == group {
+		for i := range taskspec.OptionList() {
+			if o := &taskspec.OptionList()[i]; o.Flag != "" && o.Group == group {
 				list = append(list, cli.Group(group, append([]cli.Flag{taskFlag(a, o)}, flagAfter(o.Key)...)...)...)
 			}
 		}
@@ -41,7 +42,7 @@ func Flags(a *cli.App) []cli.Flag {
 // OfOneTask returns the names of the flags that do not apply to the tasks of a schedule.
 func OfOneTask() []string {
 	names := []string{"unique-mode"}
-	for _, o := range jobs.OptionList() {
+	for _, o := range taskspec.OptionList() {
 		if o.OneTask && o.Flag != "" {
 			names = append(names, o.Flag)
 		}
@@ -64,7 +65,7 @@ func flagAfter(key string) []cli.Flag {
 }
 
 // taskFlag returns the flag of a task option. The type of the option decides the type of the flag.
-func taskFlag(a *cli.App, o *jobs.OptionInfo) *cli.Option {
+func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 	names, usage := o.Flag, o.Help
 	if o.Letter != "" {
 		names += " " + o.Letter
@@ -117,8 +118,8 @@ var fromCaller = []string{"cwd", "env", "env_file", "input"}
 // options returns a jobs.Option that sets the task options from the flags.
 func options(c *cli.Context) jobs.Option {
 	return func(s *jobs.Spec) {
-		for i := range jobs.OptionList() {
-			if o := &jobs.OptionList()[i]; o.Flag != "" && !slices.Contains(fromCaller, o.Key) {
+		for i := range taskspec.OptionList() {
+			if o := &taskspec.OptionList()[i]; o.Flag != "" && !slices.Contains(fromCaller, o.Key) {
 				setOption(c, o, s)
 			}
 		}
@@ -133,7 +134,7 @@ func options(c *cli.Context) jobs.Option {
 }
 
 // setOption sets an option to the value of its flag, or to its default.
-func setOption(c *cli.Context, o *jobs.OptionInfo, s *jobs.Spec) {
+func setOption(c *cli.Context, o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:
 		*to = cli.Get[string](c, o.Flag)

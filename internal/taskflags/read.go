@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -41,7 +42,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		return t, err
 	}
 	if c.IsSet("input") {
-		if command.Input, err = invocation.ReadSource("input", cli.Get[string](c, "input"), jobs.MaxInput, a.Stdin); err != nil {
+		if command.Input, err = invocation.ReadSource("input", cli.Get[string](c, "input"), taskspec.MaxInput, a.Stdin); err != nil {
 			return t, err
 		}
 	}
@@ -61,7 +62,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		err = t.command(c, command)
 	}
 	if err == nil {
-		err = flagError(t.Spec.Validate())
+		err = flagError(taskspec.Validate(&t.Spec))
 	}
 	return t, err
 }

@@ -1,4 +1,4 @@
-// Package taskoption writes task options as text: as flags, for the help and for people. The list of options is jobs.OptionList.
+// Package taskoption writes task options as text: as flags, for the help and for people. The list of options is taskspec.OptionList.
 package taskoption
 
 import (
@@ -12,11 +12,12 @@ import (
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
 
-// Text returns a value as flags accept it and as people read it. The argument is a pointer: see jobs.OptionInfo.Field.
+// Text returns a value as flags accept it and as people read it. The argument is a pointer: see taskspec.OptionInfo.Field.
 func Text(field any) string {
 	switch value := field.(type) {
 	case *string:
@@ -46,7 +47,7 @@ func Text(field any) string {
 }
 
 // Default returns the default of an option for the help. It is empty if the help shows no default.
-func Default(o *jobs.OptionInfo) string {
+func Default(o *taskspec.OptionInfo) string {
 	if o.Zero != "" {
 		return o.Zero
 	}
@@ -71,7 +72,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	}
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
-		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), jobs.MaxDelay)
+		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
 	case !t.ExpiresAt.IsZero(): // a retry or a snooze has changed the due time
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
@@ -86,8 +87,8 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		s.RunAt = time.Time{}
 	}
 	words := []string{"runner", "enqueue"}
-	for i := range jobs.OptionList() {
-		words = append(words, flags(&jobs.OptionList()[i], &s, reveal)...)
+	for i := range taskspec.OptionList() {
+		words = append(words, flags(&taskspec.OptionList()[i], &s, reveal)...)
 	}
 	if t.InputBytes > 0 {
 		words = append(words, "--input", "-")
@@ -114,7 +115,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 }
 
 // flags returns the flags that set an option to its value in s. It returns none if the value is the default.
-func flags(o *jobs.OptionInfo, s *jobs.Spec, reveal bool) []string {
+func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
 	case "max_attempts":
@@ -141,7 +142,7 @@ func flags(o *jobs.OptionInfo, s *jobs.Spec, reveal bool) []string {
 }
 
 // flag returns an option and its value as words of a command line.
-func flag(o *jobs.OptionInfo, value string) []string {
+func flag(o *taskspec.OptionInfo, value string) []string {
 	switch {
 	case strings.HasPrefix(value, "-"):
 		return []string{"--" + o.Flag + "=" + value}
@@ -157,8 +158,8 @@ var placement = []string{"label", "queue", "priority", "lane", "unique_key", "af
 // Chosen returns the options of s that differ from their defaults, each as text such as "max losses 2". It omits the options in
 // placement. The values of env are hidden unless reveal is set.
 func Chosen(s *jobs.Spec, reveal bool) (list []string) {
-	for i := range jobs.OptionList() {
-		o := &jobs.OptionList()[i]
+	for i := range taskspec.OptionList() {
+		o := &taskspec.OptionList()[i]
 		if slices.Contains(placement, o.Key) || o.IsDefault(s) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
@@ -129,7 +130,7 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	tasks := sampleTasks()
 	tasks[0].Args = json.RawMessage(`["映画を変換する","👩‍👩‍👧 家族.mov","\u001b]0;x\u0007","` + strings.Repeat("入力", 100) + `"]`)
 	tasks[1].Label = strings.Repeat("🎬", 60)
-	tasks[2].Queue = strings.Repeat("q", jobs.MaxName)
+	tasks[2].Queue = strings.Repeat("q", taskspec.MaxName)
 	tasks[3].ID = math.MaxInt64
 	tasks[4].State, tasks[4].Reason, tasks[4].Error = jobs.Cancelled, jobs.ReasonCancelled, "by "+strings.Repeat("名", 40)+": why"
 	tasks[5].Progress, tasks[5].State = json.RawMessage(`{"text":"`+strings.Repeat("長い", 50)+`"}`), jobs.Running

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
@@ -40,7 +41,7 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 	task.StartedAt, task.OutputBytes = at("2026-01-31T13:11:13.120Z"), 118
 	want := strings.ReplaceAll(sampleRecord, "\n ", "") + "\n"
 	got := jsonLine(t, record.NewTask(task, noon))
-	for _, o := range jobs.OptionList() { // options that the sample does not have
+	for _, o := range taskspec.OptionList() { // options that the sample does not have
 		if o.Stored() && !strings.Contains(want, `"`+o.Key+`":`) {
 			got = regexp.MustCompile(`"`+o.Key+`":[^,]*,`).ReplaceAllString(got, "")
 		}
@@ -68,7 +69,7 @@ func TestRecordsKeepNumbersAndText(t *testing.T) {
 	testkit.Contains(t, line, `"args":"no\ufffd JSON"`)
 	for d, want := range map[time.Duration]string{2100 * time.Millisecond: "2.1", 0: "0", time.Millisecond: "0.001",
 		2099900 * time.Microsecond: "2.099",
-		time.Hour:                  "3600", jobs.MaxDelay + time.Millisecond: "315360000.001"} {
+		time.Hour:                  "3600", taskspec.MaxDelay + time.Millisecond: "315360000.001"} {
 		if got := strings.TrimSpace(jsonLine(t, record.Seconds(d))); got != want {
 			t.Errorf("%v: got %s, want %s", d, got, want)
 		}

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/term/termtest"
 	"example.com/runner/internal/testkit"
@@ -94,7 +95,7 @@ SCHEDULES  next feed in 2m · report
 func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s := sampleStatus()
 	s.Path = "/srv/映画/" + strings.Repeat("👩‍👩‍👧 家族/", 20) + "runner.db"
-	s.Queues[0].Queue, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", jobs.MaxName),
+	s.Queues[0].Queue, s.Queues[1].Counts[jobs.Scheduled], s.Queues[2].Counts[jobs.Pending] = strings.Repeat("q", taskspec.MaxName),
 		math.MaxInt32,
 		math.MaxInt32
 	s.Workers[0].Name, s.Workers[0].Queues = strings.Repeat("働く\x1b", 30),

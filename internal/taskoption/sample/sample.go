@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // Set gives an option a value that is not its default. A directory dir is the value of paths.
-func Set(o *jobs.OptionInfo, s *jobs.Spec, dir string) {
+func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	switch to := o.Field(s).(type) {
 	case *string:
 		switch {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -98,7 +99,7 @@ func parseEvery(words []string) (time.Duration, error) {
 		unit = 7 * 24 * time.Hour
 	}
 	if n, err := strconv.Atoi(text[:len(text)-1]); err == nil && unit > 0 {
-		if n < 1 || n > int(jobs.MaxDelay/unit) {
+		if n < 1 || n > int(taskspec.MaxDelay/unit) {
 			return 0, fmt.Errorf("%s is out of range (1s to 10 years)", text)
 		}
 		return time.Duration(n) * unit, nil
@@ -107,7 +108,7 @@ func parseEvery(words []string) (time.Duration, error) {
 	switch {
 	case err != nil:
 		return 0, fmt.Errorf("invalid duration %q; use 90s, 5m, 2h, 1d, 1w, or a sum such as 1h30m", text)
-	case d < jobs.MinEvery || d > jobs.MaxDelay:
+	case d < taskspec.MinEvery || d > taskspec.MaxDelay:
 		return 0, fmt.Errorf("%s is out of range (1s to 10 years)", text)
 	case d%time.Second != 0:
 		return 0, fmt.Errorf("%s is not a number of whole seconds", text)

@@ -31,6 +31,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
 	"example.com/runner/runner/internal/notify"
@@ -191,7 +192,7 @@ func (e *Engine) limitQueues() error {
 	}
 	e.limit = map[string]int{}
 	for _, q := range e.o.Queues {
-		if err := jobs.ValidQueue(q.Queue); err != nil {
+		if err := taskspec.ValidQueue(q.Queue); err != nil {
 			return err
 		}
 		if e.limit[q.Queue] = q.Max; q.Max <= 0 {

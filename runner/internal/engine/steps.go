@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -59,8 +60,8 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	if a == nil {
 		return wait(ctx, d)
 	}
-	if d > jobs.MaxDelay {
-		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, jobs.MaxDelay)
+	if d > taskspec.MaxDelay {
+		return fmt.Errorf("%w: sleep %q of %v is too long: at most %v", jobs.ErrStep, name, d, taskspec.MaxDelay)
 	}
 	s := a.loadSteps()
 	if !s.mu.TryLock() {

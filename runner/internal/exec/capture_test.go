@@ -11,7 +11,7 @@ import (
 // TestOutputThatIsReadLateIsKept checks that this process keeps all output that a command has printed before its end, even if it reads
 // the pipe late.
 func TestOutputThatIsReadLateIsKept(t *testing.T) {
-	c := NewCapture(jobs.Task{Options: jobs.DefaultOptions()}, nil, nil)
+	c := NewCapture(jobs.Task{Options: jobs.NewSpec("").Options}, nil, nil)
 	c.closed = true // the capture stores nothing
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	first := true

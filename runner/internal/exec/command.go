@@ -17,6 +17,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/follow"
 	"example.com/runner/internal/supervisor"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -63,7 +64,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := jobs.CheckCommand(&c.Task); err != nil {
+	if err := taskspec.CheckCommand(&c.Task); err != nil {
 		return nil, err
 	}
 	_ = c.Store.MakeDir() // someone may have removed it, and the result goes there

@@ -1,4 +1,4 @@
-package jobs
+package taskspec
 
 import (
 	"encoding/json"
@@ -7,14 +7,15 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/testkit"
-
 	"pgregory.net/rapid"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
 )
 
 func TestDefaultOptionsAreNotStored(t *testing.T) {
-	o := DefaultOptions()
-	if text, err := o.Encode(); text != nil || err != nil {
+	o := jobs.NewSpec("").Options
+	if text, err := EncodeOptions(&o); text != nil || err != nil {
 		t.Errorf("got text %q and error %v, want neither", text, err)
 	}
 	testkit.Equal(t, "options without a text", DecodeOptions(nil), o)
@@ -26,17 +27,18 @@ func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 		ms := func(label string) time.Duration {
 			return time.Duration(rapid.Int64Range(0, MaxDelay.Milliseconds()).Draw(r, label)) * time.Millisecond
 		}
-		o := Options{Timeout: ms("timeout"), KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
-			Backoff: Backoff{Strategy: rapid.SampledFrom([]Strategy{Fixed, Linear, Exponential}).Draw(r, "backoff"), Delay: ms("delay"),
-				Max: ms("max")},
-			RetryOn: rapid.SampledFrom([]Codes{"", "75", "1,100-111"}).Draw(r, "codes"), Path: name.Draw(r, "path"),
+		o := jobs.Options{Timeout: ms("timeout"), KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
+			Backoff: jobs.Backoff{Strategy: rapid.SampledFrom([]jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential}).Draw(r, "backoff"),
+				Delay: ms("delay"),
+				Max:   ms("max")},
+			RetryOn: rapid.SampledFrom([]jobs.Codes{"", "75", "1,100-111"}).Draw(r, "codes"), Path: name.Draw(r, "path"),
 			Cwd: name.Draw(r, "cwd"), EnvFile: name.Draw(r, "file"),
 			Env:     rapid.SampledFrom([]map[string]string{nil, {"A": "b"}, {"A": "", "B": "é"}}).Draw(r, "env"),
 			Unknown: rapid.SampledFrom([]map[string]json.RawMessage{nil, {"gpu": json.RawMessage(`{"n":2}`)}}).Draw(r, "unknown")}
 		if rapid.Bool().Draw(r, "defaults") {
-			o.Backoff, o.KillAfter = DefaultBackoff, DefaultKillAfter
+			o.Backoff, o.KillAfter = jobs.DefaultBackoff, jobs.DefaultKillAfter
 		}
-		text, err := o.Encode()
+		text, err := EncodeOptions(&o)
 		if got := DecodeOptions(text); err != nil || !reflect.DeepEqual(got, o) {
 			r.Fatalf("from %s: got options %+v and error %v, want %+v", text, got, err, o)
 		}
@@ -55,7 +57,7 @@ func TestCheckKnownNamesUnknownOptions(t *testing.T) {
 		`{"path":{"a":"b"}}`:        "cannot be read",
 	} {
 		o := DecodeOptions([]byte(text))
-		err := o.CheckKnown()
+		err := CheckKnown(&o)
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got error %v, want one with %q (none if empty)", text, err, want)
 		}

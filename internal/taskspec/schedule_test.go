@@ -1,9 +1,11 @@
-package jobs
+package taskspec
 
 import (
 	"reflect"
 	"slices"
 	"testing"
+
+	"example.com/runner/jobs"
 )
 
 // notCompared lists the fields of a Spec that Differences ignores: the task of a schedule cannot have them, or the Runner sets them.
@@ -11,13 +13,13 @@ var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", 
 	"Schedule", "Tick", "CreatedBy"}
 
 func TestDifferencesNamesEverySettingOfTheTask(t *testing.T) {
-	spec := reflect.TypeFor[Spec]()
+	spec := reflect.TypeFor[jobs.Spec]()
 	for i := range spec.NumField() {
 		field := spec.Field(i)
-		var old, changed Schedule
+		var old, changed jobs.Schedule
 		setNonZero(t, reflect.ValueOf(&changed.Spec).Elem().Field(i))
 		want := !slices.Contains(notCompared, field.Name)
-		if got := old.Differences(&changed); (len(got) > 0) != want {
+		if got := Differences(&old, &changed); (len(got) > 0) != want {
 			t.Errorf("%s: got differences %q, want some: %v", field.Name, got, want)
 		}
 	}

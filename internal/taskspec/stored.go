@@ -1,4 +1,4 @@
-package jobs
+package taskspec
 
 import (
 	"bytes"
@@ -10,17 +10,16 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/jsonscan"
+	"example.com/runner/jobs"
 )
 
-var defaultOptions = DefaultOptions()
-
-// Encode returns the stored form: a JSON object, or nil if all options are defaults. Durations are in milliseconds. A missing key has its
-// default.
-func (o *Options) Encode() (json.RawMessage, error) {
+// EncodeOptions returns the stored form: a JSON object, or nil if all options are defaults. Durations are in milliseconds. A missing key
+// has its default.
+func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	var text []byte
 	for i := range taskOptions {
 		option := &taskOptions[i]
-		if option.stored == nil || sameValue(option.stored(o), option.stored(&defaultOptions)) {
+		if option.stored == nil || sameValue(option.stored(o), option.stored(&defaultSpec.Options)) {
 			continue
 		}
 		text = append(append(append(text, `,"`...), option.Key...), `":`...)
@@ -30,7 +29,7 @@ func (o *Options) Encode() (json.RawMessage, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.Unknown)) {
-		member, err := MarshalArgs(map[string]json.RawMessage{key: o.Unknown[key]})
+		member, err := jobs.MarshalArgs(map[string]json.RawMessage{key: o.Unknown[key]})
 		if err != nil {
 			return nil, err
 		}
@@ -52,10 +51,10 @@ func appendValue(text []byte, field any) ([]byte, error) {
 		return strconv.AppendInt(text, *value, 10), nil
 	case *string:
 		return appendText(text, *value)
-	case *Codes:
+	case *jobs.Codes:
 		return appendText(text, string(*value))
 	}
-	more, err := MarshalArgs(field)
+	more, err := jobs.MarshalArgs(field)
 	return append(text, more...), err
 }
 
@@ -63,7 +62,7 @@ func appendValue(text []byte, field any) ([]byte, error) {
 func appendText(to []byte, text string) ([]byte, error) {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			more, err := MarshalArgs(text)
+			more, err := jobs.MarshalArgs(text)
 			return append(to, more...), err
 		}
 	}
@@ -72,13 +71,13 @@ func appendText(to []byte, text string) ([]byte, error) {
 
 // DecodeOptions decodes the stored form; nil means the defaults. Options that this version does not know go to Unknown. If the text
 // cannot be decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
-func DecodeOptions(text []byte) Options {
-	o := DefaultOptions()
+func DecodeOptions(text []byte) jobs.Options {
+	o := defaultSpec.Options
 	if len(text) == 0 {
 		return o
 	}
-	unreadable := func() Options {
-		o := DefaultOptions()
+	unreadable := func() jobs.Options {
+		o := defaultSpec.Options
 		o.Unknown = map[string]json.RawMessage{"": text}
 		return o
 	}
@@ -126,7 +125,7 @@ func decodeValue(raw []byte, field any) bool {
 		return err == nil
 	case *string:
 		return decodeText(raw, to)
-	case *Codes:
+	case *jobs.Codes:
 		return decodeText(raw, (*string)(to))
 	}
 	return json.Unmarshal(raw, field) == nil
@@ -146,8 +145,8 @@ func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case *string:
 		return *a == *b.(*string)
-	case *Codes:
-		return *a == *b.(*Codes)
+	case *jobs.Codes:
+		return *a == *b.(*jobs.Codes)
 	case *int:
 		return *a == *b.(*int)
 	case *int64:
@@ -171,7 +170,7 @@ func isZero(field any) bool {
 	switch value := field.(type) {
 	case *string:
 		return *value == ""
-	case *Codes:
+	case *jobs.Codes:
 		return *value == ""
 	case *int:
 		return *value == 0

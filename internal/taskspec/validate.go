@@ -1,18 +1,22 @@
-package jobs
+package taskspec
 
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"example.com/runner/internal/jsonscan"
+	"example.com/runner/jobs"
 )
 
 // Validate returns the first error in the Spec: Err, or a *FieldError.
-func (s *Spec) Validate() error {
+func Validate(s *jobs.Spec) error {
 	if s.Err != nil {
 		return s.Err
 	}
@@ -22,23 +26,23 @@ func (s *Spec) Validate() error {
 	if err := validKey("created_by", s.CreatedBy); err != nil {
 		return err
 	}
-	if err := s.validateArgs(); err != nil {
+	if err := validateArgs(s); err != nil {
 		return err
 	}
 	for i := range taskOptions {
 		option := &taskOptions[i]
-		if option.Commands && s.Job != CommandJob && !isZero(option.Field(s)) {
+		if option.Commands && s.Job != jobs.CommandJob && !isZero(option.Field(s)) {
 			return invalid("job", "%s belongs to commands, not to %s", option.Key, s.Job)
 		}
 		if err := option.validate(s); err != nil {
 			return err
 		}
 	}
-	return s.validateTogether()
+	return validateTogether(s)
 }
 
 // validateTogether checks the options that depend on each other.
-func (s *Spec) validateTogether() error {
+func validateTogether(s *jobs.Spec) error {
 	switch {
 	case s.Replace && s.UniqueKey == "":
 		return invalid("unique_mode", "replace needs a unique_key")
@@ -62,13 +66,13 @@ func fewEnough(field string, n int) error {
 
 // validKey checks a label, lane or unique key.
 func validKey(field, text string) error {
-	if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
+	if len(text) > jobs.MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, jobs.MaxText)
 	}
 	return nil
 }
 
-func (s *Spec) validateArgs() error {
+func validateArgs(s *jobs.Spec) error {
 	switch {
 	case len(s.Args) > MaxArgs:
 		return invalid("args", "%d bytes; at most %d", len(s.Args), MaxArgs)
@@ -76,34 +80,14 @@ func (s *Spec) validateArgs() error {
 		return invalid("args", "not JSON")
 	case !utf8.Valid(s.Args):
 		return invalid("args", "not UTF-8")
-	case depth(s.Args) > MaxDepth:
-		return invalid("args", "nested more than %d deep", MaxDepth)
+	case jsonscan.Depth(s.Args) > jobs.MaxDepth:
+		return invalid("args", "nested more than %d deep", jobs.MaxDepth)
 	}
-	if s.Job == CommandJob && !isPlainArgv(s.Args) {
-		_, err := Argv(s.Args)
+	if s.Job == jobs.CommandJob && !isPlainArgv(s.Args) {
+		_, err := jobs.Argv(s.Args)
 		return err
 	}
 	return nil
-}
-
-// depth returns the nesting depth of objects and arrays in valid JSON.
-func depth(text []byte) int {
-	deep, deepest, quoted := 0, 0, false
-	for i := 0; i < len(text); i++ {
-		switch c := text[i]; {
-		case quoted && c == '\\':
-			i++
-		case c == '"':
-			quoted = !quoted
-		case quoted:
-		case c == '[' || c == '{':
-			deep++
-			deepest = max(deepest, deep)
-		case c == ']' || c == '}':
-			deep--
-		}
-	}
-	return deepest
 }
 
 // validPath checks an absolute path.
@@ -128,7 +112,7 @@ func validEnv(field string, env map[string]string) error {
 		}
 	}
 	if len(env) > 0 {
-		if object, err := MarshalArgs(env); err != nil || len(object) > MaxEnv { // in the stored form, where some characters take six bytes
+		if object, err := jobs.MarshalArgs(env); err != nil || len(object) > MaxEnv { // in the stored form, where some characters take six bytes
 			return invalid(field, "%d bytes as JSON; at most %d", len(object), MaxEnv)
 		}
 	}
@@ -163,4 +147,8 @@ func validName(field, name, marks string) error {
 		return invalid(field, "invalid name %q; use a letter or digit, then at most %d letters, digits or %s", name, MaxName-1, marks)
 	}
 	return nil
+}
+
+func invalid(field, format string, args ...any) error {
+	return &jobs.FieldError{Field: field, Msg: fmt.Sprintf(format, args...)}
 }

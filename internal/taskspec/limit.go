@@ -1,0 +1,72 @@
+package taskspec
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// Bounds of a Limit's fields.
+const (
+	maxRate = 1_000_000
+	minPer  = time.Millisecond
+)
+
+// ValidateLimit returns the first error in a limit, as a *FieldError.
+func ValidateLimit(l jobs.Limit) error {
+	if err := ValidateTarget(l.Target); err != nil {
+		return err
+	}
+	switch {
+	case l.Running < 0 || l.Running > math.MaxInt32:
+		return invalid("running", "%d is out of range (1 or more)", l.Running)
+	case l.Running > 0 && l.Kind == jobs.LaneTarget:
+		return invalid("running", "a lane runs one task at a time")
+	case l.Running == 0 && l.Rate == 0:
+		return invalid("rate", "a limit needs running or rate")
+	case l.Rate < 0 || l.Rate > maxRate:
+		return invalid("rate", "%d is out of range (1 to %d)", l.Rate, maxRate)
+	case l.Rate == 0 && (l.Per != 0 || l.Burst != 0):
+		return invalid("burst", "needs rate")
+	case l.Rate > 0 && (l.Per < minPer || l.Per > MaxDelay || l.Per%time.Millisecond != 0):
+		return invalid("per", "%v is out of range (1 ms to 10 years, in whole milliseconds)", l.Per)
+	case l.Rate > 0 && (l.Burst < 1 || l.Burst > maxRate):
+		return invalid("burst", "%d is out of range (1 to %d)", l.Burst, maxRate)
+	}
+	return nil
+}
+
+// ParseTarget parses queue:NAME, job:NAME or lane:KEY.
+func ParseTarget(text string) (jobs.Target, error) {
+	kind, name, found := strings.Cut(text, ":")
+	if !found {
+		return jobs.Target{}, invalid("target", "invalid target %q; use queue:NAME, job:NAME or lane:KEY", text)
+	}
+	t := jobs.Target{Kind: kind, Name: name}
+	return t, ValidateTarget(t)
+}
+
+// ValidateTarget returns a *jobs.FieldError of the field "target" if the target is invalid.
+func ValidateTarget(t jobs.Target) error {
+	var err error
+	switch t.Kind {
+	case jobs.QueueTarget:
+		err = ValidQueue(t.Name)
+	case jobs.JobTarget:
+		err = ValidJob(t.Name)
+	case jobs.LaneTarget:
+		if t.Name == "" {
+			return invalid("target", "lane: needs a key")
+		}
+		err = validKey("lane", t.Name)
+	default:
+		return invalid("target", "invalid target %q; use queue:NAME, job:NAME or lane:KEY", t.String())
+	}
+	if field, ok := errors.AsType[*jobs.FieldError](err); ok {
+		return invalid("target", "%s", field.Msg)
+	}
+	return err
+}

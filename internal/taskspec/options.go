@@ -1,0 +1,195 @@
+package taskspec
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the stored form, the help, the
+// pages and the tables in docs are made from it or compared with it.
+type OptionInfo struct {
+	Key      string   // JSON key, and column of the view enqueue
+	Flag     string   // name of the flag; empty if there is none
+	Letter   string   // short name of the flag
+	Value    string   // placeholder of the value in the help, for text and numbers
+	Group    string   // heading of the flag in the help
+	Help     string   // one line for the help, without the default
+	Zero     string   // meaning of the default, if it is zero or empty
+	Doc      string   // meaning in the tables of docs; if empty, Help
+	Min      int64    // least number; the default may be less
+	Words    []string // values, if the option takes one of a few words
+	OneTask  bool     // whether the option has no meaning for the tasks of a schedule
+	Commands bool     // whether functions do not have the option
+
+	column func(*jobs.Spec) any    // pointer to a field of Spec with a column of its own
+	stored func(*jobs.Options) any // pointer to a field of Options; set instead of column
+	check  func(key, text string) error
+}
+
+// taskOptions is the list of task options, in the order of the help and of JSON records.
+var taskOptions = []OptionInfo{
+	{Key: "label", Group: "What to run", Flag: "label", Value: "TEXT", Help: "name that lists show before the command",
+		column: func(s *jobs.Spec) any { return &s.Label }, check: validKey},
+	{Key: "queue", Group: "Order", Flag: "queue", Letter: "q", Value: "NAME", Help: "queue of the task",
+		column: func(s *jobs.Spec) any { return &s.Queue }, check: func(_, text string) error { return ValidQueue(text) }},
+	{Key: "priority", Group: "Order", Flag: "priority", Letter: "p", Value: "N", Help: "higher priorities start first", Min: math.MinInt32,
+		column: func(s *jobs.Spec) any { return &s.Priority }},
+	{Key: "lane", Group: "Order", Flag: "lane", Value: "KEY", Help: "tasks with the same key run one at a time, in order",
+		column: func(s *jobs.Spec) any { return &s.Lane }, check: validKey},
+	{Key: "unique_key", Group: "Order", Flag: "unique", Value: "KEY",
+		Help:    "add no task while an unfinished task has this key; print that task's id",
+		OneTask: true,
+		Doc:     "at most one unfinished task has this key", column: func(s *jobs.Spec) any { return &s.UniqueKey }, check: validKey},
+	{Key: "after", Group: "When", Flag: "after",
+		Help:    "start after these tasks complete; cancel this task if one does not; repeatable",
+		OneTask: true,
+		Doc:     "array of ids of tasks that must complete first. A record has those that have not completed yet",
+		column:  func(s *jobs.Spec) any { return &s.After }},
+	{Key: "after_any", Group: "When", Flag: "after-any", Help: "start after these tasks finish in any state; repeatable", OneTask: true,
+		Doc:    "array of ids of tasks that must finish first, in any state. A record has those that have not finished yet",
+		column: func(s *jobs.Spec) any { return &s.AfterAny }},
+	{Key: "in", Group: "When", Flag: "in", Help: "start after this delay", OneTask: true, column: func(s *jobs.Spec) any { return &s.In }},
+	{Key: "run_at", Group: "When", Flag: "at", Help: "start at TIME or later", Zero: "now", OneTask: true,
+		column: func(s *jobs.Spec) any { return &s.RunAt }},
+	{Key: "expires_in", Group: "When", Flag: "expires-in", Help: "cancel the task if it has not started this long after its due time",
+		Zero:   "never",
+		column: func(s *jobs.Spec) any { return &s.ExpiresIn }},
+	{Key: "expires_at", Help: "cancel the task if it has not started by this time", Zero: "never", OneTask: true,
+		column: func(s *jobs.Spec) any { return &s.ExpiresAt }},
+	{Key: "max_attempts", Group: "Retry", Flag: "max-attempts", Value: "N", Help: "maximum number of attempts",
+		Zero: "command 1, function 10", Min: 1,
+		Doc:    "maximum number of attempts; null for the number of the job, which is stored at the first start",
+		column: func(s *jobs.Spec) any { return &s.MaxAttempts }},
+	{Key: "max_losses", Group: "Retry", Flag: "max-losses", Value: "N", Help: "maximum number of restarts after a worker was lost",
+		Doc:    "maximum number of restarts after a worker was lost. 0 with `max_attempts` 1 means at most once",
+		column: func(s *jobs.Spec) any { return &s.MaxLosses }},
+
+	{Key: "timeout", Group: "Retry", Flag: "timeout", Help: "time limit of an attempt", Zero: "none",
+		Doc: "time limit of one attempt; null for none", stored: func(o *jobs.Options) any { return &o.Timeout }},
+	{Key: "kill_after", Group: "Retry", Flag: "kill-after", Help: "time between SIGTERM and SIGKILL",
+		stored: func(o *jobs.Options) any { return &o.KillAfter }},
+	{Key: "backoff", Group: "Retry", Flag: "backoff", Help: "growth of the delay between attempts",
+		Words:  []string{string(jobs.Fixed), string(jobs.Linear), string(jobs.Exponential)},
+		stored: func(o *jobs.Options) any { return (*string)(&o.Backoff.Strategy) }},
+	{Key: "backoff_delay", Group: "Retry", Flag: "backoff-delay", Help: "delay before the second attempt",
+		stored: func(o *jobs.Options) any { return &o.Backoff.Delay }},
+	{Key: "backoff_max", Group: "Retry", Flag: "backoff-max", Help: "longest delay",
+		stored: func(o *jobs.Options) any { return &o.Backoff.Max }},
+	{Key: "retry_on", Group: "Retry", Flag: "retry-on", Help: "exit codes that allow another attempt, such as 75,100-111", Zero: "any",
+		Doc:    "exit codes that allow another attempt, as in `75,100-111`; null for any",
+		stored: func(o *jobs.Options) any { return &o.RetryOn }},
+	{Key: "output_limit", Group: "Environment", Flag: "output-limit", Help: "size of an attempt's output that is stored; 0 for none",
+		Doc: "bytes of an attempt's output that are stored; 0 for none", stored: func(o *jobs.Options) any { return &o.OutputLimit }},
+	{Key: "path", Help: "absolute path of the program", Zero: "the worker looks it up", Commands: true,
+		Doc:    "absolute path of the program; null if the worker looks it up",
+		stored: func(o *jobs.Options) any { return &o.Path }, check: validPath},
+	{Key: "cwd", Group: "Environment", Flag: "cwd", Letter: "C", Value: "DIR",
+		Help: "working directory of the command", Zero: "this one", Commands: true,
+		Doc:    "absolute path of the working directory; null for that of the worker",
+		stored: func(o *jobs.Options) any { return &o.Cwd }, check: validPath},
+	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]",
+		Help: "set a variable; NAME alone copies it from this shell; repeatable", Commands: true,
+		Doc: "object of variables that are added to the environment of the worker. A record has null for their values unless " +
+			"`--reveal` is given",
+		stored: func(o *jobs.Options) any { return &o.Env }},
+	{Key: "env_file", Group: "Environment", Flag: "env-file", Value: "FILE",
+		Help: "file with NAME=VALUE lines, read at each start; values are literal", Commands: true,
+		Doc:    "absolute path of a file of NAME=VALUE lines, read at each start: a regular file of at most 1 MiB",
+		stored: func(o *jobs.Options) any { return &o.EnvFile }, check: validPath},
+	{Key: "input", Group: "Environment", Flag: "input", Value: "FILE|-",
+		Help: "standard input of the command, read now", Zero: "none", Commands: true,
+		Doc:    "standard input of the command, a text or a BLOB",
+		column: func(s *jobs.Spec) any { return &s.Input }},
+}
+
+// OptionList returns the definitions of all task options. The caller must not change them.
+func OptionList() []OptionInfo { return taskOptions }
+
+// Field returns a pointer to the option's field in s. Its type tells the type of the option: *string for text, *Codes for exit codes, *int
+// for a number, *int64 for a number of bytes, *time.Duration, *time.Time, *[]int64 for ids of tasks, *map[string]string or *[]byte.
+func (o *OptionInfo) Field(s *jobs.Spec) any {
+	if o.stored != nil {
+		return o.stored(&s.Options)
+	}
+	return o.column(s)
+}
+
+// Stored reports whether the option is part of Options.
+func (o *OptionInfo) Stored() bool { return o.stored != nil }
+
+// validate returns an error if the option has an invalid value in s.
+func (o *OptionInfo) validate(s *jobs.Spec) error {
+	switch value := o.Field(s).(type) {
+	case *string:
+		switch {
+		case o.check != nil:
+			return o.check(o.Key, *value)
+		case o.Words != nil && !slices.Contains(o.Words, *value):
+			return invalid(o.Key, "invalid value %q; use one of %s", *value, strings.Join(o.Words, ", "))
+		}
+	case *int:
+		if (int64(*value) < o.Min && *value != 0) || *value > math.MaxInt32 {
+			return invalid(o.Key, "%d is out of range (%d to %d)", *value, o.Min, math.MaxInt32)
+		}
+	case *int64:
+		if *value < o.Min {
+			return invalid(o.Key, "%d is out of range (%d or more)", *value, o.Min)
+		}
+	case *time.Duration:
+		if *value < 0 || *value > MaxDelay {
+			return invalid(o.Key, "%v is out of range (0 to 10 years)", *value)
+		}
+	case *time.Time:
+		if year := value.Year(); !value.IsZero() && (year < 1970 || year > 9999) {
+			return invalid(o.Key, "year %d is out of range", year)
+		}
+	case *[]int64:
+		for _, id := range *value {
+			if id < 1 {
+				return invalid(o.Key, "invalid task id %d", id)
+			}
+		}
+	case *jobs.Codes:
+		if len(*value) > MaxCodes {
+			return invalid(o.Key, "%d bytes; at most %d", len(*value), MaxCodes)
+		}
+		if err := value.Validate(); err != nil {
+			return invalid(o.Key, "%v", err)
+		}
+	case *map[string]string:
+		return validEnv(o.Key, *value)
+	case *[]byte:
+		if len(*value) > MaxInput {
+			return invalid(o.Key, "%d bytes; at most %d", len(*value), MaxInput)
+		}
+	}
+	return nil
+}
+
+// CheckKnown returns an error that names the options in Unknown, or nil if there are none.
+func CheckKnown(o *jobs.Options) error {
+	if len(o.Unknown) == 0 {
+		return nil
+	}
+	if _, unreadable := o.Unknown[""]; unreadable {
+		return errors.New("the options of this task cannot be read: runner has not written them")
+	}
+	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", strings.Join(slices.Sorted(maps.Keys(o.Unknown)),
+		", "))
+}
+
+// defaultSpec has the defaults of all options.
+var defaultSpec = jobs.NewSpec("")
+
+// Default returns a pointer to the option's default, of the same type as Field. The caller must not change it.
+func (o *OptionInfo) Default() any { return o.Field(&defaultSpec) }
+
+// IsDefault reports whether the option has its default in s.
+func (o *OptionInfo) IsDefault(s *jobs.Spec) bool { return sameValue(o.Field(s), o.Default()) }
