@@ -43,7 +43,8 @@ func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) t
 			lasted = humanize.Took(d)
 		}
 		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane,
-			present.Attempts(task), humanize.Age(now.Sub(task.CreatedAt)), lasted, present.Note(task, held, now), worker, present.JobText(task)})
+			present.Attempts(task), humanize.Age(now.Sub(task.CreatedAt)), lasted,
+			present.Note(task, held, now), worker, present.JobText(task)})
 	}
 	return t
 }

@@ -32,7 +32,8 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	}
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
 	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan,
-		Claim: db.Claim{Free: free, Only: e.o.Only, Idle: slots == e.o.Concurrency, Lease: e.o.Lease, Limit: e.queueRoom(), MaxWait: e.o.MaxWait}})
+		Claim: db.Claim{Free: free, Only: e.o.Only, Idle: slots == e.o.Concurrency, Lease: e.o.Lease,
+			Limit: e.queueRoom(), MaxWait: e.o.MaxWait}})
 	if err != nil {
 		return e.retryCycle(err)
 	}
