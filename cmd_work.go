@@ -126,7 +126,8 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}
-	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")), neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
+	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")),
+		neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
 	if address := cli.Get[string](c, "serve"); address != "" {
 		served := pages.ReadOptions(c)
 		served.Listen = address

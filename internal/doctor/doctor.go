@@ -94,7 +94,8 @@ func (d *Doctor) database(_ context.Context, report reportFunc) error {
 	if server := admin.Server(d.Runner); server != nil {
 		return d.server(server, file, report)
 	}
-	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(), humanize.Size(file), humanize.Size(wal)), "")
+	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(), humanize.Size(file),
+		humanize.Size(wal)), "")
 	return nil
 }
 

@@ -54,8 +54,8 @@ func OfOneTask() []string {
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
-		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)", uniqueKeep,
-			uniqueKeep, uniqueReplace)}
+		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)",
+			uniqueKeep, uniqueKeep, uniqueReplace)}
 	case "max_losses":
 		return []cli.Flag{cli.BoolOption("at-most-once", "start the task once: --max-attempts 1 --max-losses 0")}
 	case "env":

@@ -67,8 +67,8 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	return t, err
 }
 
-// noResolve reports whether only the worker looks up the command. This is the default for a database that is no file of this host, because the worker may
-// run on any host.
+// noResolve reports whether only the worker looks up the command. This is the default for a database on another host, because the worker
+// may run on any host.
 func noResolve(c *cli.Context, a *cli.App) bool {
 	if c.IsSet("no-resolve") {
 		return cli.Get[bool](c, "no-resolve")
