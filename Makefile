@@ -5,8 +5,8 @@ FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own def
 
 export FOR
 
-.PHONY: help build install uninstall release package test tools lint race examples cross rename readme failures rows selftest selftest-user \
-	selftest-postgres mutants benchmarks peers bench fuzz storm soak docs sample ci clean
+.PHONY: help build install uninstall release package test tools lint race examples cross rename service readme failures rows selftest \
+	selftest-user selftest-postgres mutants benchmarks peers bench fuzz storm soak docs sample ci clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 20
@@ -46,6 +46,9 @@ cross: ## compile and vet for every target
 
 rename: ## contrib/rename-module: a program fetches the module by its new path
 	scripts/rename
+
+service: ## runner service under a systemd of its own (Linux, as root)
+	scripts/service
 
 readme: ## the first command of README.md in a clean clone
 	scripts/readme
