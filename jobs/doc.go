@@ -1,5 +1,5 @@
-// Package jobs defines tasks: what a task is, which states it goes through, which options it has, and the handlers that run it. It has plain
-// values and pure functions: no clock, no I/O, no goroutines.
+// Package jobs defines tasks: what a task is, which states it goes through, which options it has, and the handlers that run it.
+// It has plain values and pure functions: no clock, no I/O, no goroutines.
 //
 // A task is one row: "run this job, with these arguments, under these rules". A job is what it runs: the job "command" (an
 // argv) or a registered Go function. An attempt is one execution of a task.

@@ -22,7 +22,8 @@ func TestOwnedNeedsTheRunningGenerationAndNoCancelRequest(t *testing.T) {
 					want = jobs.ErrCancelled
 				}
 				if !errors.Is(err, want) || (err == nil) != (want == nil) {
-					t.Errorf("%s, generation %d of 7, cancel requested: %v: got error %v, want %v", state, generation, !cancel.IsZero(), err, want)
+					t.Errorf("%s, generation %d of 7, cancel requested: %v: got error %v, want %v", state, generation,
+						!cancel.IsZero(), err, want)
 				}
 			}
 		}

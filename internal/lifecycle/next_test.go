@@ -65,8 +65,9 @@ func TestNextForEveryOutcome(t *testing.T) {
 						if losses > maxLosses {
 							continue
 						}
-						task := jobs.Task{ID: 7, State: jobs.Running, Attempt: attempt, MaxAttempts: 3, Losses: losses, MaxLosses: maxLosses,
-							Options: jobs.NewSpec("").Options}
+						task := jobs.Task{ID: 7, State: jobs.Running, Attempt: attempt, MaxAttempts: 3, Losses: losses,
+							MaxLosses: maxLosses,
+							Options:   jobs.NewSpec("").Options}
 						if cancelled {
 							task.CancelRequestedAt, task.CancelText = at, "requested"
 						}
@@ -145,10 +146,12 @@ func TestNextTakesTheDelayFromTheBackoffOrFromTheError(t *testing.T) {
 func TestNextKeepsTheTextOfACancelRequest(t *testing.T) {
 	task := jobs.Task{Attempt: 1, MaxAttempts: 2, CancelRequestedAt: at, CancelText: "by ann: enough"}
 	if c := Next(task, outcomes()["signal"], at); c.Error != task.CancelText || c.AttemptState != jobs.Failed {
-		t.Errorf("a cancel request: got error %q and attempt state %s, want %q and %s", c.Error, c.AttemptState, task.CancelText, jobs.Failed)
+		t.Errorf("a cancel request: got error %q and attempt state %s, want %q and %s", c.Error, c.AttemptState, task.CancelText,
+			jobs.Failed)
 	}
 	task.CancelRequestedAt = time.Time{}
-	if c := Next(task, OutcomeOf(nil, jobs.Cancel(fmt.Errorf("no such user"))), at); c.State != jobs.Cancelled || c.Error != "no such user" {
+	if c := Next(task, OutcomeOf(nil, jobs.Cancel(fmt.Errorf("no such user"))),
+		at); c.State != jobs.Cancelled || c.Error != "no such user" {
 		t.Errorf(`a cancel by the function: got state %s and error %q, want %s and "no such user"`, c.State, c.Error, jobs.Cancelled)
 	}
 }

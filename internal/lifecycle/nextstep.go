@@ -21,7 +21,8 @@ func kindOfStep(sleep bool) string {
 // invalid or was used before, if there are too many steps, or if an earlier attempt had another step at this position.
 func NextStep(known []jobs.Step, done int, name string, sleep bool) (*jobs.Step, error) {
 	if name == "" || len(name) > jobs.MaxText || !utf8.ValidString(name) || containsControl(name) {
-		return nil, fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name, jobs.MaxText)
+		return nil, fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name,
+			jobs.MaxText)
 	}
 	for i := range done {
 		if known[i].Name == name {

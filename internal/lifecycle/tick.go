@@ -12,8 +12,8 @@ const (
 	onTimeWithin = time.Minute // a tick counts as missed after this time
 )
 
-// TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of name and tick. So
-// schedules with the same ticks spread out, and every worker computes the same time.
+// TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of
+// name and tick. So schedules with the same ticks spread out, and every worker computes the same time.
 func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	spec := s.Spec
 	spec.Schedule, spec.Tick = s.Name, tick

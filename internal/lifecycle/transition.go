@@ -15,7 +15,8 @@ type move struct {
 // moves lists all transitions. Tests compare Next, the statements of package db and the schema with it.
 var moves = []move{
 	{jobs.Scheduled, jobs.Pending, "due"}, {jobs.Scheduled, jobs.Blocked, "due"}, {jobs.Scheduled, jobs.Cancelled, "cancel"},
-	{jobs.Pending, jobs.Running, "claim"}, {jobs.Pending, jobs.Blocked, "block"}, {jobs.Pending, jobs.Cancelled, "cancel"}, {jobs.Pending, jobs.Scheduled, "replace"},
+	{jobs.Pending, jobs.Running, "claim"}, {jobs.Pending, jobs.Blocked, "block"}, {jobs.Pending, jobs.Cancelled, "cancel"},
+	{jobs.Pending, jobs.Scheduled, "replace"},
 	{jobs.Blocked, jobs.Pending, "free"}, {jobs.Blocked, jobs.Scheduled, "free"}, {jobs.Blocked, jobs.Cancelled, "cancel"},
 	{jobs.Running, jobs.Completed, "finish"}, {jobs.Running, jobs.Failed, "finish"}, {jobs.Running, jobs.Retrying, "finish"},
 	{jobs.Running, jobs.Cancelled, "finish"}, {jobs.Running, jobs.Pending, "release"}, {jobs.Running, jobs.Scheduled, "snooze"},

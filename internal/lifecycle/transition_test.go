@@ -44,7 +44,8 @@ func TestTransitionsAreUniqueAndChangeTheState(t *testing.T) {
 func TestOnlyRetryLeavesAFinishedState(t *testing.T) {
 	for _, m := range moves {
 		if m.From.Finished() != (m.By == "retry") {
-			t.Errorf("got transition from %s to %s by %s, want retry for a finished state and another action for others", m.From, m.To, m.By)
+			t.Errorf("got transition from %s to %s by %s, want retry for a finished state and another action for others", m.From,
+				m.To, m.By)
 		}
 	}
 }

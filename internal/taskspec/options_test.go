@@ -28,7 +28,8 @@ func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 			return time.Duration(rapid.Int64Range(0, MaxDelay.Milliseconds()).Draw(r, label)) * time.Millisecond
 		}
 		o := jobs.Options{Timeout: ms("timeout"), KillAfter: ms("kill after"), OutputLimit: rapid.Int64Range(0, 1<<40).Draw(r, "limit"),
-			Backoff: jobs.Backoff{Strategy: rapid.SampledFrom([]jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential}).Draw(r, "backoff"),
+			Backoff: jobs.Backoff{Strategy: rapid.SampledFrom([]jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential}).Draw(r,
+				"backoff"),
 				Delay: ms("delay"),
 				Max:   ms("max")},
 			RetryOn: rapid.SampledFrom([]jobs.Codes{"", "75", "1,100-111"}).Draw(r, "codes"), Path: name.Draw(r, "path"),

@@ -37,7 +37,8 @@ func TestSpecsFromWithAreValid(t *testing.T) {
 		"function": jobs.Define[string]("email.send").With("x"),
 		"everything": jobs.Command{Argv: []string{"a", ""}, Path: "/bin/a", Dir: "/", Env: map[string]string{"A": ""}, EnvFile: "/e",
 			Input: []byte("\x00")}.
-			With(jobs.Queue("q"), jobs.Priority(math.MinInt32), jobs.Label("é"), jobs.In(MaxDelay), jobs.ExpiresIn(MaxDelay), jobs.Unique("k"),
+			With(jobs.Queue("q"), jobs.Priority(math.MinInt32), jobs.Label("é"), jobs.In(MaxDelay), jobs.ExpiresIn(MaxDelay),
+				jobs.Unique("k"),
 				jobs.MaxAttempts(math.MaxInt32),
 				jobs.MaxLosses(0), jobs.Timeout(1), jobs.KillAfter(0), jobs.Retry(jobs.Backoff{Delay: MaxDelay}),
 				jobs.RetryOn("1-255"), jobs.OutputLimit(0)),

@@ -112,7 +112,8 @@ func validEnv(field string, env map[string]string) error {
 		}
 	}
 	if len(env) > 0 {
-		if object, err := jobs.MarshalArgs(env); err != nil || len(object) > MaxEnv { // in the stored form, where some characters take six bytes
+		// in the stored form, where some characters take six bytes
+		if object, err := jobs.MarshalArgs(env); err != nil || len(object) > MaxEnv {
 			return invalid(field, "%d bytes as JSON; at most %d", len(object), MaxEnv)
 		}
 	}
