@@ -22,7 +22,7 @@ runner run [OPTIONS] --shell SCRIPT`,
 			cli.BoolOption("result", "print the JSON result instead of the output")),
 		Description: `EXAMPLES
   runner run -- make test
-  runner run --max-attempts 3 --backoff-delay 10s -- curl -fsS https://example.com
+  runner run --max-attempts 3 --backoff-delay 10s -- fetch-feeds
   runner run --shell 'pg_dump app | gzip > app.gz'
 
 run is enqueue --wait with a worker of its own: it needs no runner work. The
