@@ -320,7 +320,8 @@ func TestALaterMigrationIsRunOnce(t *testing.T) {
 			var n, version int
 			if err := errors.Join(d.read.Get(&n, "SELECT n FROM extra"), d.read.Get(&version, "PRAGMA user_version")); err != nil ||
 				n != []int{0, 0, 29}[i] || version != last+1 {
-				t.Errorf("%s: got %d tasks, schema %d and error %v; want %d tasks, schema %d", path, n, version, err, []int{0, 0, 29}[i], last+1)
+				t.Errorf("%s: got %d tasks, schema %d and error %v; want %d tasks, schema %d",
+					path, n, version, err, []int{0, 0, 29}[i], last+1)
 			}
 			schemas[i] = schemaOf(t, d)
 			if err := d.Close(); err != nil {

@@ -116,7 +116,8 @@ var outputs = group{
 				Cut: db.Cut{Seq: 4, Skip: 1, Dropped: 5}}})
 		got := s.output(claimed)
 		if text := textOf(got); text != "1;;5;six" || got[1].DroppedBytes != 5 || got[3].Stream != "stderr" {
-			s.Errorf(`got text %q of chunks %+v; want "1;;5;six", 5 bytes dropped in the second chunk, stream stderr in the fourth`, text, got)
+			s.Errorf(`got text %q of chunks %+v; want "1;;5;six", 5 bytes dropped in the second chunk, stream stderr in the fourth`,
+				text, got)
 		}
 		if task := s.get(claimed.ID); task.OutputBytes != 12 || !task.OutputTruncated {
 			s.Errorf("got output bytes %v, output truncated %v; want 12, true", task.OutputBytes, task.OutputTruncated)
