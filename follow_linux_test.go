@@ -84,6 +84,7 @@ func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 		t.Errorf("the output differs after %d bytes, want no difference", at)
 	}
 	took := time.Since(began)
+	_, _ = io.Copy(io.Discard, out) // otherwise enqueue waits for its reader
 	for name, c := range map[string]*exec.Cmd{"enqueue": enqueue, "work": worker} {
 		if err := c.Wait(); err != nil {
 			t.Errorf("runner %s: %v", name, err)

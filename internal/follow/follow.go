@@ -36,7 +36,7 @@ import (
 const (
 	// confirmMost is how long a worker waits for the confirmation of a follower. A follower that is stopped delays the start of the
 	// command by no more than that.
-	confirmMost = 2 * time.Second
+	confirmMost = 5 * time.Second
 
 	// hurryMost is how long an attempt that is being stopped waits for a follower that does not read.
 	hurryMost = 2 * time.Second
