@@ -78,7 +78,8 @@ func explain(err error, file string) error {
 // readOnly returns the error of a file that cannot be written.
 func readOnly(err error, file string) error {
 	p := &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + file, Err: err,
-		Why:  []string{"the file, or its directory, is read-only for this user"},
+		Why: []string{"the file, or its directory, is read-only for this user",
+			"a user who may only read the file can do so while another process has it open, such as a worker"},
 		Hint: "check the owner and mode of the file and of its directory"}
 	if errors.Is(writable(filepath.Dir(file)), syscall.EROFS) {
 		p.Why, p.Hint = []string{"its filesystem is mounted read-only"},
