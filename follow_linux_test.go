@@ -79,13 +79,14 @@ func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 	maxMemory := func(c *exec.Cmd) int64 { return c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss }
 	enqueue, out := start("enqueue", "-w", "--", "seq", "1", strconv.Itoa(last))
 	began := time.Now()
-	worker, _ := start("work", "--until-empty", "--log-level", "error")
+	worker, _ := start("work", "--log-level", "error")
 	if at := differs(out, &numbers{next: 1, last: last}); at >= 0 {
 		t.Errorf("the output differs after %d bytes, want no difference", at)
 	}
 	took := time.Since(began)
 	_, _ = io.Copy(io.Discard, out) // otherwise enqueue waits for its reader
-	for name, c := range map[string]*exec.Cmd{"enqueue": enqueue, "work": worker} {
+	check := func(name string, c *exec.Cmd) {
+		t.Helper()
 		if err := c.Wait(); err != nil {
 			t.Errorf("runner %s: %v", name, err)
 		}
@@ -94,6 +95,11 @@ func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 			t.Errorf("runner %s: got %d KiB of memory, want at most %d", name, got, memory)
 		}
 	}
+	check("enqueue", enqueue)
+	if err := worker.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	check("work", worker)
 	if left, err := filepath.Glob(filepath.Join(dir, "runner.db.d", "follow", "*")); err != nil || len(left) > 0 {
 		t.Errorf("sockets after the end: got %s, want none; error %v", strings.Join(left, " "), err)
 	}
