@@ -75,7 +75,8 @@ func logOf(p *term.Printer) *slog.Logger {
 	return logging.New(p.Stderr, logging.StyleFor("text", p.Stderr, ""), slog.LevelInfo)
 }
 
-// workHere runs one task in this process until stop is called. The returned context ends when that fails.
+// workHere runs one task in this process until stop is called. If that work fails, workHere cancels the returned context, with the error
+// as the cause.
 func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Context, stop func()) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, fail := context.WithCancelCause(ctx)

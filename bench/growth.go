@@ -8,13 +8,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// pile is a group of other tasks in the database of a measurement. None of them is claimed before the measured tasks.
+// pile is a large number of other tasks in the database of a measurement. No worker claims them before the measured tasks.
 type pile struct {
 	name, state, job string
 	rows             int
 }
 
-// piles are a small pile, which is the base of the comparison, and the piles of a queue that has grown.
+// piles lists the measured piles: a small one, which is the base of the comparison, and large ones.
 var piles = []pile{
 	{"1 k pending", "pending", "noop", 1000},
 	{"5 M pending", "pending", "noop", 5_000_000},
@@ -32,8 +32,8 @@ INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max
 SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'foreign' THEN 9 ELSE 0 END, CASE ?1 WHEN 'scheduled' THEN 4102444800000 + i ELSE 1 END, 2, 3,
 	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN unixepoch() * 1000 - i END, 1, 1 FROM n`
 
-// beside measures how long a worker takes to claim, run and finish a task beside a pile, ten tasks at a time. The result is in
-// microseconds per task.
+// beside measures how long a worker takes to claim, run and finish a task while the tasks of p are in the same database. The worker runs
+// ten tasks at a time. The result is in microseconds per task.
 func (p pile) beside(ctx context.Context, e *env) (float64, error) {
 	const tasks = 10_000
 	l := newLedger(tasks)

@@ -8,6 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
+// Admission is the decision which pending tasks a claim may start: none of a paused queue, and only as many as the limits of the queue
+// and of the job allow. Lanes are not part of it, since a task that waits for its lane is not pending (see lane.go).
+
 // countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads these rows, but they are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
 
@@ -147,7 +150,7 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 	}
 }
 
-// choose returns the first candidates that the limits of their jobs allow to start, at most most.
+// choose returns the first candidates that the limits of their jobs allow to start, up to most of them.
 func (g *admission) choose(from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}

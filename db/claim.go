@@ -248,7 +248,7 @@ func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	return args
 }
 
-// take runs a claim of at most most tasks, and fills in the fields that the claim has set.
+// take runs a claim of up to most tasks, and fills in the fields that the claim has set.
 func (t *tx) take(c *claimer, text *statement, args []any, most int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	claimed, err := t.claimRows(text, args, most)
 	if err != nil {

@@ -13,6 +13,10 @@ import (
 	"example.com/runner/jobs"
 )
 
+// A dependency is a row: task task_id waits for task on_id. The dependency is open until task on_id has finished. A task with an open
+// dependency is blocked, and its column waits is 1. This file adds, opens and reads dependencies. In end.go the end of a task closes
+// them.
+
 // insertDependency adds the dependency of task [1] on task [2]. [3] reports whether any outcome of task [2] releases task [1]. [4]
 // reports whether the dependency is open: only open dependencies delay a task.
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)

@@ -8,6 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
+// The end of a task affects other tasks. Its dependents are released or cancelled (see depend.go), and its lane goes to the next task
+// (see lane.go). Every function that ends tasks calls ended, in the transaction that writes the end.
+
 // cancelDependent cancels task [4] of generation [5], which depends on a task that did not complete. [1] is the outcome, and [2] and
 // [3] are the time.
 var cancelDependent = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, outcome = ?, waits = NULL,

@@ -10,6 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
+// This file writes to claims after they were made. A worker renews, reads and releases its own claims. A reaper revokes the claims of a
+// hung worker and records the losses. Package runner/internal/engine decides when: see its heartbeat.go and reaper.go.
+
 // renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON:
 // pairs of id and generation_id. A heartbeat always changes the value, even if the clock was set back, because a reaper looks for a
 // change.

@@ -7,6 +7,10 @@ import (
 	"example.com/runner/jobs"
 )
 
+// A limit belongs to a queue, a job or a lane. It says how many tasks may run at a time, and how many may start in a period (a token
+// bucket, see bucket.go). This file stores limits, and applies the rates of lanes. A claim applies the limits of queues and jobs (see
+// admission.go).
+
 const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
 
 // selectAdmission reads the limits of queues and jobs. selectLimit reads one limit. selectLimits reads all of them, for display. All

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// These are the writes of retention: they delete finished tasks and old workers, sum up counters, and return free space to the
+// filesystem. The worker decides what is old, and when to delete it: see runner/internal/engine/retention.go.
+
 // selectOld lists up to [3] tasks that did not fail and that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
 // tasks that ended before [1]. Both return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
 var (

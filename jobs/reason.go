@@ -9,8 +9,8 @@ import (
 // Reason is why an attempt or a task did not complete. It is empty if nothing went wrong.
 type Reason string
 
-// The reasons. Attempts, failed tasks and retrying tasks have all but the last three. Pending tasks that a worker lost or released have
-// ReasonLost or ReasonShutdown. Cancelled tasks have the last three.
+// An attempt, a failed task or a retrying task has one of the reasons from ReasonExit to ReasonShutdown. A pending task that a worker
+// lost or released has ReasonLost or ReasonShutdown. A cancelled task has one of the last three reasons.
 const (
 	ReasonExit       Reason = "exit"       // the command exited with a status other than 0
 	ReasonSignal     Reason = "signal"     // the command was killed by a signal

@@ -52,8 +52,8 @@ type Dependency struct {
 	State jobs.State // empty if the task was deleted
 }
 
-// Dependencies lists, by id, the tasks that a task waits for or has waited for, and the tasks that wait or have waited for it. Each list
-// has at most most tasks; 0 for all of them.
+// Dependencies lists the tasks that a task waits for or has waited for, and the tasks that wait or have waited for it. Both lists are in
+// the order of ids. The parameter most limits the length of each list; 0 means all tasks.
 func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	waitsFor, waiting, err := r.store.Dependencies(ctx, id, most)
 	dependency := func(d db.Dependency) Dependency { return Dependency(d) }

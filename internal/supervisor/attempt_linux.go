@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	deniedGrace = 250 * time.Millisecond // time for processes of other users to end by themselves or by their cgroup
+	deniedGrace = 250 * time.Millisecond // how long a guardian waits for processes of other users, which it cannot kill without a cgroup
 	minPause    = 50 * time.Microsecond  // time between two checks of processes that were killed
 	maxPause    = 50 * time.Millisecond
 )

@@ -83,7 +83,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	return r
 }
 
-// kit records the tasks that a Runner of New has started.
+// kit records the tasks that one Runner has started. New makes a kit for each Runner.
 type kit struct {
 	mu      sync.Mutex
 	started []int64

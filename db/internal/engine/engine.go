@@ -91,8 +91,8 @@ type Shared interface {
 	BackupFile(ctx context.Context) (string, error)
 
 	// Watch calls told when another connection has committed. One call may stand for several commits, and a commit of this process may
-	// cause a call. wakeups reports whether workers may have something to do. It is false for some commits of which the engine knows
-	// that they only finish or claim tasks: those are notified as such on a server, and made by this process in a file.
+	// cause a call. wakeups reports whether workers may have something to do. It is false if the engine knows that the commit has only
+	// finished or claimed tasks. On a server the notification says so. In a file the engine knows it of commits of this process only.
 	//
 	// told must not block. If every is not 0, the watch of a file looks for commits at that pace. It then starts and ends faster, and
 	// its cost does not depend on the number of commits. Watch runs in the background until ctx ends.
@@ -145,7 +145,7 @@ type Transactions interface {
 	// CommitBegins is called before a commit that is sure to change something, and CommitEnds after each commit.
 	CommitBegins()
 	CommitEnds(failed bool)
-	// Committed is Replaced for the time after a commit.
+	// Committed makes the checks of Replaced after a commit.
 	Committed() error
 	// Notify notifies other processes of a commit. wakeups reports whether workers may have something to do.
 	Notify(wakeups bool)

@@ -32,8 +32,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isLost reports whether an error means that the connection to the server is lost or could not be made. If the connection of a prepared
-// statement is bad, database/sql tries the same connection once more and returns only that it is closed.
+// isLost reports whether an error means that the connection to the server is lost or could not be made. sql.ErrConnDone counts,
+// too: database/sql uses the bad connection of a prepared statement a second time, and then returns that error in place of the cause.
 func isLost(err error) bool {
 	if err == nil {
 		return false

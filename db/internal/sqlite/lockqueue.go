@@ -30,7 +30,7 @@ type lockQueue struct {
 // maxQueueSleep is the longest sleep in the queue.
 const maxQueueSleep = 20 * time.Millisecond
 
-// open sets the words of the queue; nil if there is no queue.
+// open sets the two words in shared memory that the queue uses. They are nil if there is no queue.
 func (q *lockQueue) open(word, quick *atomic.Uint32) {
 	q.leave()
 	q.mu.Lock()
@@ -54,8 +54,8 @@ func (q *lockQueue) enter() {
 	}
 }
 
-// leave ends the stretch of this process. It wakes the processes with a single write, or else the first one in the queue. It returns
-// false if no process waits.
+// leave ends the stretch of writing of this process. It wakes all processes that wait with a single write. If there are none, it wakes
+// the first process in the queue. It returns false if it wakes no process.
 func (q *lockQueue) leave() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -80,7 +80,7 @@ func (q *lockQueue) isAwaited() bool {
 	return q.mine != 0 && q.quick.Load() != 0
 }
 
-// leaveAfter ends the stretch of this process if no write follows within the pause.
+// leaveAfter ends the stretch of writing of this process if no other write of this process follows within the pause.
 func (q *lockQueue) leaveAfter(pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

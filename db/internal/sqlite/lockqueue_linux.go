@@ -26,7 +26,7 @@ func sleepWhile(word *atomic.Uint32, value uint32, longest time.Duration) bool {
 	return err == 0 || err == unix.EAGAIN || err == unix.ETIMEDOUT || err == unix.EINTR
 }
 
-// wake wakes at most most processes that sleep on the word. It returns false if there are none.
+// wake wakes up to most processes that sleep on the word. It returns false if there are none.
 func wake(word *atomic.Uint32, most int) bool {
 	n, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, uintptr(most), 0, 0, 0)
 	return err == 0 && n > 0

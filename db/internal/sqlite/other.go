@@ -10,7 +10,7 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// These functions need Linux. On other systems each returns the answer that is safe without knowledge.
+// These functions need information that only Linux gives. On other systems they return the value that is always safe.
 
 // lockHolder returns 0, since this system does not show who holds a lock.
 func lockHolder(string) (pid int, name string) { return 0, "" }

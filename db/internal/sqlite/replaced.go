@@ -90,8 +90,8 @@ func (d *File) overwritten() bool {
 	return false
 }
 
-// Committed is Replaced for the time after a commit. It also updates the state of the content if a commit has changed the shared
-// memory.
+// Committed makes the checks of Replaced after a commit. It also reads the state of the content again if a checkpoint has begun or
+// advanced.
 func (d *File) Committed() error {
 	if err := d.Replaced(); err != nil {
 		return err

@@ -71,7 +71,7 @@ type Options struct {
 // beatEvery returns the interval of heartbeats, a sixth of the lease. Other things that depend on the lease happen at this interval, too.
 func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 
-// Engine is one Work: a loop that claims, starts and settles attempts, and the goroutines beside it.
+// Engine is the worker of one call of Work: a loop that claims tasks and starts and ends attempts, and the goroutines beside the loop.
 type Engine struct {
 	o          Options
 	store      *db.DB

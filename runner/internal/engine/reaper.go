@@ -114,8 +114,8 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	return others, true
 }
 
-// reapDead reaps the tasks of worker o if it is dead, and reports whether o is done with. Several reapers may do this at the same time.
-// They take the lock as one of many readers, so that a reaper which is stopped here does not block the others. The loss is recorded once.
+// reapDead takes over the tasks of worker o if it is dead, and reports whether it has done so. Several reapers may do this at the same
+// time. They take the lock as a shared lock, so a reaper that is stopped here does not block the others. The loss is recorded once.
 func (p *reaper) reapDead(o db.Owner) bool {
 	me := p.e.info
 	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // a reboot has ended all processes
