@@ -1,9 +1,15 @@
 package main
 
 import (
+	"bytes"
+	"database/sql"
 	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -42,5 +48,26 @@ func TestListPages(t *testing.T) {
 		})
 		testkit.NoError(t, err)
 		testkit.Equal(t, "number of tasks", n, test.n)
+	}
+}
+
+// TestAnUpgradeIsReported checks that the first command that opens a file of an older schema says that it has upgraded the file.
+func TestAnUpgradeIsReported(t *testing.T) {
+	dump, err := os.ReadFile("db/testdata/schema-11.sql")
+	testkit.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "old.db")
+	raw, err := sql.Open("sqlite", path)
+	testkit.NoError(t, err)
+	_, err = raw.ExecContext(t.Context(), "PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF; "+
+		string(dump))
+	testkit.NoError(t, err)
+	testkit.NoError(t, raw.Close())
+	testkit.NoError(t, os.Chmod(path, 0o600))
+	upgraded := fmt.Sprintf("upgraded %s from schema 11 to %d; an older runner cannot open it any more\n", path, admin.SchemaVersion())
+	for _, want := range []string{upgraded, ""} {
+		var out, errs bytes.Buffer
+		status := run(t.Context(), []string{"runner", "--db", path, "list"}, strings.NewReader(""), &out, &errs)
+		testkit.Equal(t, "status", status, 0)
+		testkit.Equal(t, "stderr", errs.String(), want)
 	}
 }

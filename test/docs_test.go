@@ -105,7 +105,8 @@ func shellEnviron(t *testing.T, checkout string) []string {
 	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // their defaults depend on HOME, which changes
 		environ = append(environ, name+"="+strings.TrimSpace(goOutput(t, "env", name)))
 	}
-	return append(environ, "USER=ann", "RUNNER_FORCE_TTY=80", "NO_COLOR=1", "PATH="+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
+	return append(environ, "USER=ann", "RUNNER_FORCE_TTY=80", "NO_COLOR=1", "LC_ALL=C.UTF-8",
+		"PATH="+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
 }
 
 // runShell runs the sh blocks of a page and compares their output.

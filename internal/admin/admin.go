@@ -63,6 +63,9 @@ func WorkOnly(ctx context.Context, r *runner.Runner, id int64) error {
 // Created reports whether Open made the file.
 func Created(r *runner.Runner) bool { return store(r).Created() }
 
+// UpgradedFrom returns the version of the schema that Open has upgraded, or 0 if it has upgraded none.
+func UpgradedFrom(r *runner.Runner) int { return store(r).UpgradedFrom() }
+
 // Size returns the bytes of the database file and of its write-ahead log.
 func Size(r *runner.Runner) (file, wal int64) { return store(r).Size() }
 

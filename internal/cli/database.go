@@ -57,6 +57,10 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 	if err == nil && admin.Created(r) {
 		a.Printer.Note("created %s", r.Path())
 	}
+	if err == nil && admin.UpgradedFrom(r) > 0 {
+		a.Printer.Say("upgraded %s from schema %d to %d; an older runner cannot open it any more", r.Path(),
+			admin.UpgradedFrom(r), admin.SchemaVersion())
+	}
 	return r, err
 }
 

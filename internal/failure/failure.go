@@ -153,7 +153,7 @@ func Report(p *term.Printer, err error) {
 		_ = term.WriteJSON(p.Stderr, f.record()) // an error of stderr cannot be reported anywhere
 		return
 	}
-	io.WriteString(p.Stderr, f.Text(p.Verbose))
+	io.WriteString(p.Stderr, p.Stderr.Readable(f.Text(p.Verbose)))
 }
 
 // errorRecord is the object that --json prints on stderr in place of the text.

@@ -67,17 +67,22 @@ func SafeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Age formats a duration in one unit: 12s, 9m, 2h, 6d.
+// Age formats a duration in one unit: 12s, 9m, 21h, 16d. Below ten hours it adds the minutes, and below ten days the hours: 1h30m, 6d4h.
 func Age(d time.Duration) string {
+	const day = 24 * time.Hour
 	switch d = max(d, 0); {
 	case d < time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	case d < time.Hour:
 		return fmt.Sprintf("%dm", d/time.Minute)
-	case d < 24*time.Hour:
+	case d < 10*time.Hour && d%time.Hour >= time.Minute:
+		return fmt.Sprintf("%dh%dm", d/time.Hour, d%time.Hour/time.Minute)
+	case d < day:
 		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < 10*day && d%day >= time.Hour:
+		return fmt.Sprintf("%dd%dh", d/day, d%day/time.Hour)
 	}
-	return fmt.Sprintf("%dd", d/(24*time.Hour))
+	return fmt.Sprintf("%dd", d/day)
 }
 
 // Took formats a run time with two digits or two units: 142ms, 2.1s, 11s, 4m02s, 1h0m, 6d4h.

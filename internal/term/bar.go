@@ -71,7 +71,7 @@ func (b *Bar) line(n int, took time.Duration) string {
 
 func (b *Bar) Draw(line string) {
 	b.p.Flush()
-	io.WriteString(b.p.Stderr, "\r"+line+strings.Repeat(" ", max(b.drawn-Cells(line), 0)))
+	io.WriteString(b.p.Stderr, "\r"+b.p.Stderr.Readable(line)+strings.Repeat(" ", max(b.drawn-Cells(line), 0)))
 	b.drawn = Cells(line)
 }
 

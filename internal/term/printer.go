@@ -7,6 +7,7 @@
 //   - Hints and notes appear only when stdout and stderr are both terminals. A cron job that succeeds prints nothing.
 //   - On a terminal, tables fit its width. Elsewhere the output is tab-separated and complete: no header, no colour, times in RFC 3339.
 //   - --json prints JSON Lines: one object per line, always with every key. An empty answer prints nothing.
+//   - In a locale without UTF-8, a terminal gets ASCII in place of symbols: x for ✗, - for –. Pipes get the same bytes in every locale.
 //   - The words carry the meaning; colours only repeat it.
 //   - The names and the output of jobs cannot control the terminal: control characters are shown as escapes. Only logs, wait and --tee
 //     pass on the output of a task byte for byte.
@@ -17,6 +18,7 @@ package term
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -47,6 +49,7 @@ type Stream struct {
 	TTY    bool // it is a terminal
 	Width  int  // columns of the terminal; 80 if it is not one
 	Colour bool // colours are written
+	ASCII  bool // it is a terminal in a locale without UTF-8
 }
 
 // Settings are the streams of the process and the options for a Printer.
@@ -88,6 +91,7 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	if forced > 0 {
 		s.TTY, s.Width = true, forced
 	}
+	s.ASCII = s.TTY && !hasUTF8(getenv)
 	switch force := getenv("CLICOLOR_FORCE"); {
 	case color == "always" || color == "never":
 		s.Colour = color == "always"
@@ -98,6 +102,25 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 		s.Colour = s.TTY && getenv("TERM") != "dumb"
 	}
 	return s
+}
+
+// hasUTF8 reports whether the locale uses UTF-8. As in the C library, the first of the three variables that is set counts. Without any of
+// them the locale is unknown, and most terminals show UTF-8.
+func hasUTF8(getenv func(string) string) bool {
+	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return locale == "" || strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
+}
+
+// symbols replaces the symbols of tables, charts and bars. Each keeps its width of one cell.
+var symbols = strings.NewReplacer("–", "-", "…", "~", "·", "|", "✗", "x", "●", "*", "█", "#", "░", ".",
+	"▁", "_", "▂", ".", "▃", "-", "▄", "=", "▅", "+", "▆", "*", "▇", "%")
+
+// Readable returns text in a form that the stream can show.
+func (s *Stream) Readable(text string) string {
+	if s.ASCII {
+		return symbols.Replace(text)
+	}
+	return text
 }
 
 // Resize reads the width of the terminal again. A person may have resized the window since the last call.
@@ -112,8 +135,8 @@ func (s *Stream) Resize() {
 // Interactive reports whether both streams are terminals and the output is for people.
 func (p *Printer) Interactive() bool { return p.Stdout.TTY && p.Stderr.TTY && !p.JSON }
 
-// Print writes text to stdout as it is.
-func (p *Printer) Print(text string) { p.buffered.WriteString(text) }
+// Print writes text to stdout. A terminal in a locale without UTF-8 gets ASCII symbols.
+func (p *Printer) Print(text string) { p.buffered.WriteString(p.Stdout.Readable(text)) }
 
 // Write writes bytes to stdout as they are. It implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
@@ -164,7 +187,7 @@ func (p *Printer) Flush() error { return p.buffered.Flush() }
 // Say writes a line to stderr.
 func (p *Printer) Say(format string, args ...any) {
 	p.Flush() // the two streams are often one terminal
-	fmt.Fprintln(p.Stderr, humanize.Safe(fmt.Sprintf(format, args...)))
+	fmt.Fprintln(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))))
 }
 
 // Note writes a line to stderr if a person is at the terminal.
@@ -184,7 +207,7 @@ func (p *Printer) Detail(format string, args ...any) {
 // Confirm asks a question and reports whether the answer is yes; the default is no. Call it only if CanAsk is set.
 func (p *Printer) Confirm(format string, args ...any) bool {
 	p.Flush()
-	fmt.Fprint(p.Stderr, humanize.Safe(fmt.Sprintf(format, args...)), " [y/N] ")
+	fmt.Fprint(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))), " [y/N] ")
 	answer, _ := p.in.ReadString('\n')
 	answer = strings.ToLower(strings.TrimSpace(answer))
 	return answer == "y" || answer == "yes"

@@ -20,11 +20,11 @@ import (
 func TestNumbersAndJobTexts(t *testing.T) {
 	var got []string
 	for _, d := range []time.Duration{0, 142 * time.Millisecond, 2199 * time.Millisecond, 11 * time.Second, 242 * time.Second, time.Hour,
-		8040 * time.Second, 148 * time.Hour} {
+		8040 * time.Second, 21*time.Hour + 30*time.Minute, 148 * time.Hour, 252 * time.Hour} {
 		got = append(got, humanize.Took(d)+"/"+humanize.Age(d)+"/"+timetext.WriteDuration(d))
 	}
-	if want := "0ms/0s/0 142ms/0s/142ms 2.1s/2s/2s199ms 11s/11s/11s 4m02s/4m/4m2s 1h0m/1h/1h 2h14m/2h/2h14m 6d4h/6d/6d4h"; strings.Join(got,
-		" ") != want {
+	if want := "0ms/0s/0 142ms/0s/142ms 2.1s/2s/2s199ms 11s/11s/11s 4m02s/4m/4m2s 1h0m/1h/1h 2h14m/2h14m/2h14m " +
+		"21h30m/21h/21h30m 6d4h/6d4h/6d4h 10d12h/10d/10d12h"; strings.Join(got, " ") != want {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	got = nil

@@ -60,8 +60,8 @@ default        3      1      0      1    1           4     1,284     11m
 mail           0      0      0      0    0           0       392       –
 media        118      0      2      0    1           0        77   2h14m  paused
 
-WORKER    SLOTS  QUEUES  UP  SEEN
-web1:811    2/4  all     6d  1s ago
+WORKER    SLOTS  QUEUES  UP    SEEN
+web1:811    2/4  all     6d1h  1s ago
 
 SCHEDULES  next feed in 2m · report paused
 ! media has been paused for 20m with 118 tasks waiting   runner resume media
@@ -74,8 +74,8 @@ default        3    1           4
 mail           0    0           0
 media        118    1           0
 
-WORKER    SLOTS  QUEUES  UP  SEEN
-web1:811    2/4  all     6d  1s ago
+WORKER    SLOTS  QUEUES  UP    SEEN
+web1:811    2/4  all     6d1h  1s ago
 
 SCHEDULES  next feed in 2m · report
            paused

@@ -62,6 +62,8 @@ type Shared interface {
 	MakeDir() error
 	// Created reports whether Open created the database.
 	Created() bool
+	// UpgradedFrom returns the version of the schema that Open has upgraded, or 0 if it has upgraded none.
+	UpgradedFrom() int
 	// Server describes the server. It returns nil for a file.
 	Server() *ServerInfo
 

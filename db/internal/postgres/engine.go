@@ -41,6 +41,9 @@ func (s *Server) MakeDir() error {
 // Created reports whether Open made the tables.
 func (s *Server) Created() bool { return s.created }
 
+// UpgradedFrom returns the version of the schema that Open has upgraded, or 0.
+func (s *Server) UpgradedFrom() int { return s.upgradedFrom }
+
 // Reader returns the pool of connections that cannot write.
 func (s *Server) Reader() *sqlx.DB { return s.read }
 

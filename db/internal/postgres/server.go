@@ -46,16 +46,17 @@ const oldestVersion = 130000
 // Server is a database on a PostgreSQL server. It implements engine.Engine.
 type Server struct {
 	engine.Connectors
-	options engine.Options
-	address string
-	begins  begins
-	lock    int64            // number of the advisory lock that all writers of the schema take
-	sql     *sqltext.Dialect // renders statements
-	version int64            // version of PostgreSQL, such as 150004
-	skew    time.Duration    // time by which this host's clock was ahead of the server's when the writer last connected
-	id      string           // id of the database, which stays the same if the server moves
-	dir     string           // directory on this host
-	created bool
+	options      engine.Options
+	address      string
+	begins       begins
+	lock         int64            // number of the advisory lock that all writers of the schema take
+	sql          *sqltext.Dialect // renders statements
+	version      int64            // version of PostgreSQL, such as 150004
+	skew         time.Duration    // time by which this host's clock was ahead of the server's when the writer last connected
+	id           string           // id of the database, which stays the same if the server moves
+	dir          string           // directory on this host
+	created      bool
+	upgradedFrom int // version of the schema that Open has upgraded; 0 if none
 
 	write *sqlx.DB // two connections: one for the writer, one for the second writer
 	read  *sqlx.DB // connections that cannot write
@@ -132,7 +133,7 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 		return nil, &jobs.Error{Kind: jobs.ErrSchema, What: s.Name() + " has an older schema",
 			Why: []string{"it is opened for reading, and not upgraded"}}
 	}
-	s.created = have == 0
+	s.created, s.upgradedFrom = have == 0, have
 	if err := s.migrate(ctx, conn); err != nil {
 		return nil, s.Explain(err)
 	}

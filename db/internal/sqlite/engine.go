@@ -34,6 +34,7 @@ type File struct {
 	companions    atomic.Pointer[companionFiles] // nil while the file is not open in WAL mode
 	options       engine.Options
 	created       bool
+	upgradedFrom  int  // version of the schema that Open has upgraded; 0 if none
 	single        bool // whether the current write is a single one; see lockQueue
 
 	content   atomic.Pointer[content] // nil if unknown
@@ -83,6 +84,9 @@ func (d *File) MakeDir() error {
 
 // Created reports whether Open made the file.
 func (d *File) Created() bool { return d.created }
+
+// UpgradedFrom returns the version of the schema that Open has upgraded, or 0.
+func (d *File) UpgradedFrom() int { return d.upgradedFrom }
 
 // Reader returns the pool of connections that cannot write.
 func (d *File) Reader() *sqlx.DB { return d.read }

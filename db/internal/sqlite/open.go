@@ -95,6 +95,7 @@ func (d *File) open(ctx context.Context) error {
 	if err := d.initialise(ctx); err != nil {
 		return err
 	}
+	d.upgradedFrom = have
 	return d.recordFiles()
 }
 
