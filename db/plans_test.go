@@ -50,6 +50,7 @@ var plans = statementtest.Plans{
 	"promoteTasks":   {Text: promoteTasks, By: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"expireTasks":    {Text: expireTasks, By: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
 	"selectUnique":   {Text: selectUnique, By: []string{"INDEX tasks_unique (unique_key=?)"}},
+	"selectOnly":     {Text: selectOnly, By: []string{byID}},
 	"selectInput":    {Text: selectInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"finishTask":     {Text: finishTask, By: []string{byID}},
 	"completeTask":   {Text: completeTask, By: []string{byID}},

@@ -69,14 +69,14 @@ var layers = []layer{
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/lines", ours: []string{"jobs"}},
 	{path: "internal/follow"},
-	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/lines", "db", "jobs",
+	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/taskspec", "internal/lines", "db", "jobs",
 		"internal/supervisor"}},
 	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "runner/internal/engine", ours: []string{"runner/internal/cron", "runner/internal/exec", "runner/internal/notify", "db", "jobs",
+	{path: "runner/internal/engine", ours: []string{"internal/taskspec", "runner/internal/cron", "runner/internal/exec", "runner/internal/notify", "db", "jobs",
 		"internal/lifecycle",
 		"internal/tasktext", "internal/supervisor", "internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
 	{path: "internal/access", ours: []string{"db", "jobs"}},
-	{path: "runner", ours: []string{"internal/lifecycle", "db", "internal/access", "internal/errcode", "jobs",
+	{path: "runner", ours: []string{"internal/taskspec", "internal/lifecycle", "db", "internal/access", "internal/errcode", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the program may use these
 	{path: "internal/testkit"}, // only tests import it
@@ -93,7 +93,7 @@ var layers = []layer{
 	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
 		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web reaches the database through runner and internal/admin, so it does not import db.
-	{path: "web", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskoption",
+	{path: "web", ours: []string{"internal/taskspec", "runner", "internal/search", "internal/timetext", "internal/admin", "internal/taskoption",
 		"internal/lifecycle",
 		"internal/errcode", "internal/humanize", "internal/lines", "internal/present", "jobs"},
 		others: []string{"al.essio.dev/pkg/shellescape"},

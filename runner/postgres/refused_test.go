@@ -259,5 +259,5 @@ func TestAServerThatDoesNotAnswerIsReported(t *testing.T) {
 	if err == nil {
 		r.Close()
 	}
-	testkit.ErrorContains(t, err, "did not answer")
+	testkit.ErrorContains(t, err, "the server returned no row")
 }
