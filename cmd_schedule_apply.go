@@ -102,7 +102,8 @@ EXIT STATUS
 	}
 }
 
-// readScheduleFile reads the file that the only argument names. unchanged says in errors that the database is unchanged.
+// readScheduleFile reads the file that the only argument names. Its errors contain unchanged, a text that says that the
+// database is unchanged.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {

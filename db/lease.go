@@ -64,8 +64,8 @@ type CancelRequest struct {
 	Text string
 }
 
-// Beat is a heartbeat: it renews the worker's own row, and the leases of the claims in running until lease after now. It returns the
-// claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
+// Beat is a heartbeat. It renews the worker's own row, and the leases of the claims in running, which then end at now plus lease. It
+// returns the claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {

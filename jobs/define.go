@@ -67,12 +67,12 @@ func (f Func[In]) Args(task Task) (In, error) {
 	return in, nil
 }
 
-// Handler returns a Handler that calls the function call. Many goroutines call it at the same time.
+// Handler returns a Handler that calls the given function. Many goroutines call it at the same time.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
 }
 
-// Handler returns a Handler that calls the function call. Many goroutines call it at the same time. The Out is stored as the task's
+// Handler returns a Handler that calls the given function. Many goroutines call it at the same time. The Out is stored as the task's
 // result if the error is nil.
 func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)) Handler {
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) {

@@ -31,8 +31,9 @@ func OutputTail(ctx context.Context, r *runner.Runner, id int64) ([]byte, error)
 	return store(r).OutputTail(ctx, id)
 }
 
-// Changes calls changed after commits, at most once in each interval every, until ctx ends or the file was replaced
-// (jobs.ErrReplaced). Runner.Changes detects commits earlier. The cost of Changes does not depend on the number of commits.
+// Changes calls the function changed after commits of any process, at most once per interval; every is its length. It returns when ctx
+// ends, or with jobs.ErrReplaced if the file was replaced. Runner.Changes detects commits earlier. The cost of Changes does not
+// depend on the number of commits.
 func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

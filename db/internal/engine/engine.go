@@ -85,16 +85,17 @@ type Shared interface {
 	// Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
 	Unclean() bool
 
-	// Backup writes a copy of the database to the file to, with mode 0600, and returns its size in bytes. The copy is durable and
-	// appears complete or not at all. If to exists, Backup returns an error of kind ErrConflict unless replace is true. It never
-	// replaces a database that is in use.
+	// Backup writes a copy of the database to a file with mode 0600, whose path is to, and returns its size in bytes. The copy is
+	// durable and appears complete or not at all. If to exists, Backup returns an error of kind ErrConflict unless replace is true. It
+	// never replaces a database that is in use.
 	Backup(ctx context.Context, to string, replace bool) (int64, error)
 	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
 	BackupFile(ctx context.Context) (string, error)
 
-	// Watch calls told when another connection has committed. One call may stand for several commits, and a commit of this process may
-	// cause a call. wakeups reports whether workers may have something to do. It is false if the engine knows that the commit has only
-	// finished or claimed tasks. On a server the notification says so. In a file the engine knows it of commits of this process only.
+	// Watch calls the function told when another connection has committed. One call may stand for several commits, and a commit of this
+	// process may cause a call. wakeups reports whether workers may have something to do. It is false if the engine knows that the
+	// commit has only finished or claimed tasks. On a server the notification says so. In a file the engine knows it of commits of this
+	// process only.
 	//
 	// told must not block. If every is not 0, the watch of a file looks for commits at that pace. It then starts and ends faster, and
 	// its cost does not depend on the number of commits. Watch runs in the background until ctx ends.

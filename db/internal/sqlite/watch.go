@@ -34,7 +34,7 @@ import (
 const dataVersion = `PRAGMA data_version`
 
 // Watch implements engine.Shared. If every is 0, the watch uses inotify. Closing an inotify descriptor takes the kernel up to 20 ms, and
-// the process cannot end before. Otherwise the watch checks at the pace every, without inotify.
+// the process cannot end before. If every is not 0, the watch checks once per interval every, without inotify.
 func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
 	w := &watch{db: d, notify: func(bool) {}, every: every}
 	close := func() {}
