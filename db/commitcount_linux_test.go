@@ -63,7 +63,8 @@ func TestCommitsOfOthersAreCountedApartFromOwnCommits(t *testing.T) {
 		wantOwn("claim")
 		cycle := Cycle{Now: now()}
 		for _, task := range result.Claimed {
-			cycle.Finish = append(cycle.Finish, Finish{Task: task, Outcome: lifecycle.Outcome{Started: now(), Finished: now(), ExitCode: new(0)}})
+			cycle.Finish = append(cycle.Finish, Finish{Task: task,
+				Outcome: lifecycle.Outcome{Started: now(), Finished: now(), ExitCode: new(0)}})
 		}
 		if _, err := w.Cycle(t.Context(), cycle); err != nil {
 			t.Fatal(err)

@@ -56,7 +56,8 @@ type completions struct {
 }
 
 func completionsOf(list []Finish, now time.Time) completions {
-	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)), changes: make([]lifecycle.Change, 0, len(list))}
+	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
+		changes: make([]lifecycle.Change, 0, len(list))}
 	for i := range list {
 		f := &list[i]
 		if f.Release || !f.InTx.IsZero() || f.Progress != nil || len(f.Output.Add) > 0 || f.Output.Delete != (Pieces{}) ||

@@ -186,7 +186,8 @@ func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 	for round := range rounds {
 		var all []*child
 		for range writers {
-			all = append(all, start(t, childCommand{Do: "flood", Path: path, Options: Options{Normal: round%2 == 0, BusyTimeout: time.Minute}},
+			all = append(all, start(t, childCommand{Do: "flood", Path: path,
+				Options: Options{Normal: round%2 == 0, BusyTimeout: time.Minute}},
 				nil))
 		}
 		for i, c := range all {

@@ -77,9 +77,11 @@ func TestEveryStateInSQLExists(t *testing.T) {
 
 func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	text := schemaText(t)
-	for column, limit := range map[string]int{"args": taskspec.MaxArgs, "env": taskspec.MaxEnv, "label": jobs.MaxText, "unique_key": jobs.MaxText,
+	for column, limit := range map[string]int{"args": taskspec.MaxArgs, "env": taskspec.MaxEnv, "label": jobs.MaxText,
+		"unique_key": jobs.MaxText,
 		"lane":       jobs.MaxText,
-		"created_by": jobs.MaxText, "retry_on": taskspec.MaxCodes, "cwd": taskspec.MaxPath, "env_file": taskspec.MaxPath, "input": taskspec.MaxInput} {
+		"created_by": jobs.MaxText, "retry_on": taskspec.MaxCodes, "cwd": taskspec.MaxPath, "env_file": taskspec.MaxPath,
+		"input": taskspec.MaxInput} {
 		if want := fmt.Sprintf("length(CAST(NEW.%s AS BLOB)) > %d", column, limit); !strings.Contains(text, want) {
 			t.Errorf("the trigger of enqueue has no text %q, want it", want)
 		}

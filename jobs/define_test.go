@@ -48,7 +48,7 @@ func TestResultOfATaskThatDidNotCompleteReturnsAFailedError(t *testing.T) {
 		failed, ok := errors.AsType[*FailedError](err)
 		if ok != (s != Completed) || ok && (failed.ID != 7 || failed.State != s || failed.Reason != ReasonExit ||
 			failed.Msg != "exit status 2") {
-			t.Errorf(`%s: got error %#v; want nil if completed, otherwise a FailedError of task 7 with reason "exit" and text "exit status 2"`,
+			t.Errorf(`%s: got error %#v; want nil if completed, else a FailedError of task 7, reason "exit", text "exit status 2"`,
 				s, err)
 		}
 	}

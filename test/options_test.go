@@ -22,7 +22,8 @@ func TestOptionTables(t *testing.T) {
 		row           func(*taskspec.OptionInfo) string
 	}{
 		{"docs/json.md", "\n## task\n", []string{"in", "expires_in", "input"}, anyOption, recordRow},
-		{"docs/json.md", "\n## task of a schedule\n", []string{"input"}, func(o *taskspec.OptionInfo) bool { return !o.OneTask }, recordRow},
+		{"docs/json.md", "\n## task of a schedule\n", []string{"input"}, func(o *taskspec.OptionInfo) bool { return !o.OneTask },
+			recordRow},
 		{"docs/sql.md", "\n### Columns of `enqueue`\n", []string{"in", "expires_in", "path"}, anyOption, columnRow},
 		{"docs/file-format.md", "\n## `options`\n", nil, (*taskspec.OptionInfo).Stored, storedRow},
 	} {

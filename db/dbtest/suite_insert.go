@@ -134,8 +134,9 @@ var inserts = group{
 	"Insert accepts every spec that Validate accepts": func(s *store) {
 		deep := strings.Repeat("[", jobs.MaxDepth) + strings.Repeat("]", jobs.MaxDepth)
 		for name, spec := range map[string]jobs.Spec{
-			"long": jobs.Command{Argv: []string{strings.Repeat("x", taskspec.MaxArgs-4)}, Path: "/" + strings.Repeat("x", taskspec.MaxPath-1),
-				Env: map[string]string{"A": strings.Repeat("&", taskspec.MaxEnv-8)}, Input: make([]byte, taskspec.MaxInput)}.
+			"long": jobs.Command{Argv: []string{strings.Repeat("x", taskspec.MaxArgs-4)},
+				Path: "/" + strings.Repeat("x", taskspec.MaxPath-1),
+				Env:  map[string]string{"A": strings.Repeat("&", taskspec.MaxEnv-8)}, Input: make([]byte, taskspec.MaxInput)}.
 				With(jobs.Label(strings.Repeat("é", jobs.MaxText/2)), jobs.Unique(strings.Repeat("k", jobs.MaxText)),
 					jobs.Queue(strings.Repeat("q", taskspec.MaxName))),
 			"deep":    jobs.Define[json.RawMessage](strings.Repeat("j", taskspec.MaxName)).With(json.RawMessage(deep)),

@@ -29,7 +29,8 @@ func FuzzParseSize(f *testing.F) {
 			return
 		}
 		if again, err := parseSize(humanize.ExactSize(n)); n < 0 || err != nil || again != n {
-			t.Fatalf("%q: got %d, written as %q and read as %d (%v); want the same size, not negative", text, n, humanize.ExactSize(n), again,
+			t.Fatalf("%q: got %d, written as %q and read as %d (%v); want the same size, not negative", text, n, humanize.ExactSize(n),
+				again,
 				err)
 		}
 	})

@@ -40,7 +40,7 @@ func TestAnInvalidResultFailsTheAttemptAndIsNotKept(t *testing.T) {
 			t.Errorf("%s: got result %.20q and error %v, want no result and an error", h.Job, result, err)
 		}
 		if o := OutcomeOf(result, err); o.Reason != jobs.ReasonError || !strings.HasPrefix(o.Error, "result: ") || o.Result != nil {
-			t.Errorf(`%s: got reason %q, error %.200q, a result of %d bytes; want reason %q, an error that starts with "result: ", no result`,
+			t.Errorf(`%s: got reason %q, error %.200q, a result of %d bytes; want reason %q, an error "result: …", no result`,
 				h.Job, o.Reason, o.Error, len(o.Result), jobs.ReasonError)
 		}
 	}

@@ -41,7 +41,8 @@ func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (job
 	switch {
 	case name == "completed":
 		return jobs.Completed, "" // an end that needs no further attempt overrides a cancel request
-	case lastAttempt && o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && o.Reason != jobs.ReasonCancelled && name != "snooze":
+	case lastAttempt && o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && o.Reason != jobs.ReasonCancelled &&
+		name != "snooze":
 		return jobs.Failed, o.Reason
 	case cancelled || o.Reason == jobs.ReasonCancelled:
 		return jobs.Cancelled, jobs.ReasonCancelled

@@ -48,7 +48,8 @@ func ParseTerms(text string) ([]Term, error) {
 		case colon < 0:
 			terms = append(terms, Term{"", word})
 		case !slices.Contains(termKeys, word[:colon]):
-			return nil, invalid("search", "unknown selector %q (%s); quote a text that has a colon", word[:colon]+":", strings.Join(termKeys, " "))
+			return nil, invalid("search", "unknown selector %q (%s); quote a text that has a colon", word[:colon]+":",
+				strings.Join(termKeys, " "))
 		case word[colon+1:] == "":
 			return nil, invalid("search", "%s: needs a value", word[:colon])
 		default:

@@ -31,7 +31,8 @@ func TestTableFits(t *testing.T) {
 					line = strings.ReplaceAll(line, "\x1b["+c+"m", "")
 				}
 				if Cells(line) > width || strings.ContainsFunc(line, humanize.IsControl) || strings.HasSuffix(line, " ") {
-					t.Errorf("width %d: got %d cells in %q, want no more, no control characters, no blank at the end", width, Cells(line), line)
+					t.Errorf("width %d: got %d cells in %q, want no more, no control characters, no blank at the end", width,
+						Cells(line), line)
 				}
 			}
 		}

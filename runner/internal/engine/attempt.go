@@ -80,7 +80,8 @@ func (a *attempt) begin() {
 		}()
 		if cause := a.tooLate(); cause != nil {
 			err = &exec.NotStartedError{Err: cause}
-		} else if unknown := taskspec.CheckKnown(&a.task.Options); unknown != nil { // a worker of a newer version may take the task meanwhile
+		} else if unknown := taskspec.CheckKnown(&a.task.Options); unknown != nil {
+			// A worker of a newer version may take the task meanwhile.
 			err = fmt.Errorf("%w: %w", unknown, jobs.Snooze(unknownOptionDelay))
 		} else {
 			result, err = a.e.o.Handlers[a.task.Job].Run(a.ctx, a.task)
