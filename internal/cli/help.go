@@ -3,11 +3,13 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
+	"example.com/runner/internal/timetext"
 )
 
 // rootHelp prints the screen of runner without arguments: every command, in at most 80 columns.
@@ -80,7 +82,12 @@ func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 			p.Print(fmt.Sprintf("  %-10s  %s\n", sub.Name, sub.Usage))
 		}
 	}
-	p.Print(groupedHelp(optionsOf(c)) + "\n" + globalLine(globals) + "\n" + text + "\n")
+	options := optionsOf(c)
+	p.Print(groupedHelp(options) + "\n")
+	if slices.ContainsFunc(options, func(o *Option) bool { return o.hint == hintTime || o.hint == hintWhen }) {
+		p.Print(timetext.Help + "\n")
+	}
+	p.Print(globalLine(globals) + "\n" + text + "\n")
 	return nil
 }
 

@@ -137,16 +137,22 @@ func SizeOption(names, usage string, value int64) *Option {
 	return Scalar(names, "SIZE", usage, value, parseSize)
 }
 
+// hintTime and hintWhen are the placeholders of times. The help of a command that has one of them lists the forms of a time.
+const (
+	hintTime = "TIME"
+	hintWhen = "WHEN"
+)
+
 // TimeOption returns an option for a TIME, a time in the future. Read it with Get[time.Time].
 func (a *App) TimeOption(names, usage string) *Option {
-	return Scalar(names, "TIME", usage, time.Time{}, func(text string) (time.Time, error) {
+	return Scalar(names, hintTime, usage, time.Time{}, func(text string) (time.Time, error) {
 		return timetext.ParseTime(text, a.Now(), time.Local)
 	})
 }
 
 // WhenOption returns an option for a WHEN, a time in the past. Read it with Get[time.Time].
 func (a *App) WhenOption(names, usage string) *Option {
-	return Scalar(names, "WHEN", usage, time.Time{}, func(text string) (time.Time, error) {
+	return Scalar(names, hintWhen, usage, time.Time{}, func(text string) (time.Time, error) {
 		return timetext.ParseWhen(text, a.Now(), time.Local)
 	})
 }

@@ -10,13 +10,12 @@ import (
 	"time"
 )
 
-// Parse errors. Each continues a line that begins with the text that the user typed.
+// Parse errors of durations. Each continues a line that begins with the text that the user typed.
 var (
 	errUnits    = errors.New("missing unit; use 250ms, 10s, 5m, 2h, 1d or 1w")
-	errDuration = errors.New("invalid duration; use 250ms, 10s, 5m, 2h, 1d, 1w, or a sum such as 1h30m")
+	errDuration = errors.New("invalid duration; use 250ms, 10s, 5m, 1.5h, 1d, 1w, or a sum such as 1h30m")
 	errLong     = errors.New("too long")
-	errTime     = errors.New("invalid time; use 15:04, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
-	errWhen     = errors.New("invalid time; use 90m (ago), 15:04, 2026-01-31, 2026-01-31 15:04[:05], or 2026-01-31T15:04:05Z")
+	errFine     = errors.New("too exact; use whole milliseconds")
 )
 
 // units are the units of a duration, largest first. WriteDuration does not use weeks.
@@ -25,8 +24,8 @@ var units = []struct {
 	size time.Duration
 }{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
-// ParseDuration parses a number with a unit, or a sum of them such as 1h30m. Zero needs no unit. The smallest unit is the millisecond, as
-// in the database.
+// ParseDuration parses a number with a unit such as 90m or 1.5h, or a sum of them such as 1h30m. Zero needs no unit. The smallest unit is
+// the millisecond, as in the database.
 func ParseDuration(text string) (time.Duration, error) {
 	if text == "0" {
 		return 0, nil
@@ -36,7 +35,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	}
 	var sum time.Duration
 	for rest := text; rest != "" || text == ""; {
-		number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789"))]
+		number := rest[:len(rest)-len(strings.TrimLeft(rest, "0123456789."))]
 		rest = rest[len(number):]
 		unit := rest[:len(rest)-len(strings.TrimLeft(rest, "abcdefghijklmnopqrstuvwxyz"))]
 		rest = rest[len(unit):]
@@ -46,16 +45,46 @@ func ParseDuration(text string) (time.Duration, error) {
 				size = u.size
 			}
 		}
-		if number == "" || size == 0 {
+		whole, fraction, decimal := strings.Cut(number, ".")
+		if whole == "" || size == 0 || decimal && (fraction == "" || strings.Contains(fraction, ".")) {
 			return 0, errDuration
 		}
-		n, err := strconv.ParseInt(number, 10, 64)
+		n, err := strconv.ParseInt(whole, 10, 64)
 		if err != nil || n > int64((math.MaxInt64-sum)/size) {
 			return 0, errLong
 		}
 		sum += time.Duration(n) * size
+		part, err := parseFraction(fraction, size)
+		switch {
+		case err != nil:
+			return 0, err
+		case part > math.MaxInt64-sum:
+			return 0, errLong
+		}
+		sum += part
 	}
 	return sum, nil
+}
+
+// parseFraction returns the part of size that the digits after a decimal point stand for.
+func parseFraction(digits string, size time.Duration) (time.Duration, error) {
+	digits = strings.TrimRight(digits, "0")
+	if digits == "" {
+		return 0, nil
+	}
+	const most = 9 // a week in milliseconds times 10^9 fits into an int64
+	n, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || len(digits) > most {
+		return 0, errFine
+	}
+	n *= size.Milliseconds()
+	for range digits {
+		if n%10 != 0 {
+			return 0, errFine
+		}
+		n /= 10
+	}
+	return time.Duration(n) * time.Millisecond, nil
 }
 
 // WriteDuration formats a duration as ParseDuration parses it: 1h30m, 30d, 250ms.
@@ -71,63 +100,4 @@ func WriteDuration(d time.Duration) string {
 		}
 	}
 	return cmp.Or(text, "0")
-}
-
-// ParseTime parses a time in the future. A time without a zone is in zone. HH:MM is its next occurrence after now.
-func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	if t, ok := parseMoment(text, zone); ok {
-		return t, nil
-	}
-	at, ok := parseClock(text, now, zone)
-	if !ok {
-		return time.Time{}, errTime
-	}
-	if t := at(0); t.After(now) {
-		return t, nil
-	}
-	return at(1), nil
-}
-
-// ParseWhen parses a time in the past: a duration before now, a date or a time. HH:MM is its last occurrence before now.
-func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, error) {
-	if d, err := ParseDuration(text); err == nil && text != "0" {
-		return now.Add(-d), nil
-	} else if errors.Is(err, errUnits) || errors.Is(err, errLong) {
-		return time.Time{}, err
-	}
-	if t, ok := parseMoment(text, zone); ok {
-		return t, nil
-	}
-	if t, err := time.ParseInLocation(time.DateOnly, text, zone); err == nil {
-		return t, nil
-	}
-	at, ok := parseClock(text, now, zone)
-	if !ok {
-		return time.Time{}, errWhen
-	}
-	if t := at(0); !t.After(now) {
-		return t, nil
-	}
-	return at(-1), nil
-}
-
-func parseMoment(text string, zone *time.Location) (time.Time, bool) {
-	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02 15:04"} {
-		if t, err := time.ParseInLocation(layout, text, zone); err == nil {
-			return t, true
-		}
-	}
-	return time.Time{}, false
-}
-
-// parseClock parses HH:MM. The function at returns that time on the day that is days after today.
-func parseClock(text string, now time.Time, zone *time.Location) (at func(days int) time.Time, ok bool) {
-	clock, err := time.Parse("15:04", text)
-	if err != nil {
-		return nil, false
-	}
-	today := now.In(zone)
-	return func(days int) time.Time {
-		return time.Date(today.Year(), today.Month(), today.Day()+days, clock.Hour(), clock.Minute(), 0, 0, zone)
-	}, true
 }
