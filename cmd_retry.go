@@ -29,8 +29,8 @@ without attempts, losses and expiry. Their history and output stay. Of the tasks
 in --after, only unfinished ones block the task again. Scheduled and retrying
 tasks become due now and keep their counts. Running tasks stay unchanged.
 
-A selector without --state selects failed tasks. Completed tasks run again by id
-only. If a selector selects several tasks, retry asks for confirmation on a
+A selector without --state selects failed tasks. To run a completed task again,
+give its id. If a selector selects several tasks, retry asks for confirmation on a
 terminal and needs --yes elsewhere. retry prints a line for each task: its id
 and state.
 

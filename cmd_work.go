@@ -46,10 +46,11 @@ A user with write access to the database can run commands as the user of the
 worker. So work refuses a database that other users can write, or whose
 directory they can write, unless --insecure-perms is set.
 
---on-failure runs a command for each task that failed for good, for at most a
-minute. The command gets the environment of the task and RUNNER_TASK_STATE,
-RUNNER_TASK_REASON and RUNNER_TASK_ERROR. Its stdin has the last 50 lines of the
-task's output. It ends with the worker, and a crash can lose it.
+--on-failure runs a command for each task that has failed and is not retried.
+The command may take a minute. It gets the environment of the task and
+RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR. Its stdin has the
+last 50 lines of the task's output. The command ends with the worker, and a crash
+of the worker can lose it.
 
 SIGNALS
   TERM, INT  start no more tasks; running tasks get --grace to end, then TERM.
