@@ -30,9 +30,9 @@ in --after, only unfinished ones block the task again. Scheduled and retrying
 tasks become due now and keep their counts. Running tasks stay unchanged.
 
 A selector without --state selects failed tasks. To run a completed task again,
-give its id. If a selector selects several tasks, retry asks for confirmation on a
-terminal and needs --yes elsewhere. retry prints a line for each task: its id
-and state.
+give its id. If a selector selects several tasks, retry asks for confirmation
+on a terminal and needs --yes elsewhere. retry prints a line for each task: its
+id and state.
 
 EXIT STATUS
   0   done; also if no task was selected

@@ -49,8 +49,8 @@ directory they can write, unless --insecure-perms is set.
 --on-failure runs a command for each task that has failed and is not retried.
 The command may take a minute. It gets the environment of the task and
 RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR. Its stdin has the
-last 50 lines of the task's output. The command ends with the worker, and a crash
-of the worker can lose it.
+last 50 lines of the task's output. The command ends with the worker, and a
+crash of the worker can lose it.
 
 SIGNALS
   TERM, INT  start no more tasks; running tasks get --grace to end, then TERM.
