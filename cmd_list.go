@@ -18,11 +18,12 @@ import (
 func listCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Category: "Inspect", Usage: "list tasks, newest first",
-		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID]\nrunner list [SELECTOR] --format TEMPLATE | --json",
+		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID | --sort due]\nrunner list [SELECTOR] --format TEMPLATE | --json",
 		Flags: append(a.Selectors(),
 			cli.IntOption("rows n", "ROWS", "maximum number of tasks; 0: all (30; all given ids)", 30, 0),
 			cli.BoolOption("reverse r", "oldest first"),
 			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
+			cli.ChoiceOption("sort", "due: the waiting tasks, in the order of their due times (id)", "id", "id", "due"),
 			cli.BoolOption("wide", "also print PRI, LANE and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
 		Description: `EXAMPLES
@@ -32,6 +33,9 @@ func listCommand(a *cli.App) *cli.Command {
 
 list selects tasks that match all selectors. If a selector is repeated, one of
 its values must match. Without a selector it lists every task.
+
+--sort due lists pending, scheduled and retrying tasks by due time, the next one
+first. Other selectors may narrow them down to the 10,000 that it sorts at most.
 
 COLUMNS
   TRY   attempt/maximum; – while the maximum of the job is unknown
@@ -56,6 +60,7 @@ type listOptions struct {
 	filter       jobs.Filter
 	rows         int // maximum number of rows; 0 means all
 	oldest       bool
+	byDue        bool // order by due time, not by id
 	wide, reveal bool
 	format       *record.Formatter // template of --format; nil if not given
 }
@@ -68,6 +73,14 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	o := listOptions{filter: s.Filter, rows: cli.Get[int](c, "rows"), oldest: cli.Get[bool](c, "reverse"),
 		wide: cli.Get[bool](c, "wide"), reveal: cli.Get[bool](c, "reveal")}
 	o.filter.Before = cli.Get[int64](c, "before")
+	if o.byDue = c.String("sort") == "due"; o.byDue {
+		if o.filter.Before > 0 {
+			return o, failure.Usage("--sort due does not go with --before, which is for a list by id").Hint("runner list --sort due -n 100")
+		}
+		if len(o.filter.States) == 0 {
+			o.filter.States = []jobs.State{jobs.Pending, jobs.Retrying, jobs.Scheduled}
+		}
+	}
 	if len(o.filter.IDs) > 0 && !c.IsSet("rows") {
 		o.rows = 0
 	}
@@ -83,7 +96,11 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 		return err
 	}
 	n := 0
-	err = eachTask(ctx, r, o, func(t jobs.Task) error {
+	each := eachTask
+	if o.byDue {
+		each = eachTaskByDue
+	}
+	err = each(ctx, r, o, func(t jobs.Task) error {
 		n++
 		switch {
 		case p.JSON || o.format != nil:
@@ -159,6 +176,35 @@ func eachTask(ctx context.Context, r *runner.Runner, o listOptions, yield func(j
 			filter.Before = last
 		}
 	}
+}
+
+// eachTaskByDue is eachTask in the order of due times. No index has this order, so it collects and sorts the selected tasks. It returns an
+// error if they are too many for that.
+func eachTaskByDue(ctx context.Context, r *runner.Runner, o listOptions, yield func(jobs.Task) error) error {
+	const most = 10_000
+	var list []jobs.Task
+	all := listOptions{filter: o.filter, rows: most + 1, oldest: true}
+	err := eachTask(ctx, r, all, func(t jobs.Task) error { list = append(list, t); return nil })
+	if err != nil {
+		return err
+	}
+	if len(list) > most {
+		return failure.Usage("more than %s tasks match; --sort due sorts at most that many", humanize.Count(most)).
+			Hint("a selector: -q QUEUE, -s scheduled, --label TEXT")
+	}
+	slices.SortStableFunc(list, func(a, b jobs.Task) int { return a.RunAt.Compare(b.RunAt) })
+	if o.oldest {
+		slices.Reverse(list)
+	}
+	if o.rows > 0 {
+		list = list[:min(len(list), o.rows)]
+	}
+	for _, t := range list {
+		if err := yield(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // missingTasks returns an error that names the ids for which no task exists. It returns nil if all ids exist.
