@@ -42,7 +42,7 @@ var (
 
 // claimJobs is the template of a claim. SQLite merges the parts in the order of the index, without a sort, and stops at the limit. The
 // compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take
-// sorts them.
+// sorts them. The fragment claim_job of PostgreSQL repeats the order.
 //
 // MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each
 // value of a bare parameter there (900 µs instead of 90 µs with 30 jobs).

@@ -154,7 +154,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	return Inserted{ID: id}, err
 }
 
-// insertOne adds one task for which alone returns false, in a transaction of its own.
+// insertOne adds one task in a transaction of its own. The function alone must return false for the task.
 func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.room(); err != nil {
 		return 0, err

@@ -38,7 +38,7 @@ var countQueuePosition = query(`SELECT count(*) FROM {tasks} WHERE state = 'pend
 // few is the largest number of rows of a partial index for which sorting is faster than walking the table from its newest row.
 const few = 10_000
 
-// Page limits a list.
+// Page says how many rows of a list to return, and from which end.
 type Page struct {
 	Limit  int  // maximum number of rows; 0 for no limit
 	Oldest bool // oldest rows first, not newest first
@@ -100,7 +100,7 @@ func where(f jobs.Filter) *condition {
 	texts := func(column string, values []string) { // each value is in an array, so that one expression reads it on every engine
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
-			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name has a NUL, and servers reject it
+			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name contains a NUL, and servers reject texts with one
 		}
 		c.and(column+" IN (SELECT value->>0 FROM {json_each})", jsonText(arrays))
 	}

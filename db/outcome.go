@@ -19,8 +19,8 @@ type outcome struct {
 	Truncated bool        `json:"output_truncated,omitempty"`
 }
 
-// durationSlack is the largest difference, in milliseconds, between a duration and the time from start to end for which the duration is
-// not stored. Such a difference comes from rounding. It is larger if somebody sets the clock during the attempt.
+// durationSlack is a number of milliseconds. If a duration differs from the time between start and end by at most durationSlack, it is not
+// stored. Rounding causes such a difference. The difference is larger if somebody sets the clock during the attempt.
 const durationSlack = 1
 
 // encodeOutcome returns the stored form of an attempt's outcome. reason and text belong to the task and may differ from those of the

@@ -60,7 +60,7 @@ type Pieces struct{ From, To int64 }
 type Cut struct {
 	Seq     int64
 	Skip    int64
-	Dropped int64 // total number of deleted bytes before the rest of the chunk
+	Dropped int64 // number of bytes missing before the rest of the chunk, the skipped ones included
 }
 
 var streams = [...]string{1: "stdout", 2: "stderr"}

@@ -11,7 +11,7 @@ import (
 // ActionResult is what Cancel, Retry or Delete did with one task.
 type ActionResult struct {
 	ID    int64
-	State jobs.State // now; empty if there is no such task
+	State jobs.State // state after the call; empty if there is no such task
 	Done  bool       // whether the task is now in the requested state, because of this call or an earlier change
 	Taken bool       // Retry: whether another unfinished task has its unique key
 }
@@ -38,9 +38,9 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 	return actionResults(results), err
 }
 
-// Retry makes finished tasks wait again, as if they were new, until in has passed. It sets attempts and losses to 0, clears the expiry, and
+// Retry makes finished tasks due again after the delay in, as if they were new. It sets attempts and losses to 0, clears the expiry, and
 // keeps history and output. It keeps the steps of a task that failed or was cancelled; a task that completed does all of its steps again. A
-// scheduled or retrying task becomes due then and keeps its counts. Retry does not change a running task.
+// scheduled or retrying task becomes due after the same delay and keeps its counts. Retry does not change a running task.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
 	results, err := r.store.Retry(ctx, ids, at.Add(in), at)

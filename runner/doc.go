@@ -10,7 +10,8 @@
 //	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
 //	err = r.Work(ctx) // until ctx ends, then drains
 //
-// Package jobs has the words and the rules. Package db has the file. This package is the API of a program that uses runner.
+// Package jobs defines tasks, options, states and errors. Package db stores the tasks. This package is the API of a program that uses
+// runner.
 //
 // Work is the worker. It runs the functions and commands of tasks, renews the leases of running tasks, takes over the tasks of workers
 // that died, and enqueues the tasks of schedules (internal/engine). A program that registers Commands begins its main with Guardian,

@@ -21,7 +21,7 @@ import (
 type Enqueued struct {
 	ID       int64
 	Kept     bool // whether an unfinished task had its unique key: ID is that task, and nothing was added
-	Replaced bool // whether that task had not started and became the new one; then Kept is false
+	Replaced bool // whether that task had not started and got the settings of the Spec; then Kept is false
 }
 
 func enqueued(list []db.Inserted) []Enqueued {
@@ -127,7 +127,7 @@ func (r *Runner) prepare(spec *jobs.Spec) error {
 
 // userName returns the name of the user who runs this process, or the user's number if the system knows no name.
 func userName() string {
-	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // without reading a user database at each enqueue
+	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // avoids reading a user database at each enqueue
 		return name
 	}
 	if os.Getuid() == 0 {

@@ -6,7 +6,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Holds are what keeps due tasks from starting, and running tasks from going on: pauses, limits that let nothing start now, and dead
+// Holds are the reasons why due tasks do not start and running tasks do not continue: pauses, limits that let nothing start now, and dead
 // workers.
 type Holds struct {
 	Pauses Pauses
@@ -15,7 +15,7 @@ type Holds struct {
 	Dead   map[string]bool             // ids of dead workers with running tasks
 }
 
-// Holds returns what keeps tasks from starting or going on now.
+// Holds returns what keeps tasks from starting or continuing now.
 func (r *Runner) Holds(ctx context.Context) (h Holds, err error) {
 	if h.Pauses, err = r.Pauses(ctx); err != nil {
 		return h, err

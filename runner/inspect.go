@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Page limits a list.
+// Page says how many entries of a list to return, and from which end.
 type Page struct {
 	Limit  int  // most entries; 0 for all
 	Oldest bool // whether the oldest entry is the first; by default the newest is
@@ -52,8 +52,8 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 // allPage is how many tasks All reads at once.
 const allPage = 500
 
-// All iterates over the tasks that a filter selects, in the order of List. It reads a page of some hundred tasks when the iteration gets
-// there, so it yields each task as it is at that time. An error, of the database or of ctx, is the last element.
+// All iterates over the tasks that a filter selects, in the order of List. During the iteration it reads one page of some hundred tasks
+// after the other, so it yields each task as it was when its page was read. An error, of the database or of ctx, is the last element.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		filter, left := filter, page.Limit
@@ -84,7 +84,7 @@ func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Se
 	}
 }
 
-// IDs returns the ids of the tasks that a filter selects, as List.
+// IDs returns the ids of the tasks that a filter selects, in the order of List.
 func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int64, error) {
 	return r.store.IDs(ctx, filter, db.Page(page))
 }

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/db"
 )
 
-// Sync is how far a commit goes before a call returns.
+// Sync says whether a commit is on the disk before a call returns.
 type Sync int
 
 // The levels of Sync.
@@ -17,7 +17,7 @@ const (
 	Normal             // commits do no fsync: they survive the death of any process, but a power failure may undo the last ones
 )
 
-// Options configure a Runner. The zero Options is useful.
+// Options configure a Runner. The zero Options has all defaults.
 type Options struct {
 	// MustExist makes Open fail with jobs.ErrNoDatabase instead of creating the file. Defaults to false.
 	MustExist bool
@@ -32,7 +32,7 @@ type Options struct {
 	// prefix that the file remembers. For a new file New defaults to "runner_" and Open to none; without a Prefix Open refuses the
 	// file of another program.
 	Prefix string
-	// Sync is how far a commit goes before a call returns. Defaults to Full.
+	// Sync says whether a commit is on the disk before a call returns. Defaults to Full.
 	Sync Sync
 	// Log receives what the worker does. Attempts that fail are warnings. Defaults to none.
 	Log *slog.Logger
@@ -41,8 +41,8 @@ type Options struct {
 	Concurrency int
 	// Queues are the queues that Work serves, in turn. Defaults to all.
 	Queues []QueueMax
-	// MaxWait is the ageing limit: tasks that have been due for longer start first in their queue, whatever their priority. Defaults to no
-	// ageing.
+	// MaxWait is the ageing limit: tasks that have been due for longer than MaxWait start first in their queue, whatever their priority.
+	// Defaults to no ageing.
 	MaxWait time.Duration
 	// Grace is how long Work lets running attempts continue after its context has ended. Negative for no time. Defaults to 30 s.
 	Grace time.Duration
@@ -63,7 +63,7 @@ type Options struct {
 	// Defaults to none.
 	OnFailure []string
 	// Liveness is a callback for a watchdog. The loop of Work calls it after its first claim, when it begins to drain, and at least every
-	// LivenessEvery, each time after it has been to the database. It must return at once. Defaults to none.
+	// LivenessEvery, each time after it has used the database. It must return at once. Defaults to none.
 	Liveness func(Liveness)
 	// LivenessEvery is the longest time between two calls of Liveness. Defaults to a sixth of Lease.
 	LivenessEvery time.Duration
@@ -103,7 +103,7 @@ type Options struct {
 type Engine struct{ driver *db.Engine }
 
 const (
-	// MinLease is the shortest Options.Lease that holds on a busy machine, and the shortest that runner work takes.
+	// MinLease is the shortest Options.Lease that is reliable on a busy machine, and the shortest that the command runner work accepts.
 	MinLease = 5 * time.Second
 
 	shortestLease = 100 * time.Millisecond
@@ -139,7 +139,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Liveness is what Work reports while its loop turns: the loop has been to the database just now.
+// Liveness is the report of Work that its loop has just used the database.
 type Liveness struct {
 	Running  int           // attempts
 	Draining bool          // whether Work starts nothing more

@@ -92,9 +92,11 @@ type Queue struct {
 	Counts map[jobs.State]int // tasks by unfinished state
 	Jobs   map[string]int     // pending tasks by job
 	Ended  map[jobs.State]int // tasks that ended in the last 24 hours, by finished state; a task that ended twice counts twice
-	Failed int                // those of Ended that are still failed; from 1,000 on all that failed count
-	Pause  Pause              // keeps its tasks from starting: its own, or that of all queues; zero if not paused
-	Oldest time.Time          // when the pending task that waits longest was due; zero if none waits
+	// Failed is the number of failed tasks in Ended that are still failed. If 1,000 or more tasks of all queues are still failed, it is the
+	// number of all failed tasks in Ended.
+	Failed int
+	Pause  Pause     // keeps its tasks from starting: its own, or that of all queues; zero if not paused
+	Oldest time.Time // when the pending task that waits longest was due; zero if none waits
 }
 
 // Queues returns the queues that have waiting or running tasks, or tasks that ended in the last 24 hours, by name.

@@ -47,8 +47,8 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 // whatever the prefix is. New also accepts a database that Open made.
 //
 // handle must have the driver modernc.org/sqlite and a file. New reads the name of the file from it and does not use it after that. A
-// Runner has connections of its own. So neither waits for a connection of the other, and pragmas of one do not affect the other.
-// Transactions for EnqueueTx and FinishTx begin on the handle. Close does not close it.
+// Runner has connections of its own. So runner and the application do not wait for each other's connections, and the pragmas of each do not
+// affect the other. Transactions for EnqueueTx and FinishTx begin on the handle. Close does not close it.
 //
 // Beside the errors of Open, New returns jobs.ErrConflict if the application has a table with such a name, and jobs.ErrInvalid for an
 // invalid handle or prefix.
@@ -82,7 +82,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		}
 		every := time.Duration(0)
 		if brief {
-			every = 20 * time.Millisecond // a watch with a pace ends at once
+			every = 20 * time.Millisecond // a watch that checks at an interval can end at once; one with inotify cannot
 		}
 		return store.Watch(ctx, every, changed)
 	}, store.WatchSlowly)

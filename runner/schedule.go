@@ -23,7 +23,7 @@ func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 
 // ApplyOptions are the options of ApplySchedules for schedules that exist already.
 type ApplyOptions struct {
-	Keep   bool // whether a schedule that exists with another definition is an error, jobs.ErrConflict; by default it is changed
+	Keep   bool // return jobs.ErrConflict for a schedule that exists with another definition; by default it is changed
 	Prune  bool // whether schedules that are not in the list are removed
 	DryRun bool // whether nothing is changed
 }

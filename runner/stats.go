@@ -14,8 +14,8 @@ type QueueStats struct {
 	Tasks            int // with times; 0 if there are none
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
-	// Starts is how many attempts started. Beyond 10,000 tasks it is the number of tasks that ended times the mean attempts of the last
-	// 10,000.
+	// Starts is how many attempts started. If more than 10,000 tasks ended, it is an estimate: the number of tasks that ended, times the
+	// mean number of attempts of the last 10,000 tasks.
 	Starts int
 }
 

@@ -54,10 +54,10 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 	return value, nil
 }
 
-// Sleep puts the rest of a function off for d, once, across restarts. It returns an error that the function must return. The task then
-// becomes scheduled and takes no slot, and the attempt does not count. Sleep returns nil in the attempt that runs after d. The sleep does
-// not end early if someone makes the task due earlier. name and the order are as in Step. d is at most 10 years. Outside of an attempt
-// Sleep waits for d, or until ctx ends.
+// Sleep delays the rest of a function by d. It sleeps once, even if the task has several attempts. It returns an error that the function
+// must return. The task then becomes scheduled and takes no slot, and the attempt does not count. Sleep returns nil in the attempt that
+// runs after d. The sleep does not end early if someone makes the task due earlier. name and the order are as in Step. d is at most 10
+// years. Outside of an attempt Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return engine.Sleep(ctx, name, d)
 }

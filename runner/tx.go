@@ -13,8 +13,8 @@ import (
 //
 // tx must belong to a handle of the caller to the same file, with the driver modernc.org/sqlite: two copies of SQLite in one process break
 // each other's locks. Open a handle for writes with _txlock=immediate and a busy timeout, because SQLite refuses a transaction that began
-// by reading and writes after another transaction has written. The synchronous pragma of that handle decides how far the commit goes. From
-// EnqueueTx until the commit the file's write lock is held, and every other writer waits.
+// by reading and writes after another transaction has written. The synchronous pragma of that handle decides whether the commit survives a
+// power failure. From EnqueueTx until the commit the file's write lock is held, and every other writer waits.
 //
 // The error is jobs.ErrInvalid for an invalid spec or a transaction of another file, jobs.ErrBusy, or an error of the driver. After an
 // error, roll back.

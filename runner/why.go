@@ -15,16 +15,16 @@ import (
 //	worker_gone  Worker is gone; another worker will take the task over
 //	no_successor Worker is gone, and no other worker runs
 //	scheduled    it starts at its RunAt
-//	backoff      its next attempt starts at its RunAt; Backoff
+//	backoff      its next attempt starts at its RunAt, after the delay Backoff
 //	dependency   Tasks, which it depends on, have not finished
 //	lane         Tasks[0] holds its lane
 //	lane_free    its lane is free, and a worker will give it to the next task
-//	limit        Limit
-//	paused       Pause; AllQueues
-//	no_worker    no worker is ready; Draining
+//	limit        Limit lets no task start now
+//	paused       Pause keeps its queue from starting tasks; AllQueues
+//	no_worker    no worker is ready; the workers in Draining start nothing more
 //	no_queue     no ready worker serves its queue
 //	no_job       no ready worker of its queue has its job
-//	slots        Ahead, Busy, Slots; Estimate
+//	slots        it waits for a free slot: see Ahead, Busy, Slots and Estimate
 type Wait struct {
 	Reason    string
 	Worker    string        // name of the worker that runs the task, or ran it

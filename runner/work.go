@@ -11,16 +11,16 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Work runs tasks until ctx ends. Then it starts nothing more and gives the running attempts Options.Grace to end. It stops the others,
-// whose tasks go back without a counted attempt, and returns nil. It returns an error when the database can no longer be used,
-// jobs.ErrShutdown when Abort ended it, and jobs.ErrInvalid when there is nothing that it could run. A Runner has at most one Work at a
-// time.
+// Work runs tasks until ctx ends. Then it starts nothing more and gives the running attempts Options.Grace to end. It stops attempts that
+// take longer: their tasks go back to their queues, and these attempts do not count. Then it returns nil. It returns an error when the
+// database can no longer be used, jobs.ErrShutdown when Abort ended it, and jobs.ErrInvalid when there is nothing that it could run. A
+// Runner has at most one Work at a time.
 func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, 0) }
 
 // WorkUntilEmpty is Work that also returns when nothing runs and no task is due. It runs the tasks that become due meanwhile, too.
 func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, 0) }
 
-// Abort ends the grace of the current Work: it kills the attempts, their tasks go back, and Work returns jobs.ErrShutdown.
+// Abort ends the grace of the current Work: it kills the attempts, their tasks go back to their queues, and Work returns jobs.ErrShutdown.
 func (r *Runner) Abort() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

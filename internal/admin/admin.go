@@ -54,8 +54,7 @@ func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(ru
 	return added, err
 }
 
-// WorkOnly is Runner.Work that runs no other task than the one with this id. It does no work for others: it enqueues no tasks of schedules
-// and deletes no old tasks.
+// WorkOnly works like Runner.Work, but runs only the task with this id. It enqueues no tasks of schedules and deletes no old tasks.
 func WorkOnly(ctx context.Context, r *runner.Runner, id int64) error {
 	return access.WorkOnly(ctx, r, id)
 }
@@ -92,7 +91,7 @@ func LastHeartbeat(ctx context.Context, r *runner.Runner) (time.Time, error) {
 }
 
 // ListenCheck returns an error when a database on a server does not send notifications to this process. Workers then find tasks
-// late. It waits for a notification for at most patience.
+// late. patience is the longest time to wait for a notification.
 func ListenCheck(ctx context.Context, r *runner.Runner, patience time.Duration) error {
 	return store(r).CheckNotifications(ctx, patience)
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// CountUpTo counts the tasks that a filter selects. It stops counting at most.
+// CountUpTo counts the tasks that a filter selects. It stops when it has counted as many as most says.
 func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) (int, error) {
 	return store(r).CountUpTo(ctx, filter, most)
 }

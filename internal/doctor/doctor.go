@@ -27,8 +27,8 @@ const (
 
 // The thresholds of the checks.
 const (
-	walWarn      = 64 << 20        // size to which the log is truncated when no reader prevents it
-	diskWarn     = 1 << 30         // free bytes; a fiftieth of the disk if that is less
+	walWarn      = 64 << 20        // size of the log to warn of; SQLite truncates the log to it, unless a reader prevents that
+	diskWarn     = 1 << 30         // free bytes to warn of; a fiftieth of the disk if that is less
 	clockSlack   = 5 * time.Second // tolerated difference between the clocks of two machines, or between two reads of one clock
 	maxTickDelay = time.Minute     // tolerated delay of a schedule's tick
 	otherTimeout = time.Second     // time limit for each of the other databases
@@ -199,7 +199,7 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	if ahead := time.Until(latest); ahead > clockSlack { // not d.Now, because workers have written since
+	if ahead := time.Until(latest); ahead > clockSlack { // compares with the current time, because workers have written since d.Now
 		report(Warn, fmt.Sprintf("the clock is %s behind the latest time in the database, %s", humanize.Age(ahead),
 			humanize.Clock(latest, d.Now)), "timedatectl status")
 		return nil

@@ -99,8 +99,8 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	return chunks, false
 }
 
-// Shown returns the last n lines of pieces as a terminal would show them: of an overwritten line, only its final text. It skips blank
-// lines at the end. The lines are not safe for a terminal.
+// Shown returns the last n lines of pieces as a terminal would show them. Of an overwritten line it returns only the final text. It skips
+// blank lines at the end. The lines are not safe for a terminal.
 func Shown(chunks []jobs.Chunk, n int) (list []string) {
 	var text []byte
 	for i, c := range chunks {

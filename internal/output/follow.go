@@ -101,7 +101,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		if err != nil || f.Live.attempt(a.GenerationID) != nil { // checked last: a worker connects before it stores the first piece
+		// A worker connects before it stores the first piece, so this check after the read misses no worker that connects.
+		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}
 		for _, c := range chunks {

@@ -35,7 +35,7 @@ type span struct{ from, to int64 }
 
 const staleLockAge = 3 * time.Minute // age at which a lock file of an ended worker is a violation
 
-const maxPerInvariant = 20 // most violations of one invariant that are reported
+const maxPerInvariant = 20 // maximum number of reported violations of one invariant
 
 func (r *run) check(ctx context.Context) error {
 	var e evidence

@@ -355,7 +355,7 @@ func (n *nemesis) burnCPU() bool {
 const (
 	maxDiskFull = time.Second // longest time for which the disk stays full
 	smallDisk   = 1 << 30     // size in bytes up to which a disk is filled; larger disks may belong to somebody else
-	leaveFree   = 2 << 20     // free bytes left for the histories; the product keeps more than this free, so it accepts no new work
+	leaveFree   = 2 << 20     // bytes left free for the histories; runner accepts no new work with so little free space
 )
 
 // fillDisk fills a small disk for a moment. Running tasks can still finish then, but nothing is enqueued or

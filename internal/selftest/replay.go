@@ -17,7 +17,7 @@ type replay struct {
 	keys       map[string]int64 // owner of each unique key among unfinished tasks
 	pending    map[int64]*taskHistory
 	blocked    map[int64]*taskHistory
-	ended      []endedBelow            // of the latest events on a server
+	ended      []endedBelow            // one for each of the latest events on a server
 	lanes      map[string]*taskHistory // task that holds each lane
 	heartbeats []event                 // renewed leases whose heartbeat event has not come yet
 	claimRow   []*taskHistory          // consecutive claims by one worker from one queue

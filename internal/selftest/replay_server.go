@@ -1,6 +1,6 @@
 package selftest
 
-// endedBelow tells that all transactions below oldest had ended at a time, in ms.
+// endedBelow records that all transactions with lower numbers than oldest had ended at the time at, in ms.
 type endedBelow struct{ at, oldest int64 }
 
 // noteTransaction remembers which transactions have ended, as far back as the replay looks ahead.

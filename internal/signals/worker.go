@@ -55,7 +55,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 				r.Abort() // kills the commands
 				time.AfterFunc(abortWithin, func() {
 					log.Error("cannot give back tasks in time: another worker takes them over when their leases end")
-					os.Exit(1) // only an exit ends a write that waits for the lock of another process
+					os.Exit(1) // a write may be waiting for another process's lock, and nothing else ends that wait
 				})
 			}
 		}

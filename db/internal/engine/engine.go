@@ -122,8 +122,8 @@ type Lifecycle interface {
 	Reader() *sqlx.DB
 	// Disconnecting is called before the writer closes its connection.
 	Disconnecting()
-	// Reconnect returns a new connection in place of a broken one, or the first connection of the second writer. It returns an error
-	// of kind ErrReplaced if the tables are not those that Open has opened.
+	// Reconnect returns a new connection in place of a broken one. On a server it also opens the connection of the writer that only
+	// claims tasks; then second is true. It returns an error of kind ErrReplaced if the database has other tables than at Open.
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
 	// Quit ends all watches.
 	Quit()

@@ -31,7 +31,7 @@ func (u URL) String() string {
 	})
 }
 
-// Absolute returns the address.
+// Absolute returns the address as it is, because no part of it depends on the working directory.
 func (u URL) Absolute() (string, error) { return string(u), nil }
 
 // File returns "", because the database is not a file of this host.

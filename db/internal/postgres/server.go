@@ -190,7 +190,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// Reconnect opens a new connection. It returns an error if the tables are not those that were opened before.
+// Reconnect opens a new connection. It returns an error if the database has other tables than when it was opened.
 func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, err error) {
 	if conn, err = s.write.Connx(ctx); err != nil {
 		return nil, s.Explain(err)

@@ -129,10 +129,10 @@ func (d *File) lockOpening() (unlock func()) {
 	return mu.Unlock
 }
 
-// checkFilesInUse returns an error of kind ErrReplaced if the path leads this process to other files than those that other processes have
-// open: another file, log or shared memory. Then a file was removed or replaced, or those processes use another path to the file. A
-// process that is just opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again until the
-// state has changed or the busy timeout has passed.
+// checkFilesInUse returns an error of kind ErrReplaced if other processes use a different database file, log or shared memory than this
+// process finds at the path. The reason is that somebody removed or replaced a file, or that those processes use another path to the
+// file. A process that is just opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again
+// until the state has changed or the busy timeout has passed.
 func (d *File) checkFilesInUse() error {
 	if err := d.checkLeftLog(); err != nil {
 		return err

@@ -54,7 +54,7 @@ type Series struct {
 	statements sync.Map // *Statement by n
 }
 
-// Of returns the statement with n parts, which is the same in each call.
+// Of returns the statement that repeats the part n times. Calls with the same n return the same pointer.
 func (s *Series) Of(n int) *Statement {
 	if known, ok := s.statements.Load(n); ok {
 		return known.(*Statement)
