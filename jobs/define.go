@@ -40,7 +40,7 @@ func DefineResult[In, Out any](job string, defaults ...Option) ResultFunc[In, Ou
 	return ResultFunc[In, Out]{Define[In](job, defaults...)}
 }
 
-// Job returns the name that Define was given.
+// Job returns the name given to Define.
 func (f Func[In]) Job() string { return f.job }
 
 // With returns the Spec of a task that calls the function with in. It does not fail: if in cannot be encoded as JSON, Spec.Err is set,

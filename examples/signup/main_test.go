@@ -89,7 +89,7 @@ func (m *mailServer) serve(c net.Conn) {
 	}
 }
 
-// byID counts the letters of each Message-ID.
+// byID counts the mails with each Message-ID.
 func (m *mailServer) byID() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -34,14 +34,14 @@ type attempt struct {
 
 	report   atomic.Pointer[jobs.Progress]   // the last report; nil if there is none
 	toReport atomic.Bool                     // a goroutine is about to store the report
-	steps    atomic.Pointer[steps]           // nil while the function has come to no step
+	steps    atomic.Pointer[steps]           // nil until the function comes to its first step
 	inTx     atomic.Int64                    // when FinishTx was called, in milliseconds; 0 if it was not
 	txResult atomic.Pointer[json.RawMessage] // the result that FinishTx was given; nil if it was not called
 
 	// The following fields are set before the attempt is sent on Engine.ended, or by abandon.
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
-	release  bool  // the attempt was never started: its task goes back
+	release  bool  // the attempt was never started, and its task goes back to its queue
 	startErr error // why a command could not be started, if the machine was the reason
 }
 
@@ -214,7 +214,7 @@ func (a *attempt) abandon() bool {
 	return true
 }
 
-// notStarted makes the attempt one that gives its task back.
+// notStarted marks the attempt as never started, so that its task goes back to its queue.
 func (a *attempt) notStarted() *attempt {
 	a.over.Store(true)
 	a.release = true

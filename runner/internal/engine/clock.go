@@ -21,7 +21,7 @@ import (
 // time, because its next heartbeat hides the jump.
 const (
 	minJump   = 24 * time.Hour // smaller jumps are ignored
-	jumpPause = time.Hour      // without deletions after a jump
+	jumpPause = time.Hour      // time without deletions after a jump
 )
 
 // clock compares the clocks of the machine.
@@ -102,7 +102,8 @@ func (e *Engine) pauseDeletion(ctx context.Context, p db.Pause) error {
 }
 
 // deleteAsOf returns the time that decides which tasks are old, and whether that is the present. The time is zero if nothing may be
-// deleted. deleteAsOf ends a pause of deletions that is an hour old, and one that a clock which was ahead has left behind.
+// deleted. deleteAsOf ends a pause of deletions that is an hour old. It also ends one that begins more than an hour in the future, because
+// the clock that wrote it was ahead.
 func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time, present bool) {
 	e.clock.mu.Lock()
 	defer e.clock.mu.Unlock()

@@ -99,8 +99,8 @@ func (e *Engine) retryCycle(err error) error {
 	return err
 }
 
-// queueRoom returns how many tasks of each queue may still be claimed, once the ended attempts are written; nil for any number of any
-// queue.
+// queueRoom returns how many tasks of each queue may still be claimed, once the ended attempts are written; nil if no
+// queue has a limit.
 func (e *Engine) queueRoom() map[string]int {
 	if e.limit == nil {
 		return nil
@@ -117,7 +117,7 @@ func (e *Engine) queueRoom() map[string]int {
 	return room
 }
 
-// start begins the attempts of claimed tasks, in their order. sent is when the claim was sent; the leases last from there.
+// start begins the attempts of claimed tasks, in their order. sent is when the claim was sent; the leases count from that time.
 func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time) error {
 	if slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
 		// A power failure may undo a claim. The claim of a task that must never run twice is on the disk before the task starts.
@@ -130,7 +130,7 @@ func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time)
 			return e.retryCycle(err)
 		}
 	}
-	e.backoff = 0 // only now: otherwise the loop claims and gives back without a pause while it cannot sync
+	e.backoff = 0 // only after the sync: otherwise the loop claims and releases tasks without a pause while a sync fails
 	for _, task := range claimed {
 		a := e.add(task, sent)
 		a.begin()

@@ -24,7 +24,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 	return grace
 }
 
-// result returns the error of a Work that has come to its end.
+// result returns the error of a Work that has ended.
 func (e *Engine) result(aborted <-chan struct{}) error {
 	if aborted == nil {
 		return jobs.ErrShutdown
@@ -55,7 +55,7 @@ func (e *Engine) longestEnd() time.Duration {
 }
 
 // abandonAll gives up the attempts that do not end. They are functions that ignore their context, since commands are dead by now. Their
-// tasks go back, and later results of the functions are refused.
+// tasks go back to their queues, and later results of the functions are refused.
 func (e *Engine) abandonAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,8 +12,8 @@
 // Nothing polls the table of tasks. The loop looks when this process has enqueued something, when another process has committed
 // (package notify), and when the next scheduled task is due.
 //
-// Each worker holds a liveness lock (lock.go). Others know by the lock at once that a worker is dead. Functions that run as attempts
-// reach their attempt through their context (context.go, progress.go, steps.go, tx.go).
+// Each worker holds a liveness lock (lock.go). By this lock other workers notice at once that a worker is dead. Functions that run as
+// attempts reach their attempt through their context (context.go, progress.go, steps.go, tx.go).
 package engine
 
 import (
@@ -49,8 +49,8 @@ type Options struct {
 	Handlers map[string]jobs.Handler // by job, with the middleware around them
 	Fenced   *atomic.Int64           // counts refused results
 
-	// Only is the id of the only task that the Work runs; 0 for all. Then it does no work for others: it enqueues no tasks of schedules
-	// and deletes no old tasks.
+	// Only is the id of the only task that the Work runs; 0 for all. Then it enqueues no tasks of schedules and deletes no old
+	// tasks.
 	Only             int64
 	UntilEmpty       bool // the Work ends when nothing runs and no task is due
 	Concurrency      int
@@ -94,7 +94,7 @@ type Engine struct {
 
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
-	confirmed time.Time     // when the last successful heartbeat was sent; leases last from there
+	confirmed time.Time     // when the last successful heartbeat was sent; leases count from that time
 	reporting []*attempt    // attempts with progress to store; not empty while a goroutine is about to store it
 	closed    bool          // no goroutine starts beside the loop any more
 	failure   error         // why failing is closed
@@ -133,7 +133,7 @@ type loopState struct {
 	diskCheckAt time.Time // when to look again
 
 	finished     int         // attempts
-	released     int         // tasks that went back
+	released     int         // tasks that went back to their queues
 	lastFinishes []db.Finish // of the last cycle; the next one uses its memory
 	liveness     livenessState
 }
@@ -202,9 +202,9 @@ func (e *Engine) limitQueues() error {
 	return nil
 }
 
-// Run works until ctx ends and then drains. The end of aborted cuts off the drain.
+// Run works until ctx ends and then drains. When aborted is closed, Run kills the attempts that still run.
 func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
-	write := context.WithoutCancel(ctx) // the end of the work cuts off no write
+	write := context.WithoutCancel(ctx) // a write continues when ctx ends
 	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
 	defer unsubscribe()
 	if e.o.OwnProcess {
@@ -252,7 +252,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	return err
 }
 
-// Abort kills all attempts. Their tasks go back.
+// Abort kills all attempts. Their tasks go back to their queues.
 func (e *Engine) Abort() { e.stopAll(jobs.ErrShutdown, true) }
 
 // fail makes the work drain and end with err. The first error counts.

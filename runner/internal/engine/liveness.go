@@ -5,14 +5,14 @@ import (
 	"time"
 )
 
-// Liveness is a sign of life of the loop: the loop goes round, and it has just read or written the database.
+// Liveness is the report that the loop runs and has just read or written the database.
 type Liveness struct {
 	Running  int           // attempts
 	Draining bool          // nothing more is started
 	Left     time.Duration // while draining: until the attempts that still run are given up
 }
 
-// livenessState is what the loop remembers about its signs of life.
+// livenessState is what the loop remembers about these reports.
 type livenessState struct {
 	visitedAt  time.Time // when a cycle was last written
 	reportedAt time.Time // when Options.Liveness was last called
@@ -22,7 +22,7 @@ type livenessState struct {
 }
 
 // reportLiveness calls Options.Liveness when it is time: after the first claim, at the start of a drain, and every LivenessEvery. If the
-// loop has not been to the database since the last call, it reads a little. It does not write, because a lock that another process holds
+// loop has not used the database since the last call, it makes one small read. It does not write, because a lock that another process holds
 // for long is no reason to restart this worker.
 func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
@@ -48,7 +48,7 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	e.o.Liveness(report)
 }
 
-// untilLiveness shortens a sleep to the next sign of life.
+// untilLiveness shortens a sleep so that it ends when the next report is due.
 func (e *Engine) untilLiveness(d time.Duration) time.Duration {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
 		return d

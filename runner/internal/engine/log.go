@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The keys of log records are task, attempt, job, queue, exit, signal, took, worker, err, and few more. Commands stand in the log as in
-// lists: cut, and never with their environment.
+// The keys of log records are task, attempt, job, queue, exit, signal, took, worker, err, and a few others. The log shows commands
+// as lists do: cut, and never with their environment.
 
 func (e *Engine) logReady() {
 	queues := "all"

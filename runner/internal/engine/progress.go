@@ -37,7 +37,7 @@ func (a *attempt) progress() json.RawMessage {
 	return nil
 }
 
-// planReport has the report of an attempt stored within reportEvery.
+// planReport adds an attempt to the reports that a goroutine stores within reportEvery. It starts this goroutine if none waits.
 func (e *Engine) planReport(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -22,8 +22,8 @@ import (
 //
 //   - A guardian guards at most one command at a time.
 //   - Each guardian holds the liveness lock of its worker. So the lock is free only when the worker and all its guardians are dead.
-//   - If the first guardian does not start, the work ends, because no command can run. Later, a guardian that does not start for lack of
-//     resources only gives its task back.
+//   - If the first guardian does not start, the work ends, because no command can run. Later, if a guardian does not start for lack of
+//     resources, only its task goes back to its queue.
 //   - A guardian that ends before it has started a command counts as a failure. maxFailures failures in a row end the work.
 
 // guardianCalled is set when main has called Guardian.
