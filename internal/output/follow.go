@@ -24,7 +24,7 @@ type Range struct {
 	Lines int       // number of last lines of the first shown attempt; -1 selects all its lines
 }
 
-// first returns the generation of the last attempt that is skipped.
+// first returns the generation of the last attempt before the selected ones; 0 if no attempt is skipped.
 func (w Range) first(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0

@@ -65,7 +65,7 @@ type Capture struct {
 	pieces   []piece   // in order: pieces of the head that are not yet stored, and all pieces of the tail
 	tailSize int64     // bytes of all pieces of the tail
 	tailFrom int64     // seq of the first piece that was ever in the tail; 0 while it is empty
-	forget   int64     // stored pieces of the tail below this one are to be deleted
+	forget   int64     // the next write deletes the stored pieces of the tail with a lower seq
 	dropped  int64     // bytes between head and tail
 	waiting  int64     // bytes that are not yet stored
 

@@ -44,8 +44,8 @@ const (
 	notFoundCode  = 127
 )
 
-// NotStartedError reports that a command was not started for a reason that lies outside of the task: no processes, memory or
-// descriptors were left, or the attempt was stopped before the command started. The task goes back to its queue and the attempt does not count.
+// NotStartedError reports that a command was not started for a reason that lies outside of the task: no processes, memory or descriptors
+// were left, or the attempt was stopped before the command started. The task goes back to its queue and the attempt does not count.
 type NotStartedError struct{ Err error }
 
 func (e *NotStartedError) Error() string { return e.Err.Error() }
