@@ -84,9 +84,6 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 		return o, failure.Usage("%q: %v", words[0], err)
 	}
 	words = words[1:]
-	if len(words) > 0 && words[0] == "--" { // the parser leaves a -- that follows NAME
-		words = words[1:]
-	}
 	if !c.IsSet("cron") {
 		return o, failure.Usage("schedule add needs --cron").Hint("%s -- backup.sh", taskflags.Example(c))
 	}

@@ -64,7 +64,11 @@ type statusOptions struct {
 
 func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) {
 	if words := c.Args().Slice(); len(words) > 0 {
-		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("runner status -q %s", words[0])
+		hint := "runner status -q " + words[0]
+		if _, err := cli.ParseID(words[0]); err == nil {
+			hint = "runner show " + words[0]
+		}
+		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
 	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
 	o.format, err = cli.FormatterOf(c, a.Printer)

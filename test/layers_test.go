@@ -30,7 +30,7 @@ var layers = []layer{
 	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "jobs"}, // rules, without a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
-	{path: "internal/spelling", others: []string{"github.com/xrash/smetrics"}},
+	{path: "internal/spelling"},
 	{path: "internal/timetext"},
 	{path: "internal/search", ours: []string{"jobs", "internal/taskspec", "internal/timetext"}},
 	{path: "internal/crontab", ours: []string{"internal/taskspec", "jobs"}},

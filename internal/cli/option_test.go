@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -139,14 +140,13 @@ func TestUsageErrors(t *testing.T) {
 	for _, test := range []struct{ line, what, try string }{
 		{"enqeue", `unknown command "enqeue"`, "runner enqueue"},
 		{"hsow", `unknown command "hsow"`, "runner show"},
-		{"kill 4", `unknown command "kill"`, "runner cancel"},
+		{"kill 4", `unknown command "kill"`, "runner cancel ID"},
 		{"xyzzy", `unknown command "xyzzy"`, "runner --help"},
 		{"shows", `unknown command "shows"`, "runner show"},
 		{"schedule", "schedule needs a command", "runner schedule --help"},
 		{"schedule ad", `unknown command "schedule ad"`, "runner schedule add"},
 		{"-q x show", "unknown option -q before the command", "runner COMMAND -q"},
 		{"show --qeue x", "unknown option --qeue of runner show", "--queue"},
-		{"show -fn 5", "unknown option -fn of runner show", "-f -n"},
 		{"show -queue x", "unknown option -queue of runner show", "--queue"},
 		{"show -Z", "unknown option -Z of runner show", "runner show --help"},
 		{"show -n", "-n needs a value: --rows N", ""},
@@ -228,4 +228,36 @@ func FuzzArgumentOrder(f *testing.F) {
 			t.Fatalf("%q: got the words %q, want the last words of the input", args, got.words)
 		}
 	})
+}
+
+func TestLettersCombine(t *testing.T) {
+	for _, line := range []string{"show -fn5 -qa 1", "show -fqa -n 5 1", "show -fn 5 -q=a 1", "show -f -n=5 -q a 1", "show -f=true -n5 -qa 1"} {
+		got, err := parse(t, nil, strings.Fields(line)...)
+		if err != nil {
+			t.Errorf("%s: got %v; want no error", line, err)
+			continue
+		}
+		follow, rows, queues := Get[bool](got.c, "follow"), Get[int](got.c, "rows"), Get[[]string](got.c, "queue")
+		if !follow || rows != 5 || !slices.Equal(queues, []string{"a"}) || !slices.Equal(got.words, []string{"1"}) {
+			t.Errorf("%s: got follow %v, rows %d, queues %q, words %q; want true, 5, a, 1", line, follow, rows, queues, got.words)
+		}
+	}
+	for line, want := range map[string]string{"enqueue -p-1 -qmedia=2 -eA=B -- true": "-1 media=2 A=B", "enqueue -p=-1 -qq -eé x": "-1 q é"} {
+		got, err := parse(t, nil, strings.Fields(line)...)
+		if err != nil {
+			t.Errorf("%s: got %v; want no error", line, err)
+			continue
+		}
+		priority, queue, env := Get[int](got.c, "priority"), Get[string](got.c, "queue"), Get[[]string](got.c, "env")
+		if text := fmt.Sprint(priority, " ", queue, " ", strings.Join(env, " ")); text != want {
+			t.Errorf("%s: got %s; want %s", line, text, want)
+		}
+	}
+	for line, want := range map[string]string{"show -queue a": "--queue", "show -follow": "--follow", "show -fx": "runner show --help",
+		"show -f-n": "runner show --help", "show -é": "runner show --help", "show -limit 5": "runner show --help"} {
+		_, err := parse(t, nil, strings.Fields(line)...)
+		if got := failure.Explain(err); got.Exit != 2 || got.Try != want {
+			t.Errorf("%s: got %v and the hint %q; want a usage error and %q", line, got, got.Try, want)
+		}
+	}
 }

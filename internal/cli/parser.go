@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/spelling"
 )
 
 // Line is a parsed command line. It exists because urfave/cli's parser does not handle all command lines as needed. urfave/cli receives
@@ -18,8 +17,9 @@ type Line struct {
 	words        []string // arguments that are neither options nor command names
 	missingValue *Option  // the last option, if its value is missing
 
-	globals, options []*Option // options that are valid at this point of the command line
-	err              error     // first error
+	commands         []*Command // commands that are valid at this point of the command line
+	globals, options []*Option  // options that are valid at this point of the command line
+	err              error      // first error
 }
 
 type givenOption struct {
@@ -33,7 +33,7 @@ type givenOption struct {
 // If a scalar option is repeated, its last value wins. An option wins over its environment variable at any position. Parse reads the rest
 // of the line after an error, because --json decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
-	line := &Line{globals: globals, options: globals}
+	line := &Line{commands: list, globals: globals, options: globals}
 	for i, arg := range args {
 		if !utf8.ValidString(arg) {
 			line.fail(failure.Usage("argument %d, %q, is not UTF-8", i+1, arg))
@@ -44,14 +44,17 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 		args = args[1:]
 		switch {
 		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
+			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only schedule add has such a word
+				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).Hint("%s", scheduleAddForm))
+			}
 			line.words, args = append(line.words, args...), nil
 		case word == "--": // the command name follows
 		case len(word) > 1 && word[0] == '-':
 			args = line.flag(word, args)
 		case line.Command == nil && line.err == nil:
-			list = line.enter(list, word)
+			line.enter(word, args)
 		case line.Command != nil && line.Command.Subcommands != nil:
-			list = line.enter(list, word)
+			line.enter(word, args)
 		default:
 			line.words = append(line.words, word)
 			if stopsAt := wordsBeforeCommand(line.Path); stopsAt >= 0 && len(line.words) > stopsAt {
@@ -75,122 +78,112 @@ func wordsBeforeCommand(path []string) int {
 	return -1
 }
 
-// enter sets the command with this name as the current one and returns its subcommands.
-func (line *Line) enter(list []*Command, word string) []*Command {
+// enter sets the command with this name as the current one. args are the words after it.
+func (line *Line) enter(word string, args []string) {
 	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
 		line.set("help", "true")
-		return list
+		return
 	}
+	if c := commandNamed(line.commands, word); c != nil {
+		line.Command, line.Path, line.commands = c, append(line.Path, c.Name), c.Subcommands
+		line.options = append(slices.Clip(optionsOf(c)), line.globals...)
+		return
+	}
+	f := failure.Usage("unknown command %q", strings.Join(append(line.Path, word), " "))
+	line.fail(f.Hint("%s", line.commandHint(word, args)))
+}
+
+func commandNamed(list []*Command, name string) *Command {
 	for _, c := range list {
-		if c.HasName(word) {
-			line.Command, line.Path = c, append(line.Path, c.Name)
-			line.options = append(slices.Clip(optionsOf(c)), line.globals...)
-			return c.Subcommands
+		if c.HasName(name) {
+			return c
 		}
 	}
-	var names []string
-	for _, c := range list {
-		names = append(names, append([]string{c.Name}, c.Aliases...)...)
-	}
-	prefix := strings.Join(append([]string{"runner"}, line.Path...), " ")
-	f := failure.Usage("unknown command %q", strings.Join(append(line.Path, word), " ")).Hint("%s --help", prefix)
-	if near := spelling.Nearest(word, names); near != "" {
-		f = f.Hint("%s %s", prefix, near)
-	}
-	if len(line.Path) == 1 && line.Path[0] == "service" && slices.Contains([]string{"status", "start", "stop", "restart"}, word) {
-		f = f.Hint("systemctl %s runner", word)
-	}
-	if instead := synonym(word); instead != "" && len(line.Path) == 0 {
-		f = f.Hint("runner %s", instead)
-	}
-	line.fail(f)
-	return list
+	return nil
 }
 
-// synonym returns the command for a name that other tools use, or an empty string.
-func synonym(word string) string {
-	switch word {
-	case "install", "daemon", "systemd":
-		return "service install"
-	case "queues", "stats", "workers":
-		return "status"
-	case "prune", "clean", "remove":
-		return "delete"
-	case "exec":
-		return "run"
-	case "kill", "stop":
-		return "cancel"
-	case "follow", "tail":
-		return "logs -f"
-	case "why", "info":
-		return "show"
-	case "add", "push", "submit":
-		return "enqueue"
-	case "export":
-		return "list --json"
-	case "import":
-		return "enqueue --batch FILE"
-	}
-	return ""
-}
-
-// flag reads one option and, if it has one, its value. It returns the remaining arguments.
+// flag reads one argument with options and, if the last option has one, its value. It returns the remaining arguments.
 func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
-	i := slices.IndexFunc(line.options, func(o *Option) bool {
-		return name == "--"+o.name || o.short != "" && name == "-"+o.short
-	})
-	if i < 0 {
+	if !strings.HasPrefix(name, "--") {
+		isLong := line.option("-"+name) != nil || line.optionSynonym(name) != "" // one dash before a long name: -queue
+		if len(name) == 2 || !isLong {
+			return line.letters(word, args)
+		}
 		line.fail(line.unknown(name))
 		return args
 	}
-	o := line.options[i]
+	o := line.option(name)
 	switch {
+	case o == nil:
+		line.fail(line.unknown(name))
 	case hasText:
+		line.give(o, text)
 	case o.hint == "":
-		text = "true"
-	case len(args) == 0:
+		line.give(o, "true")
+	default:
+		return line.valueFrom(args, o, name)
+	}
+	return args
+}
+
+// letters reads an argument with short options. As in getopt, letters without a value can be combined, and a value can follow its letter:
+// -fn5 is -f -n 5. An equals sign before the value is allowed. letters returns the remaining arguments.
+func (line *Line) letters(word string, args []string) []string {
+	for rest := word[1:]; rest != ""; rest = rest[1:] {
+		name, text := "-"+rest[:1], rest[1:]
+		o := line.option(name)
+		switch {
+		case o == nil:
+			unknown, _, _ := strings.Cut(word, "=")
+			line.fail(line.unknown(unknown))
+			return args
+		case strings.HasPrefix(text, "="):
+			line.give(o, text[1:])
+			return args
+		case o.hint == "":
+			line.give(o, "true")
+		case text == "":
+			return line.valueFrom(args, o, name)
+		default:
+			line.give(o, text)
+			return args
+		}
+	}
+	return args
+}
+
+// option returns the option with this name, such as --queue or -q, or nil.
+func (line *Line) option(name string) *Option {
+	for _, o := range line.options {
+		if name == "--"+o.name || o.short != "" && name == "-"+o.short {
+			return o
+		}
+	}
+	return nil
+}
+
+// valueFrom takes the value of an option from the next argument. It returns the remaining arguments.
+func (line *Line) valueFrom(args []string, o *Option, name string) []string {
+	if len(args) == 0 {
 		line.missingValue = o
 		line.fail(failure.Usage("%s needs a value: --%s %s", name, o.name, o.hint))
-		return args
-	default:
-		text, args = args[0], args[1:]
+		return nil
 	}
+	line.give(o, args[0])
+	return args[1:]
+}
+
+// give checks and stores the value of an option.
+func (line *Line) give(o *Option, text string) {
 	if err := o.value.check(text); err != nil {
 		line.fail(failure.Usage("--%s %q: %v", o.name, text, err))
-		return args
+		return
 	}
 	if strings.IndexByte(text, 0) >= 0 {
 		line.fail(failure.Usage("--%s %q: holds a NUL byte", o.name, text))
 	}
 	line.given = append(line.given, givenOption{o, text})
-	return args
-}
-
-func (line *Line) unknown(name string) *failure.Error {
-	where := strings.Join(append([]string{"runner"}, line.Path...), " ")
-	f := failure.Usage("unknown option %s of %s", name, where)
-	if line.Command == nil {
-		return failure.Usage("unknown option %s before the command", name).Hint("runner COMMAND %s", name)
-	}
-	if len(name) > 2 && name[1] != '-' { // combined letters, or one dash before a long name: -fn 5, -queue
-		letter := slices.IndexFunc(line.options, func(o *Option) bool { return o.short != "" && o.short == name[1:2] })
-		word := slices.IndexFunc(line.options, func(o *Option) bool { return o.name == name[1:] })
-		switch {
-		case word >= 0:
-			return f.Hint("-%s", name)
-		case letter >= 0:
-			return f.Because("letters are not combined; give each its own dash").Hint("-%s -%s", name[1:2], name[2:])
-		}
-	}
-	var names []string
-	for _, o := range line.options {
-		names = append(names, "--"+o.name)
-	}
-	if near := spelling.Nearest(name, names); near != "" && len(name) > 3 {
-		return f.Hint("%s", near)
-	}
-	return f.Hint("%s --help", where)
 }
 
 // environment adds the options that are not on the command line but whose variable is set. An empty variable counts as unset. Commas

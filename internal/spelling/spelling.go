@@ -1,15 +1,53 @@
 // Package spelling finds the name that a person probably meant.
 package spelling
 
-import "github.com/xrash/smetrics"
+import "strings"
 
-// Nearest returns the candidate that is most similar to word, or an empty string if none is similar enough.
+// Nearest returns the candidate that is most similar to word, or an empty string if none is similar enough. It ignores dashes and
+// underscores. A candidate is at most two edits away. Names of fewer than seven letters may differ by one edit only, and must begin with
+// the same letter or with the first two letters swapped. Otherwise short names would match by chance.
 func Nearest(word string, candidates []string) string {
-	best, score := "", 0.8
-	for _, c := range candidates {
-		if s := smetrics.JaroWinkler(word, c, 0.7, 4); s > score && len(word) < 100 {
-			best, score = c, s
+	word = letters(word)
+	nearest, fewest := "", 3
+	for _, candidate := range candidates {
+		name := letters(candidate)
+		allowed := 1
+		if min(len(word), len(name)) >= 7 {
+			allowed = 2
+		}
+		if min(len(word), len(name)) < 2 || max(len(word), len(name)) < 3 || len(word) > len(name)+allowed {
+			continue
+		}
+		sameStart := word[0] == name[0] || word[0] == name[1] && word[1] == name[0]
+		if n := edits(word, name); n <= allowed && n < fewest && (sameStart || allowed == 2) {
+			nearest, fewest = candidate, n
 		}
 	}
-	return best
+	return nearest
+}
+
+func letters(name string) string { return strings.NewReplacer("-", "", "_", "").Replace(name) }
+
+// edits returns the number of bytes to insert, delete or replace, or of neighbours to swap, that turns a into b.
+func edits(a, b string) int {
+	// before, above and row are rows of the table of distances between the beginnings of a and b.
+	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		before, above, row = above, row, before
+		row[0] = i + 1
+		for j := range len(b) {
+			replaced := above[j]
+			if a[i] != b[j] {
+				replaced++
+			}
+			row[j+1] = min(replaced, above[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
+		}
+	}
+	return row[len(b)]
 }

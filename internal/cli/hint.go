@@ -1,0 +1,114 @@
+package cli
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/spelling"
+)
+
+// name returns "runner" and the names of the command and its groups.
+func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
+
+// commandHint returns the command line that the person probably meant with an unknown command. args are the words after the command.
+func (line *Line) commandHint(word string, args []string) string {
+	path, next := strings.Join(append(line.Path, word), " "), ""
+	if len(args) > 0 {
+		next = args[0]
+	}
+	if hint := cmp.Or(commandSynonym(path+" "+next), line.verbHint(path, next), commandSynonym(path)); hint != "" {
+		return hint
+	}
+	if near := spelling.Nearest(word, commandNamesOf(line.commands)); near != "" {
+		return line.name() + " " + near
+	}
+	return line.name() + " --help"
+}
+
+// verbHint returns the hint for a noun and a verb, such as "task ls", or an empty string.
+func (line *Line) verbHint(noun, verb string) string {
+	group, known := groupOf(noun)
+	if !known || verb == "" {
+		return ""
+	}
+	list := line.commands
+	if c := commandNamed(list, group); c != nil {
+		list = c.Subcommands
+	}
+	if c := commandNamed(list, verb); c != nil {
+		return "runner " + strings.TrimSpace(group+" "+c.Name)
+	}
+	return commandSynonym(strings.TrimSpace(group + " " + verb))
+}
+
+// commandSynonym returns the hint of CommandSynonyms for a name, or an empty string.
+func commandSynonym(name string) string {
+	for _, s := range CommandSynonyms {
+		if slices.Contains(strings.Split(s.Names, ", "), name) {
+			return s.Hint
+		}
+	}
+	return ""
+}
+
+func commandNamesOf(list []*Command) (names []string) {
+	for _, c := range list {
+		if !c.Hidden {
+			names = append(append(names, c.Name), c.Aliases...)
+		}
+	}
+	return names
+}
+
+// unknown returns the error for an option that the command does not have.
+func (line *Line) unknown(name string) *failure.Error {
+	f := failure.Usage("unknown option %s of %s", name, line.name())
+	if line.Command == nil {
+		f = failure.Usage("unknown option %s before the command", name)
+	}
+	return f.Hint("%s", line.optionHint(name))
+}
+
+// optionHint returns the option or the command line that the person probably meant with an unknown option.
+func (line *Line) optionHint(name string) string {
+	if line.option("-"+name) != nil { // one dash before a long name: -queue
+		return "-" + name
+	}
+	if line.Command == nil && slices.ContainsFunc(line.commands, func(c *Command) bool { return hasOption(c, name) }) {
+		return "runner COMMAND " + name
+	}
+	if strings.HasPrefix(name, "--") && commandNamed(line.commands, name[2:]) != nil {
+		return line.name() + " " + name[2:]
+	}
+	if hint := line.optionSynonym(name); hint != "" {
+		return hint
+	}
+	var names []string
+	for _, o := range line.options {
+		names = append(names, "--"+o.name)
+	}
+	return cmp.Or(spelling.Nearest(name, names), line.name()+" --help")
+}
+
+// hasOption reports whether a command has the option with this name, such as --queue or -q.
+func hasOption(c *Command, name string) bool {
+	line := Line{options: optionsOf(c)}
+	return line.option(name) != nil
+}
+
+// optionSynonym returns the hint of OptionSynonyms for an option, or an empty string. A hint that begins with an option applies only to
+// commands that have this option.
+func (line *Line) optionSynonym(name string) string {
+	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
+	path := cmp.Or(strings.Join(line.Path, " "), "runner")
+	for _, s := range OptionSynonyms {
+		fits := s.Commands == anyCommand || slices.Contains(strings.Split(s.Commands, ", "), path)
+		if first, _, _ := strings.Cut(s.Hint, " "); fits && slices.Contains(strings.Fields(s.Names), name) &&
+			(first == "runner" || line.option(first) != nil) {
+			return strings.ReplaceAll(s.Hint, "COMMAND-NAME", path)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,208 @@
+package cli
+
+// scheduleAddForm is the shortest form of schedule add.
+const scheduleAddForm = "runner schedule add NAME --cron EXPR -- COMMAND"
+
+// CommandSynonym is a hint for commands of other tools.
+type CommandSynonym struct {
+	Hint  string // command line of runner; two lines with six spaces between them if the names have two meanings
+	Names string // commands of other tools, separated by ", "; a name can have two words
+}
+
+// CommandSynonyms lists the commands of other tools.
+var CommandSynonyms = []CommandSynonym{
+	// Run.
+	{"runner run -- COMMAND", "exec, execute, srun"},
+	{"runner enqueue -- COMMAND", "add, push, submit, new, create, put, sbatch, qsub, queue --, queue add"},
+	{"runner enqueue --at TIME -- COMMAND", "at"},
+	{"runner enqueue --in DUR -- COMMAND", "defer"},
+	{"runner enqueue --batch FILE", "batch, import"},
+	{"runner work", "daemon, worker, consume, pueued, celery"},
+	{"runner work      systemctl start runner", "start"},
+	{"runner work --concurrency N", "parallel, concurrency"},
+	{"runner schedule --help", "cron, crontab, timer, cronjob"},
+	{scheduleAddForm, "every, crontab -e, schedule create, schedule new, schedule set"},
+	{"runner schedule list", "crontab -l, timers, list-timers, schedules, periodic"},
+	{"runner schedule add NAME --replace --cron EXPR -- COMMAND", "schedule edit, schedule update"},
+	{"runner schedule remove NAME", "schedule rm, schedule delete, schedule del"},
+	{"runner schedule pause NAME", "schedule disable, schedule stop, schedule suspend"},
+	{"runner schedule resume NAME", "schedule enable, schedule start, schedule unpause"},
+	{"runner schedule run NAME", "schedule trigger, trigger"},
+	{"runner schedule show NAME", "schedule inspect, schedule info, schedule next"},
+	{"runner schedule list --json --reveal", "schedule export"},
+
+	// Inspect.
+	{"runner list", "ps, jobs, job, tasks, task, atq, squeue, qstat, history"},
+	{"runner list --json", "export"},
+	{"runner show ID", "inspect, view, describe, why"},
+	{"runner show ID      runner list", "get"},
+	{"runner show ID      runner status", "info"},
+	{"runner logs ID", "log, journal, journalctl, output, cat"},
+	{"runner logs -f ID", "follow, tail, attach"},
+	{"runner status -f", "top, htop, monitor, monit"},
+	{"runner status -f      runner logs -f ID", "watch"},
+	{"runner status", "stats, stat, queue, queues, workers, group, groups, summary"},
+	{"runner status", "queue ls, queue list, queues ls, queues list, worker ls, worker list, workers list"},
+
+	// Control.
+	{"runner cancel ID", "kill, abort, atrm, scancel, qdel, terminate"},
+	{"runner cancel ID      systemctl stop runner", "stop"},
+	{"runner retry ID", "rerun, requeue, redo"},
+	{"runner retry ID      systemctl restart runner", "restart"},
+	{"runner delete ID", "remove, del"},
+	{"runner delete --older-than DUR", "prune, clean, cleanup, purge, clear, gc"},
+	{"runner pause QUEUE", "suspend"},
+	{"runner resume QUEUE", "unpause, continue"},
+	{"runner limit set TARGET", "throttle, limit add"},
+	{"runner limit list", "limits, limit ls"},
+	{"runner limit remove TARGET", "limit rm, limit delete"},
+
+	// Maintain.
+	{"runner doctor", "check, health, healthcheck, diagnose, fsck"},
+	{"runner backup FILE", "dump, snapshot"},
+	{"runner backup --help", "restore"},
+	{"runner serve", "web, ui, webui, gui, dash, dashboard, server, http, metrics, flower"},
+	{"runner service install", "install, systemd, startup, service enable"},
+	{"runner service install      runner schedule resume NAME", "enable"},
+	{"runner service uninstall", "uninstall, service disable, service remove"},
+	{"runner service uninstall      runner schedule pause NAME", "disable"},
+	{"systemctl status runner", "service status"},
+	{"systemctl start runner", "service start"},
+	{"systemctl stop runner", "service stop"},
+	{"systemctl restart runner", "service restart"},
+	{"journalctl -u runner", "service logs, service log"},
+}
+
+// groupOf returns the group of runner that has the verbs of a noun, for tools that are used as "NOUN VERB". An empty group means the
+// commands of runner itself.
+func groupOf(noun string) (group string, known bool) {
+	switch noun {
+	case "task", "tasks", "job", "jobs", "queue", "queues", "worker", "system":
+		return "", true
+	case "cron", "crontab", "cronjob", "timer", "timers", "schedules":
+		return "schedule", true
+	}
+	return "", false
+}
+
+// OptionSynonym is a hint for options of other tools.
+type OptionSynonym struct {
+	Commands string // commands that do not have these options, separated by ", "; "runner" is the place before the command
+	Hint     string // option of runner with or without a value, or a command line; COMMAND-NAME stands for the command
+	Names    string // options of other tools without their first dashes, separated by spaces
+}
+
+// The following constants are commands that have options in common.
+const (
+	newTask     = "enqueue, run, schedule add"
+	selections  = "list, logs, wait, cancel, retry, delete"
+	withRecords = "runner, show, status, doctor, schedule list, schedule show, limit list, version"
+	anyCommand  = "*"
+)
+
+// OptionSynonyms lists the options of other tools. The first row that fits the command and the name is the hint.
+var OptionSynonyms = []OptionSynonym{
+	// pueue, task-spooler and others have options where runner has commands.
+	{"runner", "runner list", "l ls"},
+	{"runner", "runner cancel ID", "k kill"},
+	{"runner", "runner logs -f ID", "t tail"},
+	{"runner", "runner show ID", "i info"},
+	{"runner", "runner work --concurrency N", "S concurrency"},
+	{"runner", "runner work", "d daemon daemonize"},
+
+	{"schedule add", scheduleAddForm, "name"},
+	{"schedule add", "--cron '@every DUR'", "every interval"},
+	{"schedule add", "--cron", "schedule spec expression expr on-calendar"},
+	{"schedule add", "--zone", "timezone time-zone tz"},
+	{"schedule add", "--replace", "force update upsert overwrite"},
+	{"schedule add", "--overlap", "concurrency-policy no-overlap"},
+	{"enqueue, run", scheduleAddForm, "cron every schedule interval on-calendar"},
+
+	{newTask, "--label", "name title tag tags L unit comment description job-name"},
+	{newTask, "--in", "delay countdown defer process-in start-in"},
+	{newTask, "--at", "eta run-at start-at start-time process-at scheduled-at begin when"},
+	{newTask, "--after", "depends-on depends depend dependency dependencies dep deps needs requires a"},
+	{newTask, "--expires-in", "expires ttl expire expiry discard-after"},
+	{newTask, "--queue", "group g queue-name project partition tube topic channel"},
+	{newTask, "--priority", "prio importance"},
+	{newTask, "--lane", "lock mutex serial fifo concurrency-key sequence"},
+	{newTask, "--unique", "unique-key unique-id dedup dedupe idempotency-key task-id"},
+	{newTask, "--max-attempts N (the first attempt counts)", "retries retry max-retries max-retry retry-limit restarts"},
+	{newTask, "--max-attempts", "attempts tries max-tries"},
+	{newTask, "--backoff-delay", "retry-delay retry-wait retry-interval"},
+	{newTask, "--backoff", "retry-backoff"},
+	{newTask, "--timeout", "time-limit runtime-max max-runtime max-time hard-timeout"},
+	{newTask, "--kill-after", "stop-timeout kill-timeout grace"},
+	{newTask, "--cwd", "working-directory workdir working-dir dir directory chdir"},
+	{newTask, "--env", "environment setenv variable"},
+	{newTask, "--env-file", "environment-file"},
+	{newTask, "--input", "stdin"},
+	{newTask, "--shell", "script sh bash c"},
+	{newTask, "--job", "function func handler kind type"},
+	{newTask, "--args", "payload params"},
+	{"enqueue", "--batch", "file from-file bulk jsonl"},
+	{"enqueue", "--wait", "sync block foreground fg follow attach watch"},
+	{"run", "runner enqueue -- COMMAND", "d"},
+	{"enqueue, run", "runner enqueue -- COMMAND", "detach background bg async no-wait"},
+	{"run", "runner run -- COMMAND", "wait sync block foreground fg follow"},
+	{"enqueue, run", "runner COMMAND-NAME -- COMMAND", "command cmd exec"},
+
+	{"work", "--until-empty", "once drain exit-when-empty exit-on-empty until-done oneshot one-shot stop-when-empty run-once burst"},
+	{"work", "--concurrency", "workers jobs j parallel threads procs processes max-procs max-jobs slots max-workers num-workers P S"},
+	{"work", "--queue", "queues queue-name group g Q"},
+	{"work", "--serve", "web ui http dashboard listen port metrics"},
+	{"work", "--grace", "shutdown-timeout stop-timeout drain-timeout"},
+	{"work", "--name", "worker-name hostname"},
+	{"work", "--keep", "retention keep-completed"},
+	{"work", "--log-level debug", "debug"},
+	{"work", "runner service install", "daemon daemonize d detach background D"},
+
+	{"cancel", "--now", "force f kill immediately 9"},
+	{"delete", "--yes", "force f"},
+	{"cancel, pause", "--reason", "message m comment"},
+	{selections, "-s failed", "failed failures errors dead"},
+	{selections, "-s running", "running active"},
+	{selections, "-s completed", "completed done succeeded success successful"},
+	{selections, "-s pending", "pending queued waiting"},
+	{selections, "-s scheduled", "scheduled"},
+	{selections, "-s finished", "finished ended"},
+	{selections, "-s unfinished", "unfinished"},
+	{selections, "-s cancelled", "cancelled canceled"},
+	{selections, "--state", "status states"},
+	{selections, "--match", "grep search contains query"},
+	{"logs", "--label TEXT or --schedule NAME", "unit u"},
+	{selections, "--label", "name tag title"},
+	{selections, "--queue", "group g queue-name"},
+	{selections, "--job", "type kind function"},
+	{selections, "--older-than", "age older"},
+	{selections, "--since", "from"},
+	{selections, "--until", "to before"},
+	{selections, "runner COMMAND-NAME ID", "id ids task task-id"},
+	{"list", "--rows", "limit lines L count max head tail size page-size per-page max-count"},
+	{"list", "--all", "a A"},
+	{"list", "--wide", "long full l no-trunc"},
+	{"list", "--reverse", "asc ascending oldest-first"},
+	{"list", "--json or --format TEMPLATE", "o output"},
+	{"list", "runner status -f", "watch follow live"},
+	{"logs", "--tail", "lines limit count last"},
+	{"logs", "--follow", "watch w F live"},
+	{"logs", "--timestamps", "t timestamp"},
+
+	{"status", "--follow", "watch w live refresh tail"},
+	{"status", "runner list -s failed", "failed"},
+	{"status", "runner show ID", "id"},
+	{"serve", "--listen", "port p addr address bind host b"},
+	{"serve", "--base-path", "prefix root-path"},
+	{"serve", "--auth none", "no-auth"},
+	{"doctor", "--quiet", "silent q"},
+	{"backup", "--force", "overwrite clobber"},
+	{"backup", "runner backup FILE", "o output file"},
+	{"limit set", "--running", "max concurrency limit parallel"},
+	{"pause, resume", "--all", "a"},
+
+	{anyCommand, "--db", "database db-path dsn database-url db-url sqlite"},
+	{anyCommand, "--color never", "no-color no-colour"},
+	{anyCommand, "--color", "colour"},
+	{withRecords, "--json", "format output o"},
+	{anyCommand, "--verbose", "debug"},
+}

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/testkit"
+)
+
+// answerTo runs a command line and returns its exit status and its hint, or its message if it has no hint. The context has ended, so the command stops where it would open
+// its database.
+func answerTo(t *testing.T, shell, text string) (status int, hint string) {
+	t.Helper()
+	words, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' runner `+text).Output()
+	if err != nil {
+		t.Fatalf("the shell does not split %q: %v", text, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var stdout, stderr bytes.Buffer
+	file := t.TempDir() + "/runner.db"
+	a := &cli.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Now: time.Now, Commands: commands,
+		Getenv: func(name string) string { return map[string]string{"RUNNER_DB": file, "PATH": os.Getenv("PATH")}[name] }}
+	status = a.Run(ctx, strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")[1:])
+	message, hint, found := strings.Cut(stderr.String(), "\n  try: ")
+	if !found {
+		hint = message
+	}
+	return status, strings.TrimSpace(hint)
+}
+
+// Of the command lines that newcomers type, at least 90 % work or get the hint that they need. No hint is wrong: where runner has nothing
+// that fits, the hint is a help screen.
+func TestNewcomersFindTheCommand(t *testing.T) {
+	shell := testkit.Program(t, "sh")
+	list, err := os.ReadFile("testdata/newcomers.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	works, hinted, deadEnds, misled := 0, 0, 0, 0
+	for line := range strings.Lines(string(list)) {
+		text, want, found := strings.Cut(strings.TrimSuffix(line, "\n"), "  =>  ")
+		if !found {
+			continue
+		}
+		status, hint := answerTo(t, shell, text)
+		switch help := strings.HasSuffix(hint, "--help"); {
+		case want == "works" && status != 2:
+			works++
+		case want != "works" && status == 2 && strings.Contains(hint, want) && !help:
+			hinted++
+		case help:
+			deadEnds++
+			if !strings.HasSuffix(want, "--help") {
+				t.Logf("runner %s: got status %d and the hint %q; want %q", text, status, hint, want)
+			}
+		default:
+			misled++
+			t.Errorf("runner %s: got status %d and the hint %q; want %q", text, status, hint, want)
+		}
+	}
+	total := works + hinted + deadEnds + misled
+	helped := 100 * float64(works+hinted) / float64(total)
+	t.Logf("%d command lines: %d work, %d get the right hint (%.1f %%), %d dead ends, %d misled", total, works, hinted, helped, deadEnds, misled)
+	if total < 100 || helped < 90 || misled > 0 {
+		t.Errorf("got %d command lines, %.1f %% helped, %d misled; want at least 100, 90 %% and 0", total, helped, misled)
+	}
+}
+
+// Each synonym is a name that runner does not have, and its hint is a command line or an option that runner has.
+func TestSynonymsNameWhatRunnerHas(t *testing.T) {
+	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
+	parse := func(text string) error {
+		_, err := cli.Parse(a.Commands(a), cli.GlobalOptions(), strings.Fields(text), a.Getenv)
+		return err
+	}
+	example := strings.NewReplacer(" TIME", " 15:00", " DUR", " 10m", " N", " 4", " EXPR", " @daily")
+	checkHint := func(name, hint string) {
+		for text := range strings.SplitSeq(hint, "      ") {
+			if text, ours := strings.CutPrefix(text, "runner "); ours {
+				if err := parse(example.Replace(text)); err != nil {
+					t.Errorf("%s: the hint %q: got the error %v; want none", name, text, err)
+				}
+			}
+		}
+	}
+	for _, s := range cli.CommandSynonyms {
+		for name := range strings.SplitSeq(s.Names, ", ") {
+			if parse(name) == nil {
+				t.Errorf("the synonym %q is a command of runner; want another name", name)
+			}
+			checkHint(name, s.Hint)
+		}
+	}
+	screens := map[string]string{"runner": " --json"}
+	for name, c := range visible() {
+		screens[name] = helpOf(t, name, c)
+	}
+	for _, s := range cli.OptionSynonyms {
+		option, _, _ := strings.Cut(s.Hint, " ")
+		applies := s.Commands == "*" || option == "runner"
+		for name := range strings.SplitSeq(s.Commands, ", ") {
+			screen, exists := screens[name]
+			applies = applies || strings.Contains(screen, " "+option)
+			if !exists && s.Commands != "*" {
+				t.Errorf("the synonyms %q: got the command %q; want one that exists", s.Names, name)
+			}
+			checkHint(s.Names, strings.ReplaceAll(s.Hint, "COMMAND-NAME", name))
+		}
+		if !applies {
+			t.Errorf("the synonyms %q: got the hint %q, which none of %q has; want an option of them", s.Names, s.Hint, s.Commands)
+		}
+	}
+}
