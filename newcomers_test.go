@@ -13,8 +13,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// answerTo runs a command line and returns its exit status and its hint, or its message if it has no hint. The context has ended, so the command stops where it would open
-// its database.
+// answerTo runs a command line and returns its exit status and its hint, or its message if it has no hint. The
+// context has ended, so the command stops where it would open its database.
 func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	t.Helper()
 	words, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' runner `+text).Output()
@@ -67,7 +67,8 @@ func TestNewcomersFindTheCommand(t *testing.T) {
 	}
 	total := works + hinted + deadEnds + misled
 	helped := 100 * float64(works+hinted) / float64(total)
-	t.Logf("%d command lines: %d work, %d get the right hint (%.1f %%), %d dead ends, %d misled", total, works, hinted, helped, deadEnds, misled)
+	t.Logf("%d command lines: %d work, %d get the right hint (%.1f %%), %d dead ends, %d misled", total, works, hinted, helped, deadEnds,
+		misled)
 	if total < 100 || helped < 90 || misled > 0 {
 		t.Errorf("got %d command lines, %.1f %% helped, %d misled; want at least 100, 90 %% and 0", total, helped, misled)
 	}

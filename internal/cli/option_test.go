@@ -231,7 +231,8 @@ func FuzzArgumentOrder(f *testing.F) {
 }
 
 func TestLettersCombine(t *testing.T) {
-	for _, line := range []string{"show -fn5 -qa 1", "show -fqa -n 5 1", "show -fn 5 -q=a 1", "show -f -n=5 -q a 1", "show -f=true -n5 -qa 1"} {
+	for _, line := range []string{"show -fn5 -qa 1", "show -fqa -n 5 1", "show -fn 5 -q=a 1", "show -f -n=5 -q a 1",
+		"show -f=true -n5 -qa 1"} {
 		got, err := parse(t, nil, strings.Fields(line)...)
 		if err != nil {
 			t.Errorf("%s: got %v; want no error", line, err)
@@ -242,7 +243,8 @@ func TestLettersCombine(t *testing.T) {
 			t.Errorf("%s: got follow %v, rows %d, queues %q, words %q; want true, 5, a, 1", line, follow, rows, queues, got.words)
 		}
 	}
-	for line, want := range map[string]string{"enqueue -p-1 -qmedia=2 -eA=B -- true": "-1 media=2 A=B", "enqueue -p=-1 -qq -eé x": "-1 q é"} {
+	for line, want := range map[string]string{"enqueue -p-1 -qmedia=2 -eA=B -- true": "-1 media=2 A=B",
+		"enqueue -p=-1 -qq -eé x": "-1 q é"} {
 		got, err := parse(t, nil, strings.Fields(line)...)
 		if err != nil {
 			t.Errorf("%s: got %v; want no error", line, err)
