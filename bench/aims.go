@@ -64,7 +64,7 @@ func aims() []aim {
 		ratio("… beside 1 M scheduled", growth, piles[3].name, piles[0].name, 1.3),
 		ratio("… beside 1 M of a foreign job", growth, piles[4].name, piles[0].name, 1.3),
 		ratio("8 processes over one", many, "8 processes", "1 process", 0.7),
-		most("… the longest wait of one", starves, "8 processes", 1000),
+		most("… the longest that one process waits", starves, "8 processes", 1000),
 		most("sent to the disk for the life of a task, synced, one at a time", writes, ownDurable+", 1 at a time", 21_800),
 		most("… 100 at a time", writes, ownDurable+", 100 at a time", 950),
 		most("the file, for each completed task without output", sizes, own, 194),
