@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -63,26 +64,36 @@ EXIT STATUS
 
 func scheduleImportCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "import", Usage: "add the entries of a crontab", UsageText: "runner schedule import FILE|- [--prefix TEXT] [--dry-run]",
-		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text before each name", ""), cli.DryRunOption()},
+		Name: "import", Usage: "add the entries of a crontab",
+		UsageText: "runner schedule import FILE|- [--system] [--update] [--skip-refused]\n" +
+			"[--prefix TEXT] [--dry-run]",
+		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text before each name", ""),
+			cli.BoolOption("system", "FILE has a column for the user, as /etc/crontab"),
+			cli.BoolOption("update", "change existing schedules that differ"),
+			cli.BoolOption("skip-refused", "import the other lines if some are rejected; exit 1"), cli.DryRunOption()},
 		Description: `EXAMPLES
   crontab -l | runner schedule import - --dry-run
   crontab -l | runner schedule import - && crontab -r
-  runner schedule import crontab.txt --prefix web-
+  runner schedule import /etc/crontab --system --skip-refused
 
 FILE is the crontab of a user, as crontab -l prints it. Environment lines apply
 to the entries below them. SHELL runs the commands, CRON_TZ is the time zone,
 and RANDOM_DELAY becomes --jitter. As in cron, % ends a command and begins its
 input. Commands run in the home directory. import ignores MAILTO; a note says
-what to use instead. If import cannot keep the meaning of a line, it names the
-line and imports nothing.
+what to use instead. If import cannot keep the meaning of some lines, it names
+all of them and imports nothing, or with --skip-refused the other lines.
+
+With --system the sixth field of an entry is a user. import takes the entries of
+the user who runs it and rejects those of others.
 
 import makes names from the commands. To import the same file again changes
-nothing. import does not overwrite an existing schedule that differs.
+nothing. import does not overwrite an existing schedule that differs, except
+with --update.
 
 EXIT STATUS
   0   every entry is a schedule
-  1   a line was rejected, or no database; nothing was changed
+  1   a line was rejected, or no database; nothing was changed, or with
+      --skip-refused the other lines were imported
   2   invalid usage
   75  the database is busy, or the disk is full`,
 		Action: func(c *cli.Context) error {
@@ -94,12 +105,31 @@ EXIT STATUS
 			if prefix != "" && taskspec.ValidSchedule(prefix) != nil {
 				return failure.Usage("--prefix %q: invalid prefix; use a letter or digit, then A-Z a-z 0-9 . _ -", prefix)
 			}
-			if err := f.ReadCrontab(a.Getenv, prefix); err != nil {
+			if err := f.ReadCrontab(a.Getenv, prefix, cli.Get[bool](c, "system")); err != nil {
 				return err
 			}
-			return applySchedules(c, a, f, runner.ApplyOptions{Keep: true, DryRun: cli.Get[bool](c, "dry-run")})
+			return applySchedules(c, a, f, runner.ApplyOptions{Keep: !cli.Get[bool](c, "update"), DryRun: cli.Get[bool](c, "dry-run")})
 		},
 	}
+}
+
+// findRefused removes the schedules of a crontab that the database would reject. It returns an error if the other schedules must not be
+// imported.
+func findRefused(ctx context.Context, r *runner.Runner, f *batch.ScheduleFile, how runner.ApplyOptions, skip bool) error {
+	how.DryRun = true
+	for {
+		_, err := r.ApplySchedules(ctx, f.Schedules, how)
+		if err == nil {
+			break
+		}
+		if !f.Refuse(err) {
+			return err
+		}
+	}
+	if skip && f.MaySkip() {
+		return nil
+	}
+	return f.Refused(false)
 }
 
 // readScheduleFile reads the file that the only argument names. Its errors contain unchanged, a text that says that the
@@ -117,8 +147,11 @@ func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.Sche
 
 // applySchedules applies a file and prints the outcome for each schedule.
 func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runner.ApplyOptions) error {
-	r, err := a.Open(c, !how.DryRun, runner.Options{})
-	if how.DryRun && errors.Is(err, jobs.ErrNoDatabase) { // use an empty temporary database
+	importing := c.Command.Name == "import"
+	skip := importing && cli.Get[bool](c, "skip-refused")
+	create := !how.DryRun && (skip || f.Refused(false) == nil)
+	r, err := a.Open(c, create, runner.Options{})
+	if !create && errors.Is(err, jobs.ErrNoDatabase) { // use an empty temporary database
 		dir, tempErr := os.MkdirTemp("", "runner-")
 		if tempErr != nil {
 			return tempErr
@@ -130,6 +163,11 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 		return err
 	}
 	defer r.Close()
+	if importing {
+		if err := findRefused(c.Context, r, f, how, skip); err != nil {
+			return err
+		}
+	}
 	done, err := r.ApplySchedules(c.Context, f.Schedules, how)
 	if err != nil {
 		return f.Explain(err)
@@ -143,7 +181,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 	if how.DryRun {
 		a.Printer.Note("%s", f.Unchanged)
 	}
-	return nil
+	return f.Refused(true)
 }
 
 // printApplied prints what apply or import did to each schedule.

@@ -2,9 +2,13 @@ package batch
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"os/user"
+	"slices"
 
 	"example.com/runner/internal/crontab"
 	"example.com/runner/internal/failure"
@@ -24,8 +28,16 @@ type ScheduleFile struct {
 	Notes     []string // remarks about lines that have no equivalent
 	Unchanged string   // sentence for errors: the database is unchanged
 
-	text  []byte
-	lines []int // line number of each schedule
+	text    []byte
+	lines   []int // line number of each schedule
+	refused []refusal
+}
+
+// refusal is a line of a crontab that cannot be imported.
+type refusal struct {
+	line    int
+	err     *failure.Error // it names the line
+	setting bool           // entries of other lines depend on the line
 }
 
 // ReadScheduleFile reads a file, or stdin if the name is "-". unchanged says in errors that the database is unchanged.
@@ -78,8 +90,9 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 	return nil
 }
 
-// ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix.
-func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string) error {
+// ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. With system it is a system crontab, of which only
+// the entries of this user are read. Refused returns the lines that cannot be imported.
+func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, system bool) error {
 	home := getenv("HOME")
 	if home == "" {
 		return failure.Usage("HOME is not set, so the working directory of the commands is unknown").
@@ -89,18 +102,73 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string) er
 	if err != nil {
 		return err
 	}
-	tab, err := crontab.Parse(string(f.text), crontab.Options{Zone: zone, Home: home, Prefix: prefix})
-	if bad, ok := errors.AsType[*crontab.LineError](err); ok {
-		return f.lineError(bad.Line, bad.Err).Failure(f.Unchanged)
+	o := crontab.Options{Zone: zone, Home: home, Prefix: prefix, System: system}
+	if system {
+		me, err := user.Current()
+		if err != nil {
+			return failure.Internal("the name of this user is unknown", err)
+		}
+		o.User = me.Username
 	}
-	if err != nil {
-		return err
+	tab := crontab.Parse(string(f.text), o)
+	for _, bad := range tab.Refused {
+		f.refused = append(f.refused, refusal{bad.Line, f.lineError(bad.Line, bad.Err).Failure(), bad.Setting})
 	}
 	f.Schedules, f.lines = tab.Schedules, tab.Lines
 	if tab.MailLine > 0 {
 		f.Notes = append(f.Notes, f.lineError(tab.MailLine, errMailTo).Error())
 	}
 	return nil
+}
+
+// Refuse removes the schedule from which an error of ApplySchedules comes, and stores the error for Refused. It reports false if the error
+// comes from no schedule.
+func (f *ScheduleFile) Refuse(err error) bool {
+	bad, ok := errors.AsType[*runner.SpecError](err)
+	if !ok {
+		return false
+	}
+	i := bad.Index
+	one := f.lineError(f.lines[i], bad.Err)
+	if errors.Is(bad.Err, jobs.ErrConflict) {
+		one.Err = failure.Explain(bad.Err)
+	}
+	e := one.Failure()
+	if errors.Is(bad.Err, jobs.ErrConflict) {
+		e.Hint("--update, or --prefix")
+	}
+	f.refused = append(f.refused, refusal{line: f.lines[i], err: e})
+	f.Schedules, f.lines = slices.Delete(f.Schedules, i, i+1), slices.Delete(f.lines, i, i+1)
+	return true
+}
+
+// MaySkip reports whether the lines that cannot be imported can be left out. An environment line cannot, because the entries below it
+// depend on it.
+func (f *ScheduleFile) MaySkip() bool {
+	return !slices.ContainsFunc(f.refused, func(r refusal) bool { return r.setting })
+}
+
+// Refused returns an error that names every line that cannot be imported, or nil. skipped says whether the other lines were imported.
+func (f *ScheduleFile) Refused(skipped bool) error {
+	if len(f.refused) == 0 {
+		return nil
+	}
+	slices.SortStableFunc(f.refused, func(a, b refusal) int { return cmp.Compare(a.line, b.line) })
+	first := *f.refused[0].err
+	e := &first
+	if n := len(f.refused); n > 1 {
+		e = &failure.Error{Code: "usage", Exit: 1, What: fmt.Sprintf("%s: %s cannot be imported", f.Name, humanize.Plural(n, "line"))}
+		for _, r := range f.refused {
+			e.Because(r.err.Error())
+		}
+		if f.MaySkip() && !skipped {
+			e.Hint("--skip-refused imports the other lines")
+		}
+	}
+	if !skipped {
+		e.Why = append(slices.Clone(e.Why), f.Unchanged)
+	}
+	return e
 }
 
 var errMailTo = errors.New("MAILTO is ignored: runner sends no mail; to report failures: runner work --on-failure CMD")
@@ -111,11 +179,7 @@ func (f *ScheduleFile) Explain(err error) error {
 	if !ok {
 		return err
 	}
-	if !errors.Is(bad.Err, jobs.ErrConflict) {
-		return f.lineError(f.lines[bad.Index], bad.Err).Failure(f.Unchanged)
-	}
-	e := f.lineError(f.lines[bad.Index], failure.Explain(bad.Err)).Failure(f.Unchanged)
-	return e.Hint("runner schedule remove %s, or --prefix", f.Schedules[bad.Index].Name)
+	return f.lineError(f.lines[bad.Index], bad.Err).Failure(f.Unchanged)
 }
 
 func (f *ScheduleFile) lineError(line int, err error) *LineError {

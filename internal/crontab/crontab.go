@@ -1,8 +1,9 @@
-// Package crontab reads the crontab of a user as schedules.
+// Package crontab reads the crontab of a user or of the system as schedules.
 package crontab
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,10 +14,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Table is the content of a user's crontab, as crontab -l prints it.
+// Table is the content of a crontab.
 type Table struct {
 	Schedules []jobs.Schedule
-	Lines     []int // the line of each schedule, from 1
+	Lines     []int        // the line of each schedule, from 1
+	Refused   []*LineError // the lines that cannot be imported
 	MailTo    string
 	MailLine  int // the line of MAILTO; 0 if there is none
 }
@@ -26,12 +28,15 @@ type Options struct {
 	Zone   string // time zone of the entries above any CRON_TZ
 	Home   string // absolute path of the working directory of commands, unless the crontab sets HOME
 	Prefix string // prefix of the schedules' names
+	System bool   // the crontab has a column for the user, as /etc/crontab
+	User   string // with System: only the entries of this user are imported
 }
 
 // LineError is an error in one line of a file.
 type LineError struct {
-	Line int // from 1
-	Err  error
+	Line    int // from 1
+	Err     error
+	Setting bool // it is an environment line, on which the entries below it depend
 }
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
@@ -39,20 +44,26 @@ func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e
 // Unwrap returns the error without the line number.
 func (e *LineError) Unwrap() error { return e.Err }
 
-func lineError(line int, format string, args ...any) error {
-	return &LineError{line, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}}
+func lineError(line int, format string, args ...any) *LineError {
+	return &LineError{Line: line, Err: &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}}
+}
+
+// reader reads the lines of a crontab. Its settings apply to the lines below.
+type reader struct {
+	Options
+	tab    Table
+	shell  string
+	jitter time.Duration
+	env    map[string]string
+	names  map[string]int // number of entries whose commands give this name
 }
 
 // Parse parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default
 // /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. The first % without a backslash before it ends the
 // command and begins its standard input, where every further % is a newline. MAILTO is returned, but no mail is sent. Parse does not
-// check the times. It makes the name of each schedule from its command, so that the same crontab gives the same names. The error is a
-// *LineError.
-func Parse(text string, o Options) (Table, error) {
-	var tab Table
-	shell, zone, home, jitter := "/bin/sh", o.Zone, o.Home, time.Duration(0)
-	env := map[string]string{}
-	names := map[string]int{}
+// check the times. It makes the name of each schedule from its command, so that the same crontab gives the same names.
+func Parse(text string, o Options) Table {
+	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}, names: map[string]int{}}
 	n := 0
 	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
 		n++
@@ -60,71 +71,95 @@ func Parse(text string, o Options) (Table, error) {
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
-			return tab, lineError(n, "not UTF-8, or contains a NUL byte")
+		if err := r.line(n, line); err != nil {
+			r.tab.Refused = append(r.tab.Refused, err)
 		}
-		if name, value, ok := parseSetting(line); ok {
-			switch name {
-			case "SHELL":
-				if value == "" || value[0] != '/' {
-					return tab, lineError(n, "SHELL %q is not an absolute path", value)
-				}
-				shell = value
-			case "CRON_TZ":
-				zone = value
-			case "HOME":
-				if value == "" || value[0] != '/' {
-					return tab, lineError(n, "HOME %q is not an absolute path", value)
-				}
-				home = value
-			case "MAILTO":
-				if tab.MailTo = value; value != "" {
-					tab.MailLine = n
-				}
-			case "RANDOM_DELAY":
-				minutes, err := strconv.Atoi(value)
-				if err != nil || minutes < 0 || minutes > 24*60 {
-					return tab, lineError(n, "invalid RANDOM_DELAY %q; use minutes (0-1440)", value)
-				}
-				jitter = time.Duration(minutes) * time.Minute
-			}
-			if name != "MAILTO" && name != "MAILFROM" {
-				env[name] = value
-			}
-			continue
-		}
-		when, rest, err := cutTimes(n, line)
-		if err != nil {
-			return tab, err
-		}
-		script, input := cutCommand(rest)
-		if strings.TrimSpace(script) == "" {
-			return tab, lineError(n, "missing command after %q", when)
-		}
-		if word, _, more := strings.Cut(script, " "); more && word == "root" {
-			return tab, lineError(n, `"root" is not a command: this looks like a system crontab, with a column for the user`)
-		}
-		command := jobs.Command{Argv: []string{shell, "-c", script}, Path: shell, Dir: home, Input: input}
-		if len(env) > 0 {
-			command.Env = map[string]string{}
-			for name, value := range env {
-				command.Env[name] = value
-			}
-		}
-		name := nameOf(o.Prefix, script)
-		if names[name]++; names[name] > 1 {
-			name += "-" + strconv.Itoa(names[name])
-		}
-		if slices.ContainsFunc(tab.Schedules, func(s jobs.Schedule) bool { return s.Name == name }) {
-			return tab, lineError(n, "its name would be %s, which another line already has", name)
-		}
-		s := jobs.Schedule{Name: name, Cron: when, Zone: zone, Jitter: jitter, Spec: command.With()}.WithDefaults()
-		if err := taskspec.ValidateSchedule(&s); err != nil {
-			return tab, &LineError{n, err}
-		}
-		tab.Schedules, tab.Lines = append(tab.Schedules, s), append(tab.Lines, n)
 	}
-	return tab, nil
+	return r.tab
+}
+
+// line reads a line that is neither empty nor a comment.
+func (r *reader) line(n int, line string) *LineError {
+	if !utf8.ValidString(line) || strings.IndexByte(line, 0) >= 0 {
+		return lineError(n, "not UTF-8, or contains a NUL byte")
+	}
+	if name, value, ok := parseSetting(line); ok {
+		err := r.setting(n, name, value)
+		if err != nil {
+			err.Setting = true
+		}
+		return err
+	}
+	return r.entry(n, line)
+}
+
+func (r *reader) setting(n int, name, value string) *LineError {
+	switch name {
+	case "SHELL":
+		if value == "" || value[0] != '/' {
+			return lineError(n, "SHELL %q is not an absolute path", value)
+		}
+		r.shell = value
+	case "CRON_TZ":
+		r.Zone = value
+	case "HOME":
+		if value == "" || value[0] != '/' {
+			return lineError(n, "HOME %q is not an absolute path", value)
+		}
+		r.Home = value
+	case "MAILTO":
+		if r.tab.MailTo = value; value != "" {
+			r.tab.MailLine = n
+		}
+	case "RANDOM_DELAY":
+		minutes, err := strconv.Atoi(value)
+		if err != nil || minutes < 0 || minutes > 24*60 {
+			return lineError(n, "invalid RANDOM_DELAY %q; use minutes (0-1440)", value)
+		}
+		r.jitter = time.Duration(minutes) * time.Minute
+	}
+	if name != "MAILTO" && name != "MAILFROM" {
+		r.env[name] = value
+	}
+	return nil
+}
+
+func (r *reader) entry(n int, line string) *LineError {
+	when, rest, err := cutTimes(n, line)
+	if err != nil {
+		return err
+	}
+	if r.System {
+		end := strings.IndexAny(rest+" ", " \t")
+		user := rest[:end]
+		if rest = strings.TrimLeft(rest[end:], " \t"); user != r.User {
+			return lineError(n, "the entry is of user %q, not %q; import it as that user", user, r.User)
+		}
+	}
+	script, input := cutCommand(rest)
+	if strings.TrimSpace(script) == "" {
+		return lineError(n, "missing command after %q", when)
+	}
+	if word, _, more := strings.Cut(script, " "); more && word == "root" && !r.System {
+		return lineError(n, `"root" is not a command: this looks like a system crontab, with a column for the user; add --system`)
+	}
+	command := jobs.Command{Argv: []string{r.shell, "-c", script}, Path: r.shell, Dir: r.Home, Input: input}
+	if len(r.env) > 0 {
+		command.Env = maps.Clone(r.env)
+	}
+	name := nameOf(r.Prefix, script)
+	if r.names[name]++; r.names[name] > 1 {
+		name += "-" + strconv.Itoa(r.names[name])
+	}
+	if slices.ContainsFunc(r.tab.Schedules, func(s jobs.Schedule) bool { return s.Name == name }) {
+		return lineError(n, "its name would be %s, which another line already has", name)
+	}
+	s := jobs.Schedule{Name: name, Cron: when, Zone: r.Zone, Jitter: r.jitter, Spec: command.With()}.WithDefaults()
+	if err := taskspec.ValidateSchedule(&s); err != nil {
+		return &LineError{Line: n, Err: err}
+	}
+	r.tab.Schedules, r.tab.Lines = append(r.tab.Schedules, s), append(r.tab.Lines, n)
+	return nil
 }
 
 // parseSetting parses NAME = value. Both may be in quotes.
@@ -150,7 +185,7 @@ func unquote(text string) string {
 }
 
 // cutTimes splits an entry into its times (five fields, or a word such as @daily) and the rest.
-func cutTimes(n int, line string) (when, rest string, err error) {
+func cutTimes(n int, line string) (when, rest string, err *LineError) {
 	words := 5
 	if line[0] == '@' {
 		words = 1
@@ -168,7 +203,7 @@ func cutTimes(n int, line string) (when, rest string, err error) {
 	when = strings.Join(fields, " ")
 	switch {
 	case when == "@reboot":
-		return "", "", lineError(n, "@reboot is not supported; use a service manager to start a command at boot")
+		return "", "", lineError(n, "@reboot is not supported; use a systemd unit that runs at boot: runner enqueue -- COMMAND")
 	case when == "@every": // cron does not support it, but newer schedulers do
 		every, after, _ := strings.Cut(rest, " ")
 		return when + " " + every, strings.TrimLeft(after, " \t"), nil

@@ -2,6 +2,7 @@ package crontab
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -11,7 +12,7 @@ import (
 )
 
 func TestParseReadsACrontabAsCronDoes(t *testing.T) {
-	tab, err := Parse(`# a comment
+	tab := Parse(`# a comment
   PATH=/usr/local/bin:/usr/bin
 "NAME" = ' two words '
 MAILTO=ann@example.com
@@ -25,9 +26,7 @@ HOME=/srv
 */5 * * * * X=1 d
 0 0 * * * a
 `, Options{Zone: "UTC", Home: "/home/ann"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	testkit.Len(t, "refused lines", tab.Refused, 0)
 	type want struct{ name, cron, zone, args, input, cwd, jitter string }
 	for i, w := range []want{
 		{"a-100", "0 3 * * *", "UTC", `["/bin/sh","-c","a 100% \\\\"]`, " in\nput%\\n\nlast\n", "/home/ann", "0s"},
@@ -75,26 +74,47 @@ func TestCrontabNames(t *testing.T) {
 			t.Errorf("got the name %q, want a valid name of a schedule", name)
 		}
 	}
-	tab, err := Parse("0 8 * * * feed\n0 20 * * * feed\n", Options{Zone: "UTC", Home: "/"})
-	testkit.NoError(t, err)
+	tab := Parse("0 8 * * * feed\n0 20 * * * feed\n", Options{Zone: "UTC", Home: "/"})
+	testkit.Len(t, "refused lines", tab.Refused, 0)
 	testkit.Equal(t, "name of the second schedule", tab.Schedules[1].Name, "feed-2")
 }
 
 func TestInvalidCrontabLinesAreRejected(t *testing.T) {
 	for text, want := range map[string]string{
-		"\n@reboot x\n":               "line 2: @reboot is not supported; use a service manager to start a command at boot",
-		"0 0 * * *\n":                 `line 1: invalid entry "0 0 * * *"; use five fields (or @daily and the like), then a command`,
-		"0 0 * * *  %x\n":             `line 1: missing command after "0 0 * * *"`,
-		"nonsense\n":                  `line 1: invalid entry "nonsense"; use five fields (or @daily and the like), then a command`,
-		"17 * * * * root cd / && x\n": `line 1: "root" is not a command: this looks like a system crontab, with a column for the user`,
-		"SHELL=bash\n":                `line 1: SHELL "bash" is not an absolute path`,
-		"RANDOM_DELAY=x\n":            `line 1: invalid RANDOM_DELAY "x"; use minutes (0-1440)`,
-		"0 0 * * * \xff\n":            "line 1: not UTF-8, or contains a NUL byte",
+		"\n@reboot x\n":   "line 2: @reboot is not supported; use a systemd unit that runs at boot: runner enqueue -- COMMAND",
+		"0 0 * * *\n":     `line 1: invalid entry "0 0 * * *"; use five fields (or @daily and the like), then a command`,
+		"0 0 * * *  %x\n": `line 1: missing command after "0 0 * * *"`,
+		"nonsense\n":      `line 1: invalid entry "nonsense"; use five fields (or @daily and the like), then a command`,
+		"17 * * * * root cd / && x\n": `line 1: "root" is not a command: this looks like a system crontab, with a column for the user; ` +
+			`add --system`,
+		"SHELL=bash\n":     `line 1: SHELL "bash" is not an absolute path`,
+		"RANDOM_DELAY=x\n": `line 1: invalid RANDOM_DELAY "x"; use minutes (0-1440)`,
+		"0 0 * * * \xff\n": "line 1: not UTF-8, or contains a NUL byte",
 		"# ok\n\n0 0 * * * a-2\n0 0 * * * a\n1 0 * * * a\n": "line 5: its name would be a-2, which another line already has",
 	} {
-		_, err := Parse(text, Options{Zone: "UTC", Home: "/"})
-		if line := (*LineError)(nil); !errors.As(err, &line) || !errors.Is(err, jobs.ErrInvalid) || err.Error() != want {
-			t.Errorf("%q: %v\nwant %s", text, err, want)
+		tab := Parse(text, Options{Zone: "UTC", Home: "/"})
+		if len(tab.Refused) != 1 || !errors.Is(tab.Refused[0], jobs.ErrInvalid) || tab.Refused[0].Error() != want {
+			t.Errorf("%q: got %v\nwant %s", text, tab.Refused, want)
 		}
 	}
+}
+
+func TestEveryInvalidLineIsReported(t *testing.T) {
+	tab := Parse("@reboot a\n0 0 * * *\nSHELL=sh\n0 0 * * * b\n", Options{Zone: "UTC", Home: "/"})
+	got := ""
+	for _, err := range tab.Refused {
+		got += fmt.Sprintf("%d %v ", err.Line, err.Setting)
+	}
+	testkit.Equal(t, "refused lines", got, "1 false 2 false 3 true ")
+	testkit.Len(t, "schedules", tab.Schedules, 1)
+}
+
+func TestASystemCrontabHasAColumnForTheUser(t *testing.T) {
+	tab := Parse("17 * * * *\troot    cd / && run-parts /etc/cron.hourly\n@daily www-data clean\n0 0 * * * root\n",
+		Options{Zone: "UTC", Home: "/root", System: true, User: "root"})
+	testkit.Len(t, "schedules", tab.Schedules, 1)
+	testkit.Equal(t, "arguments", string(tab.Schedules[0].Spec.Args), `["/bin/sh","-c","cd / && run-parts /etc/cron.hourly"]`)
+	testkit.Len(t, "refused lines", tab.Refused, 2)
+	testkit.Equal(t, "error", tab.Refused[0].Error(), `line 2: the entry is of user "www-data", not "root"; import it as that user`)
+	testkit.Equal(t, "error", tab.Refused[1].Error(), `line 3: missing command after "0 0 * * *"`)
 }
