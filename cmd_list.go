@@ -18,7 +18,8 @@ import (
 func listCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Category: "Inspect", Usage: "list tasks, newest first",
-		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID | --sort due]\nrunner list [SELECTOR] --format TEMPLATE | --json",
+		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID | --sort due]\n" +
+			"runner list [SELECTOR] --format TEMPLATE | --json",
 		Flags: append(a.Selectors(),
 			cli.IntOption("rows n", "ROWS", "maximum number of tasks; 0: all (30; all given ids)", 30, 0),
 			cli.BoolOption("reverse r", "oldest first"),
