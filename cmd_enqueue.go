@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -31,7 +32,7 @@ func enqueueCommand(a *cli.App) *cli.Command {
 		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
 runner enqueue [OPTIONS] --shell SCRIPT
 runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]
-runner enqueue [OPTIONS] --batch FILE|-`,
+runner enqueue [OPTIONS] --batch FILE|- [-w]`,
 		Flags: enqueueFlags(a),
 		Description: `EXAMPLES
   id=$(runner enqueue -- backup.sh --full)
@@ -63,7 +64,8 @@ an array with the words of a command. Keys:
 ` + batch.Keys() + `
 Durations are in seconds, and input is base64. after and after_any refer to
 earlier lines by their id. Flags set the defaults of all lines. A batch is one
-transaction: if a line is invalid, enqueue names it and adds no task.
+transaction: if a line is invalid, enqueue names it and adds no task. With -w
+enqueue waits for all tasks of the batch and shows the progress, as wait does.
 
 EXIT STATUS
   0   the task is on the disk; with --wait: the task completed
@@ -71,6 +73,12 @@ EXIT STATUS
   2   invalid usage; nothing was enqueued
   3   a task of --after does not exist; nothing was enqueued
   75  database busy or disk full; nothing was enqueued, safe to try again
+
+EXIT STATUS with --batch and --wait
+  0    all tasks completed
+  1    some tasks did not complete, or --keep-going left out invalid lines
+  124  --wait-timeout
+  125  nothing was enqueued, or runner itself failed
 
 EXIT STATUS with --wait
   that of the task  the command ended by itself
@@ -103,8 +111,14 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	defer r.Close()
 	switch {
 	case o.batch != "":
-		return batch.Run(c.Context, r, a.Printer, batch.Options{File: o.batch, Stdin: o.stdin, Base: o.Spec, Caller: o.Caller,
-			NoResolve: o.NoResolve, KeepGoing: o.keepGoing, Notes: o.notes})
+		options := batch.Options{File: o.batch, Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,
+			KeepGoing: o.keepGoing, Notes: o.notes}
+		if o.wait {
+			options.Wait = func(ctx context.Context, added []runner.Enqueued) error {
+				return waitForBatch(ctx, r, a.Printer, added, o.waitTimeout)
+			}
+		}
+		return batch.Run(c.Context, r, a.Printer, options)
 	case o.wait:
 		return runEnqueueWait(c.Context, r, a.Printer, o)
 	}
@@ -149,8 +163,8 @@ func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 // validate returns an error if the options of enqueue alone contradict each other.
 func (o *enqueueOptions) validate(c *cli.Context) error {
 	switch {
-	case o.batch != "" && (o.wait || c.IsSet("wait-timeout") || o.result):
-		return failure.Usage("--wait waits for one task, not for a batch").Hint("runner wait")
+	case o.batch != "" && o.result:
+		return failure.Exclusive("--result", "--batch").Hint("runner wait --result")
 	case o.batch == "" && o.keepGoing:
 		return failure.Usage("--keep-going requires --batch")
 	case !o.wait && c.IsSet("wait-timeout"):
@@ -319,6 +333,29 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		return o.stopped(ctx, r, p, err, id)
 	}
 	return to.Complete(end)
+}
+
+// waitForBatch waits until all tasks of a batch have ended, and returns exit status 1 if some of them did not complete.
+func waitForBatch(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
+	ctx, stop := await.Context(ctx, timeout)
+	defer stop()
+	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
+	byID := make(map[int64]runner.Enqueued, len(added)) // two lines with the same unique key are one task
+	for _, one := range added {
+		if _, twice := byID[one.ID]; !twice {
+			byID[one.ID] = one
+		}
+	}
+	failed, err := await.All(ctx, r, p, slices.Sorted(maps.Keys(byID)), func(t jobs.Task) error {
+		if !p.JSON || t.State == "" {
+			return nil
+		}
+		return p.Record(batch.EnqueuedRecord(t, byID[t.ID], p.Now()))
+	})
+	if err == nil && failed > 0 {
+		err = failure.ExitStatus(1)
+	}
+	return err
 }
 
 // stopped returns the error of a wait that err has ended.

@@ -34,10 +34,13 @@ func waitCommand(a *cli.App) *cli.Command {
   runner wait 1042 1043                # exit 0 if both completed, else 1
   runner wait -q media && runner enqueue -- publish.sh
 
-wait prints nothing if the tasks complete. A selector means the matching tasks
+wait prints nothing if the tasks complete soon. After a second of waiting for
+several tasks, a terminal shows how many have ended, how many of them failed,
+their rate, and an estimate of the time left. Without a terminal a line with
+these numbers goes to stderr every minute. A selector means the matching tasks
 that are unfinished when wait starts; without such a task wait exits 0. ^C and
 --timeout end only the wait; the tasks continue. --json prints the record of
-each task when it ends.
+each task when it ends, and no progress.
 
 EXIT STATUS with one task or --any
   0         the task completed
@@ -105,12 +108,10 @@ func (o waitOptions) mapped(err error) error {
 	return err
 }
 
-// waited has the tasks that the command waits for, and counts of their states.
+// waited has the tasks that the command waits for.
 type waited struct {
 	ids     []int64 // tasks that existed at the start
 	missing []int64 // ids without a task
-	left    int     // number of tasks that have not finished
-	bad     int     // number of tasks that did not complete, or were deleted
 }
 
 func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
@@ -128,7 +129,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because a reader may react to it with a signal
 	defer stop()
 	if err := announce(ctx, r, p, w.ids); ctx.Err() != nil {
-		return await.Stopped(p, context.Cause(ctx), w.ids, w.left)
+		return await.Stopped(p, context.Cause(ctx), w.ids, len(w.ids))
 	} else if err != nil {
 		return err
 	}
@@ -138,40 +139,48 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	to := &output.LogPrinter{P: p, Named: len(w.ids) > 1, Follow: true}
 	if o.output {
 		if err := output.FollowTasks(ctx, r, w.ids, to); err != nil {
-			return await.Stopped(p, err, w.ids, w.left)
+			return await.Stopped(p, err, w.ids, len(w.ids))
 		}
 	}
-	single := o.any || len(w.ids)+len(w.missing) == 1
-	var first error
-	err = await.Each(ctx, r, w.ids, func(t jobs.Task) (more bool, err error) {
-		w.left--
-		if t.State != jobs.Completed {
-			w.bad++
-		}
-		if err := showEnd(p, t, o.result); err != nil {
-			return false, err
-		}
-		if single {
-			first = await.Finish(p, t)
-			return false, nil
-		}
-		if t.State != jobs.Completed && !p.JSON {
-			p.Say("runner: %s", await.FailedText(t))
-		}
-		return true, p.Flush()
+	var end error
+	if o.any || len(w.ids)+len(w.missing) == 1 {
+		end, err = waitForOne(ctx, r, p, w.ids, o.result)
+	} else {
+		end, err = w.waitForAll(ctx, r, p, o.result)
+	}
+	if err != nil {
+		return err
+	}
+	return to.Complete(end)
+}
+
+// waitForOne waits until one of the tasks ends. Its end has the exit status of that task, and err ended the wait early.
+func waitForOne(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, result bool) (end, err error) {
+	err = await.Each(ctx, r, ids, func(t jobs.Task) (more bool, err error) {
+		err = showEnd(p, t, result)
+		end = await.Finish(p, t)
+		return false, err
 	})
+	if err != nil {
+		return nil, await.Stopped(p, err, ids, len(ids))
+	}
+	return end, nil
+}
+
+// waitForAll waits until all tasks have ended. Its end says whether tasks were missing or did not complete, and err ended the wait early.
+func (w waited) waitForAll(ctx context.Context, r *runner.Runner, p *term.Printer, result bool) (end, err error) {
+	failed, err := await.All(ctx, r, p, w.ids, func(t jobs.Task) error { return showEnd(p, t, result) })
 	switch {
 	case err != nil:
-		return await.Stopped(p, err, w.ids, w.left)
-	case single:
+		return nil, err
 	case len(w.missing) > 0 && p.JSON:
-		first = failure.NoTasks(w.missing)
+		return failure.NoTasks(w.missing), nil
 	case len(w.missing) > 0:
-		first = failure.ExitStatus(3)
-	case w.bad > 0:
-		first = failure.ExitStatus(1)
+		return failure.ExitStatus(3), nil
+	case failed > 0:
+		return failure.ExitStatus(1), nil
 	}
-	return to.Complete(first)
+	return nil, nil
 }
 
 // tasks returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now.
@@ -186,7 +195,6 @@ func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err
 			return w, nil
 		}
 		w.ids, err = r.IDs(ctx, f, runner.Page{Oldest: true})
-		w.left = len(w.ids)
 		return w, err
 	}
 	there, err := r.IDs(ctx, f, runner.Page{})
@@ -197,7 +205,6 @@ func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err
 			w.missing = append(w.missing, id)
 		}
 	}
-	w.left = len(w.ids)
 	return w, err
 }
 

@@ -1,4 +1,4 @@
-// Package await waits for tasks and maps the end of a task to an exit status.
+// Package await waits for tasks, shows the progress of a long wait, and maps the end of a task to an exit status.
 package await
 
 import (
@@ -73,6 +73,11 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 // Each waits until every task has finished or was deleted, and calls ended for each in the order of their ends. A deleted task has no
 // state. Each returns early when ended returns false. When ctx ends, Each returns the cause.
 func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
+	return poll(ctx, r, ids, ended, func() {})
+}
+
+// poll does what Each does. After each poll that leaves tasks, which is every second or more often, it calls polled.
+func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
 	left := slices.Clone(ids)
 	var pace Pace
 	err := r.Changes(ctx, func() (bool, error) {
@@ -99,6 +104,7 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 			}
 		}
 		if len(finished) == 0 {
+			polled()
 			return false, nil
 		}
 		reported := make(map[int64]bool, len(finished))
@@ -108,7 +114,9 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 			}
 			reported[t.ID] = true
 		}
-		left = slices.DeleteFunc(left, func(id int64) bool { return reported[id] })
+		if left = slices.DeleteFunc(left, func(id int64) bool { return reported[id] }); len(left) > 0 {
+			polled()
+		}
 		return len(left) == 0, nil
 	})
 	if err != nil && ctx.Err() != nil {

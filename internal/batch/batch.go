@@ -36,6 +36,8 @@ type Options struct {
 	NoResolve bool                                                       // whether only the worker looks up programs
 	KeepGoing bool                                                       // whether to add the valid lines and report the others
 	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks
+	// Wait waits for the added tasks; nil if the caller does not wait. With --json Wait prints the records, and Run prints none.
+	Wait func(context.Context, []runner.Enqueued) error
 }
 
 // Run adds the tasks of a batch.
@@ -69,7 +71,10 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	if err := b.print(ctx, r, added); err != nil {
 		return err
 	}
-	return o.Notes(ctx, r, p)
+	if err := o.Notes(ctx, r, p); err != nil || o.Wait == nil {
+		return err
+	}
+	return o.Wait(ctx, added)
 }
 
 // batch is the input of --batch.
@@ -84,10 +89,11 @@ type batch struct {
 	opened *os.File // the opened file; nil for stdin
 	kept   *os.File // file for the second pass: the input itself, or a copy
 	from   int64    // start of the batch in kept
+	wait   func(context.Context, []runner.Enqueued) error
 }
 
 func openBatch(p *term.Printer, o Options) (*batch, error) {
-	b := &batch{p: p, name: o.File, lines: newLineReader(o), in: o.Stdin}
+	b := &batch{p: p, name: o.File, lines: newLineReader(o), in: o.Stdin, wait: o.Wait}
 	if o.File == "-" {
 		b.name = "stdin"
 	} else {
@@ -198,7 +204,10 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineErro
 
 // print prints the added tasks in the order of the lines.
 func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued) error {
-	if b.p.JSON {
+	switch {
+	case b.p.JSON && b.wait != nil:
+		return nil
+	case b.p.JSON:
 		return PrintEnqueued(ctx, r, b.p, added)
 	}
 	for _, one := range added {
@@ -211,6 +220,7 @@ func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqu
 func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	good, bad := 0, 0
 	var part []jobs.Spec
+	var all []runner.Enqueued // tasks to wait for
 	commit := func() error {
 		if len(part) == 0 {
 			return nil
@@ -223,6 +233,9 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 			return f
 		}
 		good, part = good+len(added), part[:0]
+		if b.wait != nil {
+			all = append(all, added...)
+		}
 		for _, one := range added {
 			b.ids.done = append(b.ids.done, one.ID)
 		}
@@ -248,13 +261,18 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		return err
 	}
 	b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(good))))
-	if bad == 0 {
-		return nil
-	}
-	if !b.p.JSON {
+	if bad > 0 && !b.p.JSON {
 		b.p.Say("%s of %s lines were not enqueued", humanize.Count(int64(bad)), humanize.Count(int64(good+bad)))
 	}
-	return failure.ExitStatus(1)
+	if len(all) > 0 {
+		if err := b.wait(ctx, all); err != nil {
+			return err
+		}
+	}
+	if bad > 0 {
+		return failure.ExitStatus(1)
+	}
+	return nil
 }
 
 // LineError is the error of one line of a batch.

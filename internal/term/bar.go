@@ -11,7 +11,7 @@ import (
 
 // Bar is a line on a terminal with the progress of long work:
 //
-//	enqueueing tasks.jsonl  ██████████████░░░░░░  68%  681,204/1,000,000  212k/s
+//	enqueueing tasks.jsonl  █████████░░░░  68%  681,204/1,000,000  212k/s  ETA 2s
 //
 // It appears when the work has taken a second.
 type Bar struct {
@@ -29,7 +29,7 @@ type Bar struct {
 const (
 	barAfter    = time.Second
 	BarInterval = 100 * time.Millisecond
-	barCells    = 20
+	logInterval = time.Minute
 )
 
 // NewBar returns the bar of work that begins now. The name says what is worked on, such as a file.
@@ -55,18 +55,31 @@ func (b *Bar) Step(n int) {
 
 // line returns the line after n steps. It fits the terminal.
 func (b *Bar) line(n int, took time.Duration) string {
-	width := b.p.Stderr.Width - 1 // a text in the last column would make some terminals scroll
-	head := "  " + b.verb + " " + humanize.Safe(b.name)
-	tail := "  " + humanize.Count(int64(n)) + "  " + rate(float64(n)/took.Seconds())
-	if b.Total > 0 {
-		tail = fmt.Sprintf(" %3d%%  %s/%s  %s", n*100/b.Total, humanize.Count(int64(n)), humanize.Count(int64(b.Total)),
-			rate(float64(n)/took.Seconds()))
-		if long := min(barCells, width-Cells(head)-Cells(tail)-2); long >= 5 {
-			full := min((n*long+b.Total/2)/b.Total, long)
-			return head + "  " + strings.Repeat("█", full) + strings.Repeat("░", long-full) + tail
-		}
+	return b.text(Progress{Done: n, Total: b.Total, PerSecond: float64(n) / max(took.Seconds(), 1e-3)})
+}
+
+// text returns the line of a progress. It leaves the last column free, because a text there would make some terminals scroll.
+func (b *Bar) text(w Progress) string {
+	return w.Line("  "+strings.TrimSpace(b.verb+" "+humanize.Safe(b.name)), b.p.Stderr.Width-1)
+}
+
+// Show shows the progress of work that takes long. On a terminal it draws the line. Elsewhere it prints a line a minute.
+func (b *Bar) Show(w Progress) {
+	now := b.p.Now()
+	first, interval := barAfter, BarInterval
+	if !b.p.Stderr.TTY {
+		first, interval = logInterval, logInterval
 	}
-	return Cut(head, max(width-Cells(tail), 0)) + Cut(tail, width)
+	if b.p.JSON || now.Sub(b.began) < first || now.Before(b.next) {
+		return
+	}
+	b.next = now.Add(interval)
+	if !b.p.Stderr.TTY {
+		b.p.Say("%s", w.Text())
+		return
+	}
+	b.p.Stderr.Resize()
+	b.Draw(b.text(w))
 }
 
 func (b *Bar) Draw(line string) {
@@ -80,6 +93,7 @@ func (b *Bar) Clear() {
 	if b.drawn > 0 {
 		b.Draw("")
 		io.WriteString(b.p.Stderr, "\r")
+		b.next = time.Time{}
 	}
 }
 
@@ -91,9 +105,15 @@ func (b *Bar) Finish(result string) {
 	}
 }
 
-// rate returns a number per second as text: 850/s, 212k/s, 1.2M/s.
+// rate returns a number per second as text: 3.6/h, 15/min, 1.5/s, 850/s, 212k/s, 1.2M/s.
 func rate(n float64) string {
 	switch {
+	case n < 1.0/60:
+		return fmt.Sprintf("%.1f/h", n*3600)
+	case n < 1:
+		return fmt.Sprintf("%.0f/min", n*60)
+	case n < 10:
+		return fmt.Sprintf("%.1f/s", n)
 	case n < 1000:
 		return fmt.Sprintf("%.0f/s", n)
 	case n < 1e6:

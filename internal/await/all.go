@@ -1,0 +1,44 @@
+package await
+
+import (
+	"context"
+
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// All waits until every task has finished or was deleted, and returns the number of tasks that did not complete. It reports each of those
+// on stderr, and calls show for every task in the order of their ends. A long wait shows its progress on stderr: a terminal gets a bar, and
+// a log gets a line a minute. With --json stderr gets neither.
+func All(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, show func(jobs.Task) error) (failed int, err error) {
+	bar := term.NewBar(p, "")
+	bar.Start("waiting", len(ids))
+	defer bar.Clear()
+	done := 0
+	var meter term.Meter
+	err = poll(ctx, r, ids, func(t jobs.Task) (bool, error) {
+		done++
+		bad := t.State != jobs.Completed
+		if bad {
+			failed++
+		}
+		if p.Stdout.TTY || bad {
+			bar.Clear()
+		}
+		if err := show(t); err != nil {
+			return false, err
+		}
+		if bad && !p.JSON {
+			p.Say("runner: %s", FailedText(t))
+		}
+		return true, p.Flush()
+	}, func() {
+		bar.Show(term.Progress{Done: done, Failed: failed, Total: len(ids), PerSecond: meter.PerSecond(p.Now(), done)})
+	})
+	if err != nil {
+		bar.Clear()
+		return failed, Stopped(p, err, ids, len(ids)-done)
+	}
+	return failed, nil
+}

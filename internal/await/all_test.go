@@ -1,0 +1,82 @@
+package await
+
+import (
+	"errors"
+	"regexp"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/term/termtest"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TestALongWaitShowsItsProgress lets a minute pass with the end of each of four tasks.
+func TestALongWaitShowsItsProgress(t *testing.T) {
+	for _, test := range []struct {
+		what    string
+		columns int
+		json    bool
+		want    string
+	}{
+		{"no terminal", 0, false, "runner: task 1 cancelled: by ann\n1 of 4 tasks ended (25%), 1 failed\n" +
+			"runner: task 2 cancelled: by ann\n2 of 4 tasks ended (50%), 1/min, ETA 2m00s, 2 failed\n" +
+			"runner: task 3 cancelled: by ann\n3 of 4 tasks ended (75%), 1/min, ETA 1m00s, 3 failed\n" +
+			"runner: task 4 cancelled: by ann\n"},
+		{"40 columns", 40, false, "runner: task 1 cancelled: by ann\n\r  waiting  ██░░░░░░  25%  1/4  1 failed" +
+			"\r                                       \rrunner: task 2 cancelled: by ann\n\r███░░░ 50% 2/4 1/min ETA 2m00s 2 failed" +
+			"\r                                       \rrunner: task 3 cancelled: by ann\n\r█████░ 75% 3/4 1/min ETA 1m00s 3 failed" +
+			"\r                                       \rrunner: task 4 cancelled: by ann\n"},
+		{"JSON", 40, true, ""},
+	} {
+		r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+		var ids []int64
+		for i := range 4 {
+			task, err := r.Enqueue(t.Context(), noop.With(i))
+			testkit.NoError(t, err)
+			ids = append(ids, task.ID)
+		}
+		cancel := func(id int64) {
+			_, err := r.Cancel(t.Context(), []int64{id}, runner.CancelOptions{})
+			testkit.NoError(t, err)
+		}
+		p, _, stderr := termtest.Printer(test.columns)
+		now := time.Now()
+		p.Now, p.JSON = func() time.Time { return now }, test.json
+		cancel(ids[0])
+		failed, err := All(t.Context(), r, p, ids, func(task jobs.Task) error {
+			if now = now.Add(time.Minute); task.ID < ids[3] {
+				cancel(task.ID + 1)
+			}
+			return nil
+		})
+		testkit.NoError(t, err)
+		testkit.Equal(t, "number of failed tasks", failed, 4)
+		testkit.Equal(t, test.what, regexp.MustCompile(`by \w+`).ReplaceAllString(stderr.String(), "by ann"), test.want)
+	}
+}
+
+// TestAWaitThatEndsEarlyRemovesTheBar checks that the message about the end of a wait stands on a line of its own.
+func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	var ids []int64
+	for i := range 2 {
+		task, err := r.Enqueue(t.Context(), noop.With(i))
+		testkit.NoError(t, err)
+		ids = append(ids, task.ID)
+	}
+	ctx, stop := Context(t.Context(), 50*time.Millisecond)
+	defer stop()
+	p, _, stderr := termtest.Printer(40)
+	now := time.Now()
+	p.Now = func() time.Time { now = now.Add(time.Minute); return now }
+	_, err := All(ctx, r, p, ids, func(jobs.Task) error { return nil })
+	if status, ok := errors.AsType[failure.ExitStatus](err); !ok || status != StatusTimedOut {
+		t.Errorf("got %v, want exit status %d", err, StatusTimedOut)
+	}
+	testkit.Equal(t, "stderr", stderr.String(), "\r  waiting  ░░░░░░░░░░░░░░░░░░░  0%  0/2"+
+		"\r                                       \rgave up waiting after 50ms; 2 tasks go on\n")
+}
