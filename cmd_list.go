@@ -76,7 +76,8 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	o.filter.Before = cli.Get[int64](c, "before")
 	if o.byDue = c.String("sort") == "due"; o.byDue {
 		if o.filter.Before > 0 {
-			return o, failure.Usage("--sort due does not go with --before, which is for a list by id").Hint("runner list --sort due -n 100")
+			return o, failure.Usage("--sort due does not go with --before, which is for a list by id").
+				Hint("runner list --sort due -n 100")
 		}
 		if len(o.filter.States) == 0 {
 			o.filter.States = []jobs.State{jobs.Pending, jobs.Retrying, jobs.Scheduled}
