@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// numbers is the output of seq 1 last. It generates the text while it is compared, so that the test needs no memory for it.
+// numbers is a reader of the numbers from next to last, a line each, as the command seq prints them. It generates the text while a test
+// reads it, so that the test does not hold the text in memory.
 type numbers struct {
 	next, last int64
 	left       []byte

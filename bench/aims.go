@@ -17,8 +17,8 @@ type aim struct {
 	unit     string // × for a ratio
 }
 
-// aims returns all performance goals. The goals in bytes are half of the figures of the former wide table of tasks. The goal for the
-// file's size is 0.6 of that table's figure.
+// aims returns all performance goals. An earlier schema had a wider table of tasks. The goals in bytes are half of its figures; the goal
+// for the size of the file is 0.6 of its figure.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}

@@ -163,8 +163,8 @@ func (g *admission) choose(from []candidate, most int) []candidate {
 	return chosen
 }
 
-// saveAdmission writes the rate limits after a claim, those of lanes included. It returns the time at which a rate limit allows a
-// task to start that waits for it.
+// saveAdmission writes the rate limits after a claim, those of lanes included. It returns the time at which a rate limit
+// allows the next waiting task to start.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
 	if g == nil {

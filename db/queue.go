@@ -86,7 +86,7 @@ func (d *DB) Pauses(ctx context.Context) (map[string]Pause, error) {
 	return pauses, err
 }
 
-// PauseDeletion stores that nobody may delete old tasks from p.At on. The pause is durable when it returns.
+// PauseDeletion stores a pause: from p.At on, no worker may delete old tasks. The pause is durable when PauseDeletion returns.
 func (d *DB) PauseDeletion(ctx context.Context, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false

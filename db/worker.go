@@ -119,7 +119,7 @@ func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 	return w.db.update(ctx, full, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
 }
 
-// End records the end of the worker, and writes the last counts of its attempts.
+// End records the end of the worker, and writes the counts of attempts that are not in the database yet.
 func (w *Worker) End(ctx context.Context, now time.Time) error {
 	return w.attemptCounter.write(func(run func(*tx) error) error { return w.db.update(ctx, normal, run) }, func(t *tx) error {
 		return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)

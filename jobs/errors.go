@@ -20,7 +20,7 @@ var (
 	ErrConflict = errors.New("conflict") // the task's state does not allow it
 	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; it is safe to try again
 	ErrFull     = errors.New("full")     // the disk is full; it is safe to try again later
-	ErrReplaced = errors.New("replaced") // the file is not the one that was opened any more
+	ErrReplaced = errors.New("replaced") // the path leads to another file than the opened one
 	ErrCorrupt  = errors.New("corrupt")  // the file is damaged
 	ErrUnknown  = errors.New("unknown")  // the write was not confirmed in time: it may or may not have happened
 	ErrClosed   = errors.New("closed")   // the database was closed by Close

@@ -19,7 +19,7 @@ type Task struct {
 	Reason       Reason
 	Priority     int     // a higher one runs first
 	After        []int64 // tasks that must still complete; not set in a task that was just claimed
-	AfterAny     []int64 // tasks that must still finish; likewise
+	AfterAny     []int64 // tasks that must still finish; not set in a task that was just claimed
 	Waits        bool    // whether the task waits for other tasks
 	Depends      bool    // whether the task waits or has waited for other tasks
 	Lane         string  // lane key; tasks with the same key run one at a time

@@ -14,9 +14,9 @@ import (
 // again, because a later step failed or its worker was lost, Step returns the stored value and does not call do. Step returns an error of
 // do as it is and stores nothing. The function should return that error, and the next attempt does the step again.
 //
-// name is unique within the task and has at most jobs.MaxText bytes. Every attempt must come to its steps and sleeps in the same order. New
-// ones may only follow those that are done. Steps must not be nested or concurrent. Otherwise the error is jobs.ErrStep, and do was not
-// called.
+// name is unique within the task and has at most jobs.MaxText bytes. Every attempt must call its steps and sleeps in the same order. A new
+// version of the function may only add steps after those that are done. Steps must not be nested or concurrent. Otherwise the error is
+// jobs.ErrStep, and do was not called.
 //
 // The value passes through JSON in the first attempt, too, so an attempt never sees a part of it that JSON loses. It may have up to
 // jobs.MaxResult bytes; otherwise the error is jobs.ErrStep, although do was called. A task may have up to 10,000 steps. The error

@@ -131,7 +131,7 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 		w.Busy += len(worker.Running)
 		w.Slots += worker.Slots
 	}
-	if w.Busy >= w.Slots && w.Slots > 0 { // as if all slots were for its queue
+	if w.Busy >= w.Slots && w.Slots > 0 { // the estimate assumes that all slots are for the queue of the task
 		w.Estimate = c.run * time.Duration(c.ahead+1) / time.Duration(w.Slots)
 	}
 	return w

@@ -28,6 +28,8 @@ var soakFor = flag.Duration("soak", 5*time.Minute, "duration of TestSoak")
 // At the end the test checks three things. Each tick had exactly one task. No two tasks of a lane ran at once, and no three tasks of a
 // queue with a limit of two. The size of the database did not grow during the second half of the test.
 //
+// Run it with:
+//
 //	make soak FOR=30m
 func TestSoak(t *testing.T) {
 	s := &soak{T: t, dir: t.TempDir()}

@@ -1,6 +1,6 @@
 // Package follow carries the whole output of a running command to processes that wait for it.
 //
-// The database keeps only part of a large output. A process that stands in for the command, such as runner enqueue --wait, needs every
+// The database keeps only part of a large output. A process that shows the output, such as runner enqueue --wait, needs every
 // byte. It listens on a Unix socket in the directory of the database, under the id of the task. Before a worker starts an attempt, it
 // connects to the sockets of that task, and then it sends what it reads from the command.
 //

@@ -142,7 +142,7 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Rounded rounds a duration of a second or more to whole seconds. So the 47.78 s until a time in whole seconds become 48 s.
+// Rounded rounds a duration of a second or more to whole seconds: 47.78 s become 48 s. It returns a shorter duration unchanged.
 func Rounded(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d

@@ -13,7 +13,7 @@ type Change struct {
 	Reason jobs.Reason
 	Error  string
 	Result json.RawMessage
-	RunAt  time.Time // retrying and scheduled: when it is due
+	RunAt  time.Time // due time of a retrying or scheduled task
 
 	Attempt int // new count of attempts
 	Losses  int // new count of losses
@@ -58,7 +58,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 			return c.end(jobs.Failed, jobs.ReasonShutdown)
 		}
 		return again(jobs.Pending, 0)
-	case o.snooze != nil && o.Reason == "": // a cancel or timeout during the attempt has a reason, and goes first
+	case o.snooze != nil && o.Reason == "": // a cancel or timeout during the attempt has a reason, which overrides the snooze
 		c.AttemptState, c.Counted = jobs.Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		return again(jobs.Scheduled, *o.snooze)
@@ -80,7 +80,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	}
 }
 
-// Suspect reports whether the task may be what killed its workers, and will fail after at most one more loss. A worker runs a suspect
+// Suspect reports whether the task may have killed its workers, and will fail after at most one more loss. A worker runs a suspect
 // with no other task beside it. So a suspect that kills its worker takes no other task with it, and a task that was lost only
 // because of its neighbour completes.
 func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }

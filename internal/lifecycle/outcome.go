@@ -76,7 +76,7 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	return o
 }
 
-// CutError makes text fit to be kept as an error: valid UTF-8 of at most MaxError bytes, its end cut off if it must be.
+// CutError returns text as valid UTF-8 of at most MaxError bytes, as an error is stored. It cuts off the end of a longer text.
 func CutError(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
 	if len(text) <= taskspec.MaxError {

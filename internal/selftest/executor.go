@@ -89,7 +89,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // it wrote its result before it changed user, and may not write now
+	if k == otherUser { // this process wrote its result before it changed its user, and cannot write the file now
 		return 0
 	}
 	if err := writeResult(generation); err != nil {

@@ -26,7 +26,7 @@ type event struct {
 	waits                     bool // a blocked task waits for more than its lane
 	reason, err, result       string
 	pid                       int
-	xid, oldest, began        int64 // on a server: the transaction, the oldest one that had not ended, and when it began in ms; else 0
+	xid, oldest, began        int64 // on a server: the transaction, the oldest open transaction, and the start of the transaction in ms
 }
 
 // events calls do for each event until do returns false.

@@ -178,8 +178,8 @@ func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	}
 }
 
-// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which ends count: those of commands without leftovers, while
-// leftovers of other tasks live.
+// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which ends of commands are measured. They are the ends of commands without
+// leftovers, at times when leftovers of other tasks live.
 func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s := claimedHistory(quick)
 	m := s.attemptProcess(21, 2, 2, noEnvironment)

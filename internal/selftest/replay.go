@@ -26,7 +26,7 @@ type replay struct {
 
 	claims, losses int
 	started        []int64 // times of claims, ms of the wall clock
-	ownKills       int     // attempts that failed by a signal, which only runner sends
+	ownKills       int     // attempts that failed by a signal: a violation, because only runner sends signals
 }
 
 // taskHistory is the state of a task at one point of the history.

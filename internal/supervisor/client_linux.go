@@ -280,8 +280,8 @@ func (g *Guardian) Served() bool {
 	return g.served
 }
 
-// EndExpected reports whether the end of the guardian is normal. It is if Close was called, or if processes remained
-// that the guardian could not kill.
+// EndExpected reports whether the guardian may end. It may end after Close, and after a kill that left processes which the guardian is
+// not allowed to kill.
 func (g *Guardian) EndExpected() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

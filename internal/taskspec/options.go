@@ -65,7 +65,7 @@ var taskOptions = []OptionInfo{
 		column: func(s *jobs.Spec) any { return &s.ExpiresAt }},
 	{Key: "max_attempts", Group: "Retry", Flag: "max-attempts", Value: "N", Help: "maximum number of attempts",
 		Zero: "command 1, function 10", Min: 1,
-		Doc:    "maximum number of attempts; null if the job decides. The first start stores the number",
+		Doc:    "maximum number of attempts; null if the job decides. The first start then stores the maximum of the job",
 		column: func(s *jobs.Spec) any { return &s.MaxAttempts }},
 	{Key: "max_losses", Group: "Retry", Flag: "max-losses", Value: "N", Help: "maximum number of restarts after a worker was lost",
 		Doc:    "maximum number of restarts after a worker was lost. 0 with `max_attempts` 1 means at most once",

@@ -196,7 +196,7 @@ type Traits struct {
 // Options are the options of db.Open. The zero Options opens an existing file for reading and writing.
 type Options struct {
 	Create      bool          // create the file if it is missing
-	ReadOnly    bool          // reject every write, and a schema that needs an upgrade
+	ReadOnly    bool          // reject every write; Open fails if the schema needs an upgrade
 	Normal      bool          // skip the fsync of commits: a power failure may undo the last writes; a crash of a program undoes none
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix

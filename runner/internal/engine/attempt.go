@@ -195,9 +195,9 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 	return o
 }
 
-// stop ends the context of the attempt. The first cause counts. kill leaves a command no grace.
+// stop ends the context of the attempt. The first cause counts. If kill is true, a command is killed without a grace period.
 func (a *attempt) stop(cause error, kill bool) {
-	if kill { // before the cancel, because the goroutine that the cancel wakes looks at the channel
+	if kill { // before the context ends, because the goroutine that then wakes checks this channel
 		a.killOnce.Do(func() { close(a.kill) })
 	}
 	a.cancel(cause)

@@ -57,7 +57,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	}
 	e.claimMore = free > 0 && len(done.Claimed) == free
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
-		e.scan, e.claimMore = true, true // the task is a suspect now, and the claim of this cycle may not have known that
+		e.scan, e.claimMore = true, true // the lost task may have become a suspect after this cycle chose its tasks
 	}
 	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.NoRoom == nil
 	e.noteDisk(free > 0, done.NoRoom, sent)

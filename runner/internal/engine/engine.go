@@ -37,8 +37,8 @@ import (
 	"example.com/runner/runner/internal/notify"
 )
 
-// Options configure an Engine. Those that runner.Options also has are described there. All have their final values: the Engine knows no
-// defaults.
+// Options configure an Engine. runner.Options describes the fields that it shares. Package runner sets the defaults, so the Engine has
+// none.
 type Options struct {
 	Store    *db.DB
 	Notifier *notify.Notifier
@@ -49,10 +49,10 @@ type Options struct {
 	Handlers map[string]jobs.Handler // by job, with the middleware around them
 	Fenced   *atomic.Int64           // counts refused results
 
-	// Only is the id of the only task that the Work runs; 0 for all. Then it enqueues no tasks of schedules and deletes no old
-	// tasks.
+	// Only is the id of the only task that this worker runs; 0 for all tasks. A worker with one task enqueues no tasks of schedules and
+	// deletes no old tasks.
 	Only             int64
-	UntilEmpty       bool // the Work ends when nothing runs and no task is due
+	UntilEmpty       bool // the worker ends when nothing runs and no task is due
 	Concurrency      int
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
@@ -111,7 +111,7 @@ type Engine struct {
 type loopState struct {
 	suspects  int        // running suspects; nothing runs beside a suspect
 	unwritten []*attempt // attempts that have ended and are not yet written
-	nextDue   time.Time  // when a scheduled task is due, as far as is known
+	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
 	nextStart time.Time  // when a rate limit lets a due task start
 	nextLane  time.Time  // when the rate limit of a lane lets a due task start
 
@@ -127,7 +127,7 @@ type loopState struct {
 
 	reconciledAt time.Time // when the loop last looked for unacknowledged claims
 	cancelReadAt time.Time // when the loop last read cancel requests
-	cancelDueAt  time.Time // when to read them next; zero if there is no reason to
+	cancelDueAt  time.Time // when to read cancel requests next; zero if there is no reason to read them
 
 	diskFull    error     // why nothing is claimed; nil if the disk has room
 	diskCheckAt time.Time // when to look again
@@ -179,7 +179,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if e.worker, err = e.store.Register(ctx, e.info, claimed); err != nil {
-		e.unlock(!errors.Is(err, jobs.ErrUnknown)) // if the worker is registered after all, its lock shows that it is dead
+		e.unlock(!errors.Is(err, jobs.ErrUnknown)) // keep the lock file if the worker may be registered, so that others see that it is dead
 		return nil, err
 	}
 	return e, nil
@@ -222,7 +222,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.o.Only == 0 {
 		e.background.Go(e.retain)
 		e.setBack(write, now())
-		next := e.tick(write, true) // before the loop: an Engine with UntilEmpty runs the tasks that the tick enqueues
+		next := e.tick(write, true) // before the loop, so that UntilEmpty includes the new tasks of schedules
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}
 	err := e.loop(ctx, write, notices, aborted)

@@ -9,7 +9,7 @@ import (
 type Liveness struct {
 	Running  int           // attempts
 	Draining bool          // nothing more is started
-	Left     time.Duration // while draining: until the attempts that still run are given up
+	Left     time.Duration // while draining: time until the loop gives up the attempts that still run
 }
 
 // livenessState is what the loop remembers about these reports.
@@ -18,7 +18,7 @@ type livenessState struct {
 	reportedAt time.Time // when Options.Liveness was last called
 	dueAt      time.Time // when to call it next
 	givesUpAt  time.Time // while draining: when the attempts that still run are given up
-	draining   bool      // the last call said so
+	draining   bool      // the last call reported Draining
 }
 
 // reportLiveness calls Options.Liveness when it is time: after the first claim, at the start of a drain, and every LivenessEvery. If the

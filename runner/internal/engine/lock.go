@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Each worker holds a liveness lock on a file of its own beside the database, which has the id of the worker as its name. The system lets
-// the lock go when the worker and its guardians are dead. Systems without such locks have none, and other workers then rely on leases.
+// Each worker holds a liveness lock on a file of its own beside the database, which has the id of the worker as its name. The system
+// releases the lock when the worker and its guardians are dead. On systems without such locks, other workers rely on leases alone.
 
 // strayAge is the least age of a lock file without a worker that start removes. A younger file may belong to a worker that is about to
 // register.

@@ -24,9 +24,9 @@ import (
 // at intervals (readEvery).
 
 const (
-	firstBackoff = 20 * time.Millisecond // after an error
+	firstBackoff = 20 * time.Millisecond // first pause after an error
 	maxBackoff   = 2 * time.Second
-	abortWait    = 700 * time.Millisecond // for killed attempts to end before they are abandoned
+	abortWait    = 700 * time.Millisecond // time in which killed attempts may end before they are abandoned
 
 	// stopWait is how long an attempt may take to end after its command was killed.
 	stopWait = 5 * time.Second
@@ -66,7 +66,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			if stopping || e.foundEmpty && e.endTicks() {
 				return e.result(aborted)
 			}
-			e.scan, e.claimMore = true, true // nothing is known to be due: scan once more to be sure
+			e.scan, e.claimMore = true, true // the loop knows of no due task: scan once more before it ends
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// reapEvery is how often a reaper looks at other workers. It looks more often while a lease is shorter than six times that.
+// reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
 const (
 	reapEvery   = time.Second
 	reapAgain   = 100 * time.Millisecond // while the guardians of a dead worker are about to end
@@ -37,7 +37,7 @@ type reaper struct {
 	seen      map[db.Lease]time.Duration // leases of other workers, and for how long each was seen unchanged
 	lookedAt  time.Time                  // when seen was last updated
 	again     bool                       // the guardians of a dead worker are about to end
-	freeSince map[string]time.Time       // since when the lock of a worker is free whose processes this reaper cannot see
+	freeSince map[string]time.Time       // for workers whose processes this reaper cannot see: since when their lock is free
 }
 
 func newReaper(e *Engine) *reaper { return &reaper{e: e, freeSince: map[string]time.Time{}} }

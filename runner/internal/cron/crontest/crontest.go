@@ -30,12 +30,12 @@ func Parse(expr string) *Names {
 	return n
 }
 
-// Hits reports whether the expression names a time on a clock without zone.
+// Hits reports whether a time of a clock without zone matches the expression.
 func (n *Names) Hits(clock time.Time) bool {
 	return n.fields[0][clock.Minute()] && n.fields[1][clock.Hour()] && n.HasDay(clock)
 }
 
-// HasDay reports whether the expression names a time on a day.
+// HasDay reports whether the month, the day and the weekday of a time match the expression.
 func (n *Names) HasDay(clock time.Time) bool {
 	if !n.fields[3][clock.Month()] {
 		return false
@@ -88,7 +88,8 @@ func ordinal(text string) int {
 	return n
 }
 
-// Ticks lists the ticks in [from, to): from must not lie within the hours after a change of the clock.
+// Ticks lists the ticks at or after from and before to. from must not lie in the hours after the clock of the zone was set back, because
+// Ticks does not know which times the clock showed before from.
 func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	shows := func(at time.Time) time.Time {
 		l := at.In(zone)
@@ -97,7 +98,7 @@ func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	var list []time.Time
 	names := Parse(expr)
 	often := strings.Fields(expr)[1][0] == '*'
-	furthest := shows(from.Add(-time.Minute)) // what the clock has shown, or jumped over
+	furthest := shows(from.Add(-time.Minute)) // latest time that the clock has shown or skipped
 	for at := from; at.Before(to); at = at.Add(time.Minute) {
 		now := shows(at)
 		switch {
@@ -105,7 +106,7 @@ func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 			if names.Hits(now) {
 				list = append(list, at)
 			}
-		default: // each time of day once: now, if the clock shows it for the first time or has just jumped over it
+		default: // a repeated time is no second tick, and the minute after a skipped time is the tick of that time
 			hit := false
 			for furthest.Before(now) {
 				furthest = furthest.Add(time.Minute)
