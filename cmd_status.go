@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
 	"example.com/runner/runner"
@@ -19,14 +21,16 @@ func statusCommand(a *cli.App) *cli.Command {
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
 		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with figures of the last hour; repeatable",
 			cli.One(cli.ParseQueue)),
-			cli.BoolOption("follow f", "print again every 2s, with charts of the last hour, until ^C (terminal only)"), cli.FormatOption()},
+			cli.BoolOption("follow f", "print again every 2s, with charts of the last hour, until ^C; a line a minute without a terminal"), cli.FormatOption()},
 		Description: `EXAMPLES
   runner status
   runner status -q mail -q media
   runner status -f
 
 The first line of status says whether workers run. Then status prints the
-queues, the workers, and the problems, each with a command to type.
+queues, the workers, and the problems, each with a command to type. ^C ends -f
+with exit status 0. Without a terminal -f prints a line with a summary every
+minute.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in this state
@@ -72,8 +76,8 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 	}
 	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
 	o.format, err = cli.FormatterOf(c, a.Printer)
-	if err == nil && o.follow && (!a.Printer.Stdout.TTY || a.Printer.JSON || o.format != nil) {
-		err = failure.Usage("--follow needs a terminal and no --json or --format").Hint("runner status --json")
+	if err == nil && o.follow && (a.Printer.JSON || o.format != nil) {
+		err = failure.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
 	}
 	return o, err
 }
@@ -81,36 +85,69 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 // redrawEvery is the interval at which --follow refreshes the screen.
 const redrawEvery = 2 * time.Second
 
+// lineEvery is the interval at which --follow prints a line without a terminal.
+const lineEvery = time.Minute
+
 func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
+	if o.follow {
+		return followStatus(ctx, r, p, o)
+	}
+	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
+	switch {
+	case err != nil:
+		return err
+	case p.JSON:
+		return p.Record(s.Record())
+	case o.format != nil:
+		return o.format.Record(s.Record())
+	case !p.Stdout.TTY:
+		return s.Lines(p)
+	}
+	s.Draw(p)
+	return nil
+}
+
+// followStatus prints the status until the context ends. ^C ends it without an error, as it does in watch and top.
+func followStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
+	ctx, stop := signals.Until(ctx)
+	defer stop()
 	for {
-		s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
-		if err != nil {
+		err := o.printAgain(ctx, r, p)
+		if err == nil {
+			err = p.Flush()
+		}
+		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		switch {
-		case p.JSON:
-			return p.Record(s.Record())
-		case o.format != nil:
-			return o.format.Record(s.Record())
-		case !p.Stdout.TTY:
-			return s.Lines(p)
-		}
-		if !o.follow {
-			s.Draw(p)
-			return nil
-		}
-		if s.Trend, err = admin.Trend(ctx, r, time.Minute, view.TrendMinutes); err != nil {
-			return err
-		}
-		p.Stdout.Resize()
-		s.Redraw(p)
-		if err := p.Flush(); err != nil {
-			return err
+		interval := redrawEvery
+		if !p.Stdout.TTY {
+			interval = lineEvery
 		}
 		select {
 		case <-ctx.Done():
+			if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); ok && !s.Interrupt() {
+				return failure.ExitStatus(s.Status())
+			}
 			return nil
-		case <-time.After(redrawEvery):
+		case <-time.After(interval):
 		}
 	}
+}
+
+// printAgain draws the status over the previous one, or prints a line if there is no terminal.
+func (o statusOptions) printAgain(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
+	switch {
+	case err != nil:
+		return err
+	case !p.Stdout.TTY:
+		p.Print(s.Summary() + "\n")
+		return nil
+	}
+	if s.Trend, err = admin.Trend(ctx, r, time.Minute, view.TrendMinutes); err != nil {
+		return err
+	}
+	p.Stdout.Resize()
+	s.Redraw(p)
+	return nil
 }

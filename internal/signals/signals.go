@@ -13,6 +13,9 @@ type Received struct{ signal os.Signal }
 
 func (s Received) Error() string { return s.signal.String() }
 
+// Interrupt reports whether the signal is INT, which ^C sends.
+func (s Received) Interrupt() bool { return s.signal == os.Interrupt }
+
 // Status returns the exit status after the signal, as shells define it.
 func (s Received) Status() int {
 	if n, ok := s.signal.(syscall.Signal); ok {

@@ -3,9 +3,11 @@ package view
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -61,6 +63,21 @@ func (s *Status) Lines(p *term.Printer) error {
 	status := s.Record()
 	return cmp.Or(record.Lines(p, "queue", status.Queues), record.Lines(p, "worker", status.Workers),
 		record.Lines(p, "schedule", status.Schedules), record.Lines(p, "problem", status.Problems))
+}
+
+// Summary returns the status as one line: the time, the workers, the unfinished tasks, the tasks that ended in 24 hours, and the problems.
+func (s *Status) Summary() string {
+	counts := map[jobs.State]int{}
+	for _, q := range s.Queues {
+		for state, n := range q.Counts {
+			counts[state] += n
+		}
+		counts[jobs.Completed] += q.Ended[jobs.Completed]
+		counts[jobs.Failed] += q.Ended[jobs.Failed]
+	}
+	return fmt.Sprintf("%s %s, %d of %d slots busy, %d pending, %d running, %d retrying, %d failed and %d done in 24h, %s",
+		s.Now.Format(time.RFC3339), humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots, counts[jobs.Pending], counts[jobs.Running],
+		counts[jobs.Retrying], counts[jobs.Failed], counts[jobs.Completed], humanize.Plural(len(s.Problems), "problem"))
 }
 
 // heldWord returns the mark of a queue whose tasks cannot start now.
