@@ -21,7 +21,8 @@ func statusCommand(a *cli.App) *cli.Command {
 		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
 		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with figures of the last hour; repeatable",
 			cli.One(cli.ParseQueue)),
-			cli.BoolOption("follow f", "print again every 2s, with charts of the last hour, until ^C; a line a minute without a terminal"), cli.FormatOption()},
+			cli.BoolOption("follow f", "print again every 2s, with charts of the last hour, until ^C; a line a minute without a terminal"),
+			cli.FormatOption()},
 		Description: `EXAMPLES
   runner status
   runner status -q mail -q media
