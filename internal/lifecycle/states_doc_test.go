@@ -35,10 +35,11 @@ can name a state, as in ` + "`runner list -s unfinished`" + `. The table lists a
 
 const statesTail = `
 A new task is pending, or scheduled if its start time lies ahead. It is blocked from the start if it names tasks that it waits for, or if
-another task holds its lane. *free* ends this wait.
+another task holds its lane. The transition *free* ends this wait.
 
 Every transition adds one to the ` + "`generation_id`" + ` of the task. The database rejects a write that names an older generation. When a
-worker takes over a running task from a hung worker, it also adds one before it kills the processes of the task and *releases* it.
+worker takes over a running task from a hung worker, it adds one to the ` + "`generation_id`" + ` twice: once before it kills the processes of the
+task, and once when it *releases* the task.
 
 * *release* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop.
 * *snooze* ends an attempt of a function that asks to be called again later.
