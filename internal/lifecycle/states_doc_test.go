@@ -38,8 +38,8 @@ A new task is pending, or scheduled if its start time lies ahead. It is blocked 
 another task holds its lane. The transition *free* ends this wait.
 
 Every transition adds one to the ` + "`generation_id`" + ` of the task. The database rejects a write that names an older generation. When a
-worker takes over a running task from a hung worker, it adds one to the ` + "`generation_id`" + ` twice: once before it kills the processes of the
-task, and once when it *releases* the task.
+worker takes over a running task from a hung worker, it adds one to the ` + "`generation_id`" + ` twice: once before it kills the
+processes of the task, and once when it *releases* the task.
 
 * *release* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop.
 * *snooze* ends an attempt of a function that asks to be called again later.
