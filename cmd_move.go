@@ -41,7 +41,7 @@ readable. Then start the workers on DST.
 
 --undo cancels an unfinished move: SRC accepts writes again; delete DST.
 
-In a pipe, tabs separate table and rows.
+In a pipe, each line is the name of a table, a tab and its number of rows.
 
 EXIT STATUS
   0   all data is in DST, now or before; with --undo: SRC accepts writes again

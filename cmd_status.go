@@ -44,7 +44,7 @@ COLUMNS
   STARTS     attempts that started
   WAIT       time from when a task was due until it started: median and 95th
              percentile
-  RUN        duration of the last attempt: median and 95th percentile
+  RUN        duration of each task's last attempt: median and 95th percentile
   LIMIT      of the queue: running/maximum, starts/time
   The figures are exact up to 10,000 ended tasks of all queues. Above that they
   describe the last 10,000, and STARTS is an estimate from counters.

@@ -37,10 +37,10 @@ func waitCommand(a *cli.App) *cli.Command {
 wait prints nothing if the tasks complete soon. After a second of waiting for
 several tasks, a terminal shows how many have ended, how many of them failed,
 their rate, and an estimate of the time left. Without a terminal a line with
-these numbers goes to stderr every minute. A selector means the matching tasks
-that are unfinished when wait starts; without such a task wait exits 0. ^C and
---timeout end only the wait; the tasks continue. --json prints the record of
-each task when it ends, and no progress.
+these numbers goes to stderr every minute. With a selector, wait waits for the
+matching tasks that are unfinished when it starts. If there are none, it exits
+0. ^C and --timeout end only the wait; the tasks continue. --json prints the
+record of each task when it ends, and no progress.
 
 EXIT STATUS with one task or --any
   0         the task completed

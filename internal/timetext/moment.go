@@ -11,8 +11,8 @@ import (
 const Help = `TIMES
   15:04, 5pm, 5:30pm      the next such time; with --since and --until the last
   tomorrow 03:00          also: today 5pm, yesterday 15:04
-  2026-01-31              midnight of that day
-  2026-01-31 15:04[:05]   also with T in place of the blank, or with 5pm
+  2026-01-31              00:00 of that day
+  2026-01-31 15:04[:05]   T may replace the space, and 5pm the 15:04
   2026-01-31T15:04:05Z    with a zone, Z or +01:00; times without one are local
   +10m, -1.5h             from now, and ago; with --since and --until 10m is ago
   @1790000000             seconds since 1970, as date +%s prints them
