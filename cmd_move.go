@@ -44,7 +44,8 @@ readable. Then start the workers on DST.
 In a pipe, each line is the name of a table, a tab and its number of rows.
 
 EXIT STATUS
-  0   all data is in DST, now or before; with --undo: SRC accepts writes again
+  0   all data is in DST, also if an earlier run moved it; with --undo: SRC
+      accepts writes again
   1   a worker runs, DST is not empty, the numbers of rows differ, another move
       uses one of the databases, or no database
   2   invalid usage; nothing was changed

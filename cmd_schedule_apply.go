@@ -86,9 +86,9 @@ all of them and imports nothing, or with --skip-refused the other lines.
 With --system the sixth field of an entry is a user. import takes the entries of
 the user who runs it and rejects those of others.
 
-import makes names from the commands. To import the same file again changes
-nothing. import does not overwrite an existing schedule that differs, except
-with --update.
+import names each schedule after its command. If you import the same file
+again, nothing changes. import does not overwrite an existing schedule that
+differs, except with --update.
 
 EXIT STATUS
   0   every entry is a schedule

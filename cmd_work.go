@@ -83,7 +83,8 @@ EXIT STATUS
 			cli.Scalar("name", "TEXT", "name of this worker (HOST:PID)", "", parseWorkerName),
 			cli.BoolOption("insecure-perms", "accept a database that other users can write"),
 			cli.TextOption("serve", "ADDR", "serve the dashboard and metrics, as runner serve --listen ADDR does", ""),
-			cli.ChoiceOption("log-format", "format of the log; auto depends on stderr (auto)", "auto", "auto", "text", "json"),
+			cli.ChoiceOption("log-format", "format of the log; auto: for people on a terminal, for the journal under systemd, else text (auto)",
+				"auto", "auto", "text", "json"),
 			cli.ChoiceOption("log-level", "lowest level of messages in the log (info)", "info", "debug", "info", "warn", "error"),
 		}, cli.Group("Dashboard", pages.Options()...)...)),
 		Action: func(c *cli.Context) error {
