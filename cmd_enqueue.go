@@ -316,7 +316,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		// Show every attempt of a new task, because its first attempt may be over already.
 		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
-			return o.stopped(ctx, r, p, err, id)
+			return o.stopped(ctx, r, p, live, err, id)
 		}
 		if err := to.Finish(); err != nil {
 			return err
@@ -330,7 +330,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		return false, showEnd(p, t, o.result)
 	})
 	if err != nil {
-		return o.stopped(ctx, r, p, err, id)
+		return o.stopped(ctx, r, p, live, err, id)
 	}
 	return to.Complete(end)
 }
@@ -358,13 +358,14 @@ func waitForBatch(ctx context.Context, r *runner.Runner, p *term.Printer, added 
 	return err
 }
 
-// stopped returns the error of a wait that err has ended.
-func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, err error, id int64) error {
+// stopped returns the error of a wait that err has ended. A task that runs here is cancelled, and live prints its output until it ends.
+func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error, id int64) error {
 	if s, ok := errors.AsType[signals.Received](err); ok && o.here {
-		if err := cancelHere(ctx, r, p, id); err != nil {
+		if err := cancelHere(ctx, r, id); err != nil {
 			return err
 		}
 		return failure.ExitStatus(s.Status())
 	}
+	live.Close() // no other goroutine prints after this
 	return await.Stopped(p, err, []int64{id}, 1)
 }

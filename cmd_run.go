@@ -95,9 +95,8 @@ func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Contex
 }
 
 // cancelHere cancels the task of an interrupted run and waits for its end.
-func cancelHere(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) error {
+func cancelHere(ctx context.Context, r *runner.Runner, id int64) error {
 	ctx = context.WithoutCancel(ctx)
-	p.Note("cancelling task %d", id)
 	if _, err := r.Cancel(ctx, []int64{id}, runner.CancelOptions{}); err != nil {
 		return err
 	}

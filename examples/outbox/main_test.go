@@ -200,7 +200,8 @@ func TestAReadingSurvivesRepeatedKills(t *testing.T) {
 	}
 	task, err := o.runner.Await(t.Context(), 1)
 	if err != nil || task.State != jobs.Completed || task.Losses != kills {
-		t.Errorf("got task %s (%s) with %d losses and error %v, want completed with %d losses", task.State, task.Error, task.Losses, err, kills)
+		t.Errorf("got task %s (%s) with %d losses and error %v, want completed with %d losses", task.State,
+			task.Error, task.Losses, err, kills)
 	}
 	_ = sender.Process.Kill()
 	_ = sender.Wait()

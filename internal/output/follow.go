@@ -2,6 +2,7 @@
 package output
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -172,8 +173,9 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 			cursor := tasks[t.ID]
 			cursor.Live.lock()
 			done, err := cursor.Advance(ctx, r, t, to)
+			flushErr := to.P.Flush()
 			cursor.Live.unlock()
-			if err != nil {
+			if err := cmp.Or(err, flushErr); err != nil {
 				return false, err
 			}
 			if !done {
@@ -181,7 +183,7 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 			}
 		}
 		ids = left
-		return len(left) == 0, to.P.Flush()
+		return len(left) == 0, nil
 	})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
