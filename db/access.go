@@ -13,9 +13,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Insecure returns an error of kind jobs.ErrPermission if another user may write the database at path, its directory, or the directory
-// PATH.d beside it. Other users are all but root and the user of this process. Write access to any of these is command execution as
-// this user. Insecure opens nothing, and accepts files that do not exist yet. On systems without owners and modes it returns nil.
+// Insecure returns an error of kind jobs.ErrPermission if another user has write access to the database at path, to its directory, or to
+// the directory PATH.d beside it. Other users are all users except root and the user of this process. Write access to any of these is
+// command execution as this user. Insecure opens nothing, and accepts files that do not exist yet. On systems without owners and modes it
+// returns nil.
 func Insecure(path string) error {
 	path, err := sqlite.Resolve(path)
 	if err != nil {
@@ -39,10 +40,10 @@ func Insecure(path string) error {
 	return nil
 }
 
-// exposed returns why a file or directory of owner uid and group gid is not safe for a worker of user me. It also returns the command
-// that makes it safe. Both are empty if it is safe. A group with the name of the owner counts as private, since many systems create
-// such a group for each user. The sticky bit does not make a directory safe: other users cannot remove the file, but they can create a
-// file with the name of its write-ahead log.
+// exposed returns the reason why a file or directory is not safe for a worker that runs as user me. The file belongs to user uid and
+// group gid. exposed also returns the command that makes the file safe. Both results are empty if it is safe. A group with the name of
+// the owner counts as private, since many systems create such a group for each user. The sticky bit does not make a directory safe: other
+// users cannot remove the file, but they can create a file with the name of its write-ahead log.
 func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) (why, try string) {
 	switch {
 	case uid != 0 && uid != me:

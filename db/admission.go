@@ -8,14 +8,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Admission is the decision which pending tasks a claim may start: none of a paused queue, and only as many as the limits of the queue
-// and of the job allow. Lanes are not part of it, since a task that waits for its lane is not pending (see lane.go).
+// Admission decides which pending tasks a claim may start. It admits no task of a paused queue, and no more tasks than the limits of the
+// queue and of the job allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
 
-// countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads these rows, but they are few.
+// countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads every running task, but these are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
 
-// somePending returns whether a task of queue [1] is pending. somePendingJob returns the same for queue [1] and job [2]. Index:
-// tasks_pending.
+// somePending reports whether queue [1] has a pending task. somePendingJob reports whether queue [1] has a pending task of job [2].
+// Index: tasks_pending.
 var (
 	somePending    = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ?)`)
 	somePendingJob = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?)`)
@@ -35,7 +35,7 @@ type admission struct {
 type limitState struct {
 	limit  jobs.Limit
 	bucket bucket
-	free   int       // tasks that may start without exceeding the number that may run
+	free   int       // tasks that may start before the maximum number of running tasks is reached
 	starts int       // starts that the rate allows now
 	next   time.Time // time of the next start, if the rate allows none now
 	taken  int       // tasks that this claim has taken
@@ -103,7 +103,7 @@ func (g *admission) unpaused(queues []string) []string {
 	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return slices.Contains(g.paused, queue) })
 }
 
-// withCapacity returns the queues whose limits allow a task to start. The others get no share of the slots.
+// withCapacity returns the queues whose limits allow a task to start. The claim shares its free slots among these queues only.
 func (g *admission) withCapacity(queues []string) []string {
 	if g == nil || len(g.limits) == 0 {
 		return queues
@@ -122,7 +122,7 @@ func (g *admission) capacity(kind, name string) int {
 	return math.MaxInt
 }
 
-// jobs returns the jobs of list. Jobs whose limit allows no start have no name.
+// jobs returns list, but with an empty name for each job whose limit allows no start now.
 func (g *admission) jobs(list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list
@@ -136,7 +136,7 @@ func (g *admission) jobs(list []ClaimJob) []ClaimJob {
 	return admitted
 }
 
-// take counts the tasks that were claimed from a queue.
+// take counts tasks that were claimed from a queue against the limits of the queue and of their jobs.
 func (g *admission) take(queue string, claimed []jobs.Task) {
 	if g == nil {
 		return
@@ -150,7 +150,7 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 	}
 }
 
-// choose returns the first candidates that the limits of their jobs allow to start, up to most of them.
+// choose returns the first candidates that the limits of their jobs allow to start. The parameter most is their maximum number.
 func (g *admission) choose(from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}
@@ -163,8 +163,8 @@ func (g *admission) choose(from []candidate, most int) []candidate {
 	return chosen
 }
 
-// saveAdmission writes the rate limits after a claim, those of lanes included. It returns the time at which a rate limit
-// allows the next waiting task to start.
+// saveAdmission stores the state of the rate limits after a claim, including the rate limits of lanes. It returns the time at which a
+// rate limit allows the next waiting task to start.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
 	if g == nil {
@@ -202,7 +202,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 	return next, nil
 }
 
-// waitsAt reports whether a pending task that this worker can run waits for a limit.
+// waitsAt reports whether a pending task that this worker can run waits for the limit of a target.
 func (t *tx) waitsAt(target jobs.Target, c *claimer, queues []string) (bool, error) {
 	for _, queue := range queues {
 		text, args := somePending, []any{queue}

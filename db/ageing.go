@@ -16,7 +16,7 @@ var selectQueues = query(`WITH RECURSIVE names (queue) AS (
 	SELECT (SELECT min(queue) FROM {tasks} WHERE state = 'pending' AND queue > names.queue) FROM names WHERE names.queue IS NOT NULL)
 SELECT queue FROM names WHERE queue IS NOT NULL`)
 
-// peekTasks selects the first tasks that claimTasks would claim, up to the last argument. It locks no row.
+// peekTasks selects the first tasks that claimTasks would claim. The last argument is their maximum number. It locks no row.
 var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 	AS first JOIN {tasks} USING (id, generation_id)`, Part: claimArm, Separator: unionAll, Reads: true}
 
@@ -29,20 +29,21 @@ var selectPriorities = query(`WITH RECURSIVE levels (priority, n) AS (
 	FROM levels WHERE levels.priority IS NOT NULL AND n < ?3)
 SELECT priority FROM levels WHERE priority IS NOT NULL`)
 
-// selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3] without suspects. Index: tasks_pending.
+// selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3]. It leaves out suspects. Index: tasks_pending.
 var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
 	AND priority = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`)
 
-// claimThese claims given tasks. [1] is JSON: for each task a list of its id, its generation and its job's max attempts. The other
-// arguments are those of claimTasks.
+// claimThese claims the tasks that [1] lists. [1] is a JSON array with one list for each task: its id, its generation and the max
+// attempts of its job. The other arguments are those of claimTasks.
 var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id,
 	CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
 UPDATE {tasks} SET ` + claimSet + `
 FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation AND tasks.state = 'pending'
 ` + claimReturning)
 
-// queues returns the queues to claim from. They take turns: the first is the queue after the one with which the last claim began.
+// queues returns the queues to claim from. The queues take turns: each claim begins with the queue after the first queue of the last
+// claim.
 func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 	var queues []string
 	if ask.Limit == nil {
@@ -71,14 +72,14 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 const (
-	ageMost = 64          // greatest number of priorities of a queue and job that ageing looks at, the lowest first
-	agePart = 10          // a claim looks for overdue tasks after MaxWait / agePart
-	ageRest = time.Second // or after ageRest, if that is shorter
+	ageMost = 64          // maximum number of priorities that ageing examines for a queue and job, lowest first
+	agePart = 10          // a claim looks for overdue tasks if the last search was MaxWait / agePart ago
+	ageRest = time.Second // or if it was ageRest ago, when ageRest is shorter
 )
 
-// lookForAged reports whether this claim must look for overdue tasks, which have waited for longer than MaxWait. Most claims need not
-// look, since an overdue task can wait a tenth longer. After a claim has found an overdue task, every claim looks until there are
-// none.
+// lookForAged reports whether this claim must look for overdue tasks. An overdue task has waited for longer than MaxWait. Most claims
+// need not look, since an overdue task may wait a tenth of MaxWait longer. After a claim has found an overdue task, every later claim
+// looks until one finds none.
 func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
 	return maxWait > 0 && now.Sub(c.agedAt).Abs() >= min(maxWait/agePart, ageRest)
 }
@@ -91,7 +92,8 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
-// claimSome claims up to free tasks of a queue when limits or ageing apply. again reports whether there may be more tasks to claim.
+// claimSome claims tasks of a queue when limits or ageing apply. The parameter free is their maximum number. The result again reports
+// whether another call may claim more tasks.
 func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *admission, aged bool, now time.Time) (batch []jobs.Task,
 	again bool, err error) {
 	admitted := g.jobs(c.jobs)
@@ -121,8 +123,8 @@ func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *admissi
 	return batch, len(first) == free && len(batch) > 0, err
 }
 
-// overdue lists the pending tasks of a queue that were due before then, the oldest first. For each priority it stops at the first task that
-// is not overdue.
+// overdue lists the pending tasks of a queue that have been due since a given time or longer, oldest first. For each priority it stops at
+// the first task that is not overdue.
 func (t *tx) overdue(queue string, list []ClaimJob, most int, then time.Time) ([]candidate, error) {
 	var overdue []candidate
 	for _, job := range list {
@@ -150,7 +152,7 @@ func (t *tx) overdue(queue string, list []ClaimJob, most int, then time.Time) ([
 	return overdue, nil
 }
 
-// claimThese claims tasks that this transaction has selected before.
+// claimThese claims tasks that this transaction has already selected.
 func (t *tx) claimThese(c *claimer, chosen []candidate, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	if len(chosen) == 0 {
 		return nil, nil

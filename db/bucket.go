@@ -7,8 +7,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// bucket is the state of a rate limit (a token bucket). A start subtracts Per milliseconds from level, and each millisecond that
-// passes adds Rate to it. So all values are integers. level is negative after a start that the rate did not allow yet.
+// bucket is the state of a rate limit (a token bucket). A start subtracts Per milliseconds from level, and each millisecond that passes
+// adds Rate to it. With these units all values are integers. level is negative after a start that the rate did not allow yet.
 type bucket struct {
 	level int64
 	at    time.Time
@@ -23,7 +23,7 @@ func fullBucket(l jobs.Limit, now time.Time) bucket {
 func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	full := fullBucket(l, now)
 	if gone := now.UnixMilli() - b.at.UnixMilli(); gone > 0 {
-		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // the product could overflow
+		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // gone * Rate could overflow
 			b.level = full.level
 		} else {
 			b.level += gone * int64(l.Rate)
@@ -32,7 +32,7 @@ func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	return bucket{min(b.level, full.level), now}
 }
 
-// starts returns how many tasks the rate allows to start at now. If there are none, next is the time of the next start.
+// starts returns how many tasks the rate allows to start at the time now. If it allows none, next is the time of the next start.
 func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
 	if l.Rate == 0 {
 		return math.MaxInt, time.Time{}
@@ -45,15 +45,15 @@ func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
 	return 0, now.Truncate(time.Millisecond).Add(time.Duration((per-b.level+rate-1)/rate) * time.Millisecond)
 }
 
-// take returns the bucket after n starts at now.
+// take returns the bucket after n starts at the time now.
 func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
 	b = b.fill(l, now)
 	b.level -= int64(n) * l.Per.Milliseconds()
 	return b
 }
 
-// carry returns the bucket of the limit l, which replaces the limit old of b. The new bucket has as many starts left as the old one.
-// So a user cannot get more starts by setting a limit again and again.
+// carry returns the bucket of the new limit l, which replaces the limit old. The bucket of the old limit is b. The new bucket has as many
+// starts left as the old one. So a user cannot get more starts by setting a limit again and again.
 func (b bucket) carry(old, l jobs.Limit, now time.Time) bucket {
 	if old.Rate == 0 {
 		return fullBucket(l, now)

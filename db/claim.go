@@ -9,12 +9,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A claim makes pending tasks the running tasks of one worker. It is the second part of a worker's Cycle, and runs in the transaction
-// of that cycle. Only on the fast path it has a transaction of its own.
+// A claim makes pending tasks the running tasks of one worker. It is the second part of a worker's Cycle, and runs in the transaction of
+// that cycle. On the fast path, however, the claim has a transaction of its own.
 //
-// How: claim visits the queues in turn. It gives each queue an equal share of the free slots first, and then the rest to queues with
-// more tasks. Within a queue one statement selects and updates the first tasks. If a limit or ageing applies, ageing.go selects the
-// candidates first.
+// How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
+// queues with more tasks. Within a queue one statement selects and updates the first tasks. If a limit or ageing applies, ageing.go
+// selects the candidates first.
 //
 // Invariants:
 //   - Only one worker gets a task, by compare-and-swap on (id, generation_id). Each claim is a new generation.
@@ -23,16 +23,17 @@ import (
 //   - Only an idle worker claims a suspect, and it claims no other task with it (suspect.go).
 //   - A claim whose result was lost does no harm. The worker finds unacknowledged claims with its heartbeats and gives them back.
 //
-// What was tried: a claim in two steps, a SELECT and then a compare-and-swap of each row, differs from one statement by no more than
-// the noise. A claim that returns 12 columns in place of 22 gains less than 5 % for 100 tasks and nothing for 10, and is slower for
-// each task with an option. See docs/dev/performance-notes.md.
+// Measurements: a claim in two steps (a SELECT, then a compare-and-swap of each row) takes as long as one statement, within the noise. A
+// claim that returns 12 columns instead of 22 is less than 5 % faster for 100 tasks. It is no faster for 10 tasks, and slower for each
+// task with an option. See docs/dev/performance-notes.md.
 
 // claimArm selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts. Index: tasks_pending.
 const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
-// claimTasks claims the first pending tasks of n jobs, and claimSuspects claims suspects. A part selects the tasks of a job. After the
-// parameters of the parts the statements have the greatest number of tasks, the worker, the end of the lease, and twice the time.
+// claimTasks claims the first pending tasks of n jobs, and claimSuspects claims suspects. Each part of a statement selects the tasks of
+// one job. The parameters of the parts come first. Then come the maximum number of tasks, the worker, the end of the lease, and the time
+// twice.
 var (
 	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
 		Parts: sqltext.Parts{"tasks_of_job": claimArm}}
@@ -42,7 +43,7 @@ var (
 
 // claimJobs is the template of a claim. SQLite merges the parts in the order of the index, without a sort, and stops at the limit. The
 // compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take
-// sorts them. The fragment claim_job of PostgreSQL repeats the order.
+// sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each part.
 //
 // MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each
 // value of a bare parameter there (900 µs instead of 90 µs with 30 jobs).
@@ -54,7 +55,7 @@ FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation
 
 const unionAll = " UNION ALL "
 
-// The parts that claimJobs and claimThese share.
+// These are the parts of the text that claimJobs and claimThese share.
 const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
@@ -77,7 +78,7 @@ type Claim struct {
 	Only  int64          // id of the only task to claim; 0 for any task
 	Lease time.Duration  // lease duration, until a heartbeat renews it
 	Idle  bool           // whether the worker runs no task, so that it can take a suspect
-	Limit map[string]int // greatest number of tasks of each queue; nil for all queues without limits. Queues that are missing get no tasks
+	Limit map[string]int // maximum number of tasks by queue; a missing queue gets no tasks; nil means all queues without limits
 	// MaxWait is the ageing limit; 0 for no ageing. Tasks that have been due for longer than MaxWait go first in their queue, whatever
 	// their priority.
 	MaxWait time.Duration
@@ -92,8 +93,8 @@ type claimer struct {
 	suspect  *statement // claimSuspects with a SELECT for each job
 	peek     *statement // peekTasks with a SELECT for each job
 	last     string     // queue that the last claim began with
-	suspects []suspect  // pending suspects of these jobs, as of the last look
-	names    []string   // queues with pending tasks, as of the last look; nil if they must be listed again
+	suspects []suspect  // pending suspects of these jobs, as of the last query
+	names    []string   // queues with pending tasks, as of the last query; nil if they must be listed again
 	agedAt   time.Time  // last time at which no overdue task was found
 }
 
@@ -203,10 +204,10 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	return claimed, nil
 }
 
-// claimQueue claims up to free tasks of a queue, in the order in which to start them. final reports whether the transaction writes
-// nothing after that.
+// claimQueue claims tasks of a queue, in the order in which to start them. The parameter free is their maximum number. final reports
+// whether the transaction writes nothing after this claim.
 func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, aged, final bool, now time.Time) ([]jobs.Task, error) {
-	if g == nil && !aged { // the usual case
+	if g == nil && !aged { // the usual case: no pauses, limits or ageing
 		if final && t.last {
 			t.commitNext()
 		}
@@ -230,8 +231,8 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admiss
 	}
 }
 
-// claimFirst claims the first tasks of a queue with text, which is one of the statements of c. It skips the jobs of list that have no
-// name.
+// claimFirst claims the first tasks of a queue. The parameter text is the statement to use, one of the statements of c. claimFirst skips
+// the jobs of list that have no name.
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
 	args := c.jobArgs(queue, list, 5)
@@ -239,7 +240,8 @@ func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, lis
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }
 
-// jobArgs returns the arguments of the SELECTs of all jobs, with room for more. A job without a name gets NULL, which matches no row.
+// jobArgs returns the arguments of the SELECTs of all jobs. The slice has spare capacity for as many further arguments as the parameter
+// more says. A job without a name gets NULL, which matches no row.
 func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {
@@ -248,7 +250,7 @@ func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	return args
 }
 
-// take runs a claim of up to most tasks, and fills in the fields that the claim has set.
+// take runs a claim statement and fills in the fields that the statement has set. The parameter most is the maximum number of tasks.
 func (t *tx) take(c *claimer, text *statement, args []any, most int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	claimed, err := t.claimRows(text, args, most)
 	if err != nil {

@@ -19,28 +19,30 @@ import (
 // into one transaction. One of these callers is the leader: it runs the writes of all members on the one write connection and returns
 // their results. Then it makes a caller that has arrived in the meantime the next leader.
 //
-// Why: a transaction costs 35 µs, or 350 µs with an fsync, before it does anything; a row costs 7 to 10 µs. A hundred callers that
-// share a commit make durability cheap. And two goroutines of one process never wait for each other inside SQLite.
+// Why: an empty transaction costs 35 µs, or 350 µs with an fsync, and each row costs 7 to 10 µs. So durability is cheap when a hundred
+// callers share a commit. In addition, two goroutines of one process never wait for each other inside SQLite.
 //
 // Invariants:
 //   - There is at most one leader, and only the leader uses the connection.
 //   - Each member starts from a consistent database and leaves a consistent one.
 //   - A member runs on a context that cannot be cancelled. If a statement is interrupted, the driver rolls back the whole transaction,
-//     and the later statements would commit alone.
-//   - A group with a FULL member commits at FULL. So the writes of all its members are on the disk when the members return.
-//   - If a member fails, the group is rolled back and its members run one by one. So a member may run twice, must set its results anew
-//     each time, and gets only its own error.
+//     and each later statement would then commit by itself.
+//   - A group with a member of level full commits at level full. So the writes of all its members are on the disk when the members
+//     return.
+//   - If a member fails, the group is rolled back and its members run one by one. So a member may run twice, and must reset its results
+//     each time. It gets only its own error.
 //   - Heartbeats go to the head of the queue, so that many enqueues cannot delay the renewal of a lease.
 //
-// Fairness between processes: SQLite has no queue for its write lock. Its own back-off waits for seconds beside a process that commits
-// without a pause. So writers wait in a queue (lockqueue.go). A writer that has been writing without a break leaves the lock to the
-// first process in the queue. Some programs do not use the queue. Beside these a writer tries again every half millisecond, and rests
-// from time to time while others have the file open (measured: p99 of another process's insert 2 s → 20 ms).
+// Fairness between processes: SQLite has no queue for its write lock. A process that relies on the back-off of SQLite can wait for
+// seconds while another process commits without a pause. So writers wait in a queue (lockqueue.go). A writer that has been writing
+// without a break leaves the lock to the first process in the queue. Some programs do not use the queue. Because of them, a waiting
+// writer tries again every half millisecond, and a writer with the lock rests from time to time while others have the file open
+// (measured: p99 of another process's insert 2 s → 20 ms).
 //
-// What was tried: a goroutine that owns the connection costs two hand-overs per write, which is a third of the time of a lone caller.
-// A Gosched before taking the group doubles the throughput of ten callers, since they meet in one transaction instead of two cohorts
-// that take turns. A timer for the same purpose gains nothing. A lone caller does not call Gosched, since each call wakes another
-// thread: four calls took a fifth of the time of an enqueue.
+// Measurements: a goroutine that owns the connection would cost two switches between goroutines per write, which is a third of the time
+// of a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers, because all ten
+// then share one transaction instead of forming two groups that alternate. A timer for the same purpose gains nothing. A single caller
+// does not call Gosched, since each call wakes another thread: four calls took a fifth of the time of an enqueue.
 
 // level is the durability of a commit when its write returns.
 type level int
@@ -58,10 +60,10 @@ const (
 	yields    = 4                     // calls of Gosched before the leader takes a group, if there are several callers
 	restAfter = 10 * time.Millisecond // time of writing without a break, after which a writer rests
 	restFor   = time.Millisecond
-	// after a check of the files or of the disk space, the next check is due after this time
+	// shortest time between two checks of the files, and between two checks of the disk space
 	lookAgain   = time.Millisecond
 	breakLength = 500 * time.Microsecond // shortest pause between writes that counts as a break
-	singleAfter = 2 * time.Millisecond   // a write after such a pause does not wait until another process ends its stretch of writing
+	singleAfter = 2 * time.Millisecond   // a write after such a pause does not wait until another process stops writing
 )
 
 // writer is the part of DB that owns the write connection.
@@ -78,11 +80,11 @@ type writer struct {
 	conn      *sqlx.Conn
 	stmts     map[*statement]*sqlx.Stmt
 	level     level
-	broken    bool      // the last write met damage; the connection is opened again before the next one
-	busySince time.Time // start of the current stretch of writing
-	crowd     bool      // the last group had several members, or more requests arrived during its commit
-	lone      bool      // the current write is the first one after a break
-	single    bool      // the break was longer than singleAfter, so that no other write may follow soon
+	broken    bool      // whether the last write found damage; then the connection is reopened before the next write
+	busySince time.Time // start of the current series of writes without a break
+	crowd     bool      // whether the last group had several members, or more requests arrived during its commit
+	lone      bool      // whether the current write is the first one after a break
+	single    bool      // whether that break was longer than singleAfter; then another write is unlikely to follow soon
 	lastEnd   time.Time
 	looked    time.Time // when lookAfter last found the files at their paths
 	space     diskSpace // free space of the disk, as the last transaction found it
@@ -96,7 +98,7 @@ func (w *writer) start(d *DB) {
 	w.idle.L = &w.mu
 }
 
-// open sets the connection. Its commits are durable unless the options say otherwise.
+// open sets the connection. Its commits are durable unless Options.Normal is set.
 func (w *writer) open(conn *sqlx.Conn) {
 	w.conn, w.level = conn, full
 	if w.db.options.Normal {
@@ -117,7 +119,8 @@ func (w *writer) stop() {
 	w.closeConn()
 }
 
-// closeConn closes the connection. With the last connection SQLite unmaps the shared memory, so the engine must stop using it first.
+// closeConn closes the connection. SQLite unmaps the shared memory when the last connection closes, so the engine must stop using that
+// memory first.
 func (w *writer) closeConn() {
 	w.db.engine.Disconnecting()
 	for _, stmt := range w.stmts {
@@ -230,7 +233,8 @@ func (w *writer) lead() {
 	w.idle.Broadcast()
 }
 
-// rest leaves the lock to other processes after a stretch of writing without a break.
+// rest leaves the lock to other processes for a moment if this process has been writing for long without a break, or if another process
+// waits.
 func (w *writer) rest() {
 	now := time.Now()
 	w.lone, w.single = now.Sub(w.lastEnd) > breakLength, now.Sub(w.lastEnd) > singleAfter
@@ -243,15 +247,15 @@ func (w *writer) rest() {
 	}
 }
 
-// begin starts a transaction with the write lock. shared lets other shared transactions hold the lock too, if the engine supports
-// that.
+// begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can hold
+// the lock at the same time.
 func (w *writer) begin(t *tx, shared bool) error {
 	waited, err := w.db.engine.Begin(w.conn, shared, w.single, func() error {
 		_, err := t.exec(begin)
 		return err
 	})
 	if err == nil && waited {
-		w.busySince = time.Now() // other processes had the lock, so the stretch of writing begins here
+		w.busySince = time.Now() // other processes had the lock, so a new series of writes begins here
 	}
 	return err
 }
@@ -279,8 +283,8 @@ func (w *writer) commit(group []*request) {
 	}
 }
 
-// lookBefore returns an error if the files of the database were replaced, before anything is written. The caller holds the write lock,
-// for which it may have waited.
+// lookBefore returns an error if the files of the database were replaced. It runs before anything is written. Its caller has the write
+// lock, and may have waited for it.
 func (w *writer) lookBefore() error {
 	if !w.looks() {
 		return nil
@@ -291,7 +295,7 @@ func (w *writer) lookBefore() error {
 // looks reports whether a check of the files is due before the next write. Commits that follow each other closely share a check.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
-// lookAfter returns an error if the files were replaced, so that other processes do not see the commit.
+// lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.
 func (w *writer) lookAfter() error {
 	err := w.db.engine.Committed()
 	if err == nil {
@@ -300,7 +304,8 @@ func (w *writer) lookAfter() error {
 	return err
 }
 
-// knownRoom returns the free space that the previous transaction found, if that is recent enough.
+// knownRoom returns the disk space that the previous transaction found, if that check is recent enough. Otherwise this transaction checks
+// again.
 func (w *writer) knownRoom() diskSpace {
 	if w.space.err == nil && time.Since(w.spaceAt) < lookAgain {
 		return w.space

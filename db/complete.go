@@ -10,12 +10,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of objects with the columns
-// of d. It is for servers, where each statement is a round trip: a hundred completions are one. It returns the ids of the completed
-// tasks, and the features that are in use.
+// completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of objects with the columns of
+// d. The statement is for servers, where each statement is a round trip: a hundred completions take one round trip. It returns the ids of
+// the completed tasks, and the features that are in use.
 //
-// The added empty text and the added 0 prevent a bad plan: without them the planner would compare all running tasks with each row of
-// d.
+// The added empty text and the added 0 in the WHERE clause prevent a bad plan. Without them the planner would compare all running tasks
+// with each row of d.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
@@ -25,9 +25,9 @@ FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, o
 WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
-// completeSome completes n tasks. A part is the id, the generation and the values that completeTask sets. After the parts it has the time
-// and the worker. It is for files: the completion of a task in a statement of sixteen takes two thirds of the time of a statement of its
-// own.
+// completeSome completes n tasks. Each part holds the id, the generation and the values that completeTask sets. The parameters after the
+// parts are the time and the worker. The statement is for files: one statement for sixteen tasks takes two thirds of the time of sixteen
+// statements.
 var completeSome = &sqltext.Series{Part: "(?, ?, ?, ?, ?)", Separator: ", ", Template: `
 WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES {parts})
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
@@ -35,7 +35,7 @@ UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = N
 	finished_at = d.finished_at, updated_at = ?
 FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`}
 
-// completeTogether lists the numbers of tasks that one statement completes. A statement of fewer than four rows saves no time.
+// completeTogether lists the numbers of tasks that one statement completes. A statement for fewer than four tasks saves no time.
 var completeTogether = [...]int{16, 8, 4}
 
 // completion is a row of completeTasks.

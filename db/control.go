@@ -29,16 +29,17 @@ ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	THEN cancel_requests.now ELSE excluded.now END,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`)
 
-// retryFinished resets the finished task [5] of generation [6] to state [1]. [2] is its column waits, [3] is when it is due, and [4]
-// is the current time. It changes no row if another unfinished task has the same unique key. Index: tasks_unique.
+// retryFinished resets the finished task [5] of generation [6] to state [1]. [2] is the value of its column waits, [3] is the time at
+// which it is due, and [4] is the current time. It changes no row if another unfinished task has the same unique key. Index:
+// tasks_unique.
 var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1,
 	attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND generation_id = ?
 	AND NOT EXISTS (SELECT 1 FROM {tasks} AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`)
 
-// hastenTask makes the waiting task [4] of generation [5] due at [2], in state [1], and keeps its counts. [3] is the current time. The
-// generation changes only if the state changes.
+// hastenTask makes the waiting task [4] of generation [5] due at [2], and sets its state to [1]. It keeps the counts of attempts and
+// losses. [3] is the current time. The generation changes only if the state changes.
 var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0
 	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND generation_id = ?5`)
@@ -93,8 +94,8 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResu
 	return ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
-// Retry resets finished tasks as if they were new. It also makes tasks due that wait for a time or for their next attempt. The new due
-// time is due. A task that is reset waits only for those of its dependencies that are unfinished.
+// Retry resets finished tasks as if they were new. It also makes tasks due that wait for a time or for their next attempt. The parameter
+// due is their new due time. A task that is reset waits only for those of its dependencies that are unfinished.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
@@ -150,7 +151,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
 		if state == jobs.Retrying && to == jobs.Scheduled {
-			to = state // it keeps its attempts and its lane
+			to = state // a retrying task keeps its attempts and its lane
 		}
 		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id, generation)
 	}
@@ -166,7 +167,8 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	return ActionResult{ID: id, State: to, Done: true}, err
 }
 
-// revive retries the tasks that were cancelled because of task id, and those that were cancelled because of these.
+// revive retries the tasks that were cancelled because of task id. Then it retries the tasks that were cancelled because of those, and so
+// on.
 func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResult, error) {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64
@@ -214,7 +216,7 @@ func (t *tx) forget(id int64) error {
 // moveMost is the greatest number of tasks that one transaction acts on, so that other writers get the lock in between.
 const moveMost = 500
 
-// move calls one for each task. one returns the results for that task and for other tasks that it has changed.
+// move calls the function one for each task. That function returns the results for the task and for other tasks that it has changed.
 func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]ActionResult, error)) ([]ActionResult, error) {
 	moved := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {

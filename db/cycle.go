@@ -29,7 +29,7 @@ type CycleResult struct {
 	// cycle claims nothing.
 	NextStart time.Time
 	NextLane  time.Time // if Looked: NextStart for the rate limits of lanes
-	NoRoom    error     // error of a nearly full disk, which is why the cycle claimed nothing
+	NoRoom    error     // error of a nearly full disk; then the cycle claimed nothing
 }
 
 // Cycle runs one round of worker w. If it finishes attempts, it returns when their ends are durable. The caller can repeat it after an

@@ -75,7 +75,7 @@ type DB struct {
 	writer
 	claims writer // writer of claims on the fast path; its own connection is opened when first used
 
-	lastTx  atomic.Value // weak.Pointer[sql.Tx]: transaction of a caller that was last checked to be of this database
+	lastTx  atomic.Value // weak.Pointer[sql.Tx]: last transaction of a caller that was found to belong to this database
 	closing sync.Once
 }
 

@@ -14,8 +14,8 @@ import (
 )
 
 // A dependency is a row: task task_id waits for task on_id. The dependency is open until task on_id has finished. A task with an open
-// dependency is blocked, and its column waits is 1. This file adds, opens and reads dependencies. In end.go the end of a task closes
-// them.
+// dependency is blocked, and its column waits is 1. This file adds, opens and reads dependencies. The code in end.go closes them when a
+// task ends.
 
 // insertDependency adds the dependency of task [1] on task [2]. [3] reports whether any outcome of task [2] releases task [1]. [4]
 // reports whether the dependency is open: only open dependencies delay a task.
@@ -125,7 +125,7 @@ func (w *waiting) waits() bool {
 	return false
 }
 
-// keep stores the dependencies of a task. A task in both lists has to complete.
+// keep stores the dependencies of a task. If a task is in both lists, only its completion satisfies the dependency.
 func (t *tx) keep(id int64, w waiting) error {
 	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
 		open, left := w.open[on]
@@ -143,8 +143,8 @@ func (t *tx) keep(id int64, w waiting) error {
 	return nil
 }
 
-// adopt reads the dependencies of a due task that plain SQL has inserted. The task becomes blocked or cancelled. If it need not wait,
-// it continues at once.
+// adopt reads the dependencies of a due task that plain SQL has inserted. The task becomes blocked or cancelled. If it need not wait, it
+// is unblocked at once.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
 	var named []struct {
 		ID         int64   `db:"on_id"`
@@ -194,8 +194,8 @@ type Dependency struct {
 	State jobs.State `db:"state"`       // empty if the task was deleted
 }
 
-// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it. It returns at most
-// most of each; 0 for all.
+// Dependencies lists the tasks that a task waits for or has waited for, and those that wait or have waited for it. The parameter most is
+// the maximum number of each; 0 means all.
 func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
 	if on, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {
@@ -204,8 +204,8 @@ func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dep
 	return on, by, err
 }
 
-// Upstream calls each for the tasks that a task waited for, in the order of their ids, until a call returns an error. It skips deleted
-// tasks.
+// Upstream calls the function each for every task that a task waited for, in the order of their ids, until a call returns an error. It
+// skips deleted tasks.
 func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
 	rows, err := d.read.QueryxContext(ctx, d.sql.Text(selectUpstream), id)
 	if err != nil {

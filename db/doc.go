@@ -10,6 +10,6 @@
 //   - Only one caller of Claim gets a task, by compare-and-swap on (id, generation_id).
 //   - Every later write of an attempt names its generation. Package db counts the changed rows and reports a write that changed none.
 //   - When an enqueue or a finish returns without error, it survives a power failure.
-//   - A write that returns an error may have happened all the same. Every write can be repeated safely.
+//   - A write that returns an error may have been committed all the same. Every write can be repeated safely.
 //   - No lock is held while a task runs.
 package db

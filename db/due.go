@@ -24,7 +24,7 @@ const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = '
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
-// selectOrdered lists the tasks among the first due at [1] that have a lane, or dependencies that plain SQL has written.
+// selectOrdered lists those of the first tasks due at [1] that have a lane, or dependencies that plain SQL has written.
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
@@ -38,8 +38,8 @@ var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id
 // dueMost limits how many thousands of tasks become pending or expire in one transaction, since other processes wait for the lock.
 const dueMost = 10
 
-// due makes due tasks pending, and cancels expired tasks. next is when to call it again, and lane is when the rate limit of a lane
-// allows a task to start that is already due. Both are zero if nothing waits.
+// due makes due tasks pending, and cancels expired tasks. next is the time at which to call it again. lane is the time at which the rate
+// limit of a lane allows the next start of a task that is already due. Each is zero if no task waits for that time.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var expiry, due, rate, first sql.NullInt64
@@ -86,7 +86,7 @@ func (t *tx) expire(now time.Time) error {
 	return t.ended(ends, now)
 }
 
-// promote moves due tasks to their next state: tasks with a lane or dependencies if these allow it, all others at once.
+// promote makes due tasks pending. A task with a lane or with dependencies may become blocked or cancelled instead.
 func (t *tx) promote(now time.Time) error {
 	var ordered []row
 	if err := t.list(&ordered, selectOrdered, now.UnixMilli()); err != nil {

@@ -31,8 +31,8 @@ type end struct {
 	waited bool
 }
 
-// features reports which of dependencies, limits and pauses are in use. A transaction that needs them reads them once, so a database
-// without them pays for one query.
+// features says whether dependencies, limits and pauses are in use. A transaction reads it once, if it needs it. So a database that uses
+// none of these features pays for one query only.
 type features struct {
 	known        bool
 	dependencies bool
@@ -63,8 +63,8 @@ func featuresOf(bits int64) features {
 }
 
 // ended handles the effects of ends. Every function that ends tasks calls it in the same transaction. It updates the counters, and
-// releases or cancels the dependents of these tasks, and then those of the cancelled ones. Last it gives the freed lanes to their next
-// tasks.
+// releases or cancels the dependents of these tasks. It does the same for the dependents of each cancelled task. Finally it gives the
+// freed lanes to their next tasks.
 func (t *tx) ended(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil
@@ -104,7 +104,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	return t.freeLanes(lanes, now)
 }
 
-// endedFor releases the dependents of an ended task, or cancels them. It returns the cancelled ones.
+// endedFor releases the dependents of an ended task, or cancels them. It returns the cancelled tasks.
 func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	var followers []follower
 	if err := t.list(&followers, selectFollowers, e.id); err != nil || len(followers) == 0 {

@@ -10,14 +10,14 @@ import (
 )
 
 // The fast path of a cycle is for engines where each statement is a round trip. A cycle takes it if every attempt that it ends has
-// completed its task, and if no dependency, limit or pause is in use. Most cycles do. Then later statements do not depend on earlier
-// results, and two such cycles cannot disturb each other. So:
+// completed its task, and if no dependency, limit or pause is in use. Most cycles meet these conditions. Then later statements do not
+// depend on earlier results, and two such cycles cannot disturb each other. So:
 //
 //   - The fast cycles of all workers hold the write lock of the schema at the same time.
 //   - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server handles both at
 //     the same time.
-//   - Each message asserts that its cycle may take the fast path. Otherwise the assertion divides by zero, and the cycle takes the
-//     slow path, statement by statement.
+//   - Each message asserts that its cycle may take the fast path. If it may not, the assertion divides by zero. The cycle then takes the
+//     slow path, which sends the statements one by one.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)

@@ -12,8 +12,8 @@ import (
 var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, n FROM {counters} WHERE minute >= ?
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// recentMost is the number of tasks that the figures of a queue are computed from: the last tasks of all queues that ended. It bounds
-// the cost of the query.
+// recentMost is the number of ended tasks that Recent reads. These are the last tasks that ended in any queue. The number bounds the cost
+// of the query.
 const recentMost = 10_000
 
 // selectRecent lists the wait and the duration of the last attempts of tasks of queue [2] that ended since [1]. It reads only the last
@@ -22,13 +22,13 @@ var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - star
 	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
 
-// countStarts counts the attempts of the same tasks that started since [1]. Index: the key of attempts.
+// countStarts counts the attempts that started since [1], of the tasks that selectRecent reads. Index: the key of attempts.
 var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
 	(SELECT count(*) FROM {attempts} WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
 FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent
 	WHERE queue = ?2`)
 
-// countOpenStarts counts the attempts that started since [1] of tasks of queue [2] that run or wait for another attempt.
+// countOpenStarts counts the attempts that started since [1], of the tasks in queue [2] that run or wait for another attempt.
 var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
 	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2
 	AND attempts.started_at >= ?1) +
@@ -36,8 +36,8 @@ var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 
 	OR tasks.state = 'retrying')
 		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
-// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. More than two days ago the span is an hour
-// instead.
+// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. A point that is more than two days old covers
+// an hour instead.
 type HistoryPoint struct {
 	Queue string
 	State jobs.State
@@ -93,7 +93,7 @@ func (t *Times) sort() {
 type Recent struct {
 	Times       // times of each task that ended and had started
 	Starts int  // number of attempts that started
-	Whole  bool // whether the figures cover every task that ended since then; else they cover the last 10,000 of all queues
+	Whole  bool // whether the figures cover every task that ended since then; otherwise they cover the last 10,000 tasks
 }
 
 // Recent returns figures of the tasks of a queue that ended since a time. It reads at most the last 10,000 tasks that ended.
@@ -134,8 +134,8 @@ type TimeBucket struct {
 	Times // times of some of the tasks
 }
 
-// Trend returns figures of the tasks that ended in each of n periods of the given length since a time. The times of each period are
-// those of at most some tasks that still exist.
+// Trend returns figures of the tasks that ended in each of n periods of the given length since a time. The times of each period are those
+// of tasks that still exist. The parameter some is the maximum number of such tasks in a period.
 func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]TimeBucket, error) {
 	steps := make([]TimeBucket, n)
 	type ended struct {

@@ -48,9 +48,9 @@ var insertAttempt = command(`INSERT INTO {attempts} (task_id, generation_id, att
 	state, counted, worker, started_at, finished_at, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
 
-// selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2]
-// has already ended its claim of generation [1] in the same way: as [3], at [4], with reason [6]. The record that a reaper has written
-// about the claim is a different end.
+// selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2] has
+// already ended its claim of generation [1] in the same way: as [3], at [4], with reason [6]. A record that a reaper has written about
+// the claim does not count as such an end.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
 	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id = ?1 + 1 AND worker = ?2 AND finished_at = ?4 OR
@@ -95,8 +95,8 @@ type Finished struct {
 	InTx   bool             // whether the attempt had completed its task in a transaction of the caller
 }
 
-// finish ends attempts of worker and handles the effects of these ends. If together is true, attempts that complete may share
-// statements. Then finish may return errRefusedTogether, and the caller must call it again with false in a new transaction.
+// finish ends attempts of worker and handles the effects of these ends. If together is true, attempts that complete may share statements.
+// Then finish may return errRefusedTogether, and the caller must call it again in a new transaction, with together set to false.
 func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) ([]Finished, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -200,7 +200,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	}
 	c := lifecycle.Next(task, o, now)
 	if f.Release {
-		c.Attempt = max(task.Attempt-1, 0) // as before the claim: the release counts no attempt and leaves no record of one
+		c.Attempt = max(task.Attempt-1, 0) // the count before the claim: a release counts no attempt and stores no record of one
 	}
 	n, err := t.writeEnd(worker, task, o, c, now)
 	if err != nil || n == 0 || f.Release {

@@ -23,11 +23,12 @@ const insertColumns = `{id_column}generation_id, state, queue, job, args, label,
 	priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
 	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
 
-// insertOne is insertPlain as a transaction of its own. It also takes the next id.
+// insertOne adds one task like insertPlain, in a transaction of its own. It also computes the next id.
 var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({highest_id}) + 1, ` + plainRest)
 
 // replaceTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new
-// state again, since only a change of the state increments the generation. It changes no row if the task has started.
+// state again: the statement compares it with the old state, since only a change of the state increments the generation. It changes no
+// row if the task has started.
 var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?,
 	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
 	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
@@ -80,8 +81,8 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
-// InsertThen adds one task at the time now. It calls then with the result before the transaction commits, when no other process can see
-// the task. then must not take long.
+// InsertThen adds one task at the time now. It calls the function then with the result before the transaction commits, while no other
+// process can see the task. The function must not take long.
 func (d *DB) InsertThen(ctx context.Context, spec *jobs.Spec, now time.Time, then func(Inserted) error) error {
 	return d.updateAlone(ctx, full, func(t *tx) error {
 		added, err := t.insertSpec(spec, nil, now)
@@ -92,8 +93,8 @@ func (d *DB) InsertThen(ctx context.Context, spec *jobs.Spec, now time.Time, the
 	})
 }
 
-// InsertSeq is Insert for any number of tasks. It holds the write lock while it iterates over specs, once. An error from specs undoes
-// everything, and InsertSeq returns it unchanged.
+// InsertSeq is Insert for any number of tasks. It iterates over specs once, and holds the write lock meanwhile. An error from specs
+// undoes everything, and InsertSeq returns it unchanged.
 func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], now time.Time) ([]Inserted, error) {
 	var of *inserter
 	err := d.updateAlone(ctx, full, func(t *tx) error {
@@ -117,7 +118,7 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 	return of.added, nil
 }
 
-// insertSpec adds one task. added are the results of the tasks before it in the same call.
+// insertSpec adds one task. The parameter added holds the results of the tasks before it in the same call.
 func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
 	if err := t.room(); err != nil {
 		return Inserted{}, err
@@ -154,7 +155,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	return Inserted{ID: id}, err
 }
 
-// insertOne adds one task in a transaction of its own. The function alone must return false for the task.
+// insertOne adds one task in a transaction of its own. The caller must have checked that alone(spec) is false.
 func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.room(); err != nil {
 		return 0, err
@@ -181,7 +182,7 @@ type settings struct {
 
 // insert adds one task.
 func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
-	values, err := t.appendTask(make([]any, 0, 23), task, s) // as many as insertTask has parameters
+	values, err := t.appendTask(make([]any, 0, 23), task, s) // insertTask has 23 parameters
 	if err != nil {
 		return 0, err
 	}
@@ -257,7 +258,8 @@ type ordering struct {
 // names reports whether the task has dependencies.
 func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
-// orderingOf returns how the task of a spec depends on other tasks. added are the results of the tasks before it in the same call.
+// orderingOf returns how the task of a spec depends on other tasks. The parameter added holds the results of the tasks before it in the
+// same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	o := ordering{used: lifecycle.Ordered(spec)}
 	if !o.used {
@@ -301,7 +303,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	return id, err
 }
 
-// replace replaces the unfinished task id by the new task, unless the former has started.
+// replace replaces the unfinished task id by the new task, unless the old task has started.
 func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
 	var was jobs.State
 	var generation int64

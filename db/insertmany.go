@@ -8,8 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertPlain adds tasks for which alone returns false: they need none of the columns that are missing here. Their values are those of
-// appendPlain. Tasks that are added together share a statement: one of sixteen rows takes two thirds of the time of sixteen statements.
+// insertPlain adds tasks for which alone() returns false. These tasks need none of the columns that are missing here. Their values are
+// those of appendPlain. Tasks that are added together share a statement: a statement with sixteen rows takes two thirds of the time of
+// sixteen statements.
 var insertPlain = &sqltext.Series{Template: `INSERT INTO {tasks} (` + plainColumns + `) VALUES {parts}{returning_id}`,
 	Part: `({id_param}` + plainRest, Separator: ","}
 
@@ -19,7 +20,7 @@ const plainColumns = `{id_column}generation_id, state, queue, job, args, label, 
 const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const (
-	insertMost  = 128     // tasks of one statement. In a file more than sixteen gain nothing; on a server each statement is a round trip
+	insertMost  = 128     // tasks of one statement; more than sixteen are faster only on a server, where each statement is a round trip
 	plainValues = 15      // values of a task
 	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )

@@ -74,7 +74,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 }
 
 // These statements move a due task [2] of generation [3] that has a lane. startHolder starts a task that holds its lane, at time [1].
-// delayHolder makes the holder wait for the lane's rate until [1]. blockTask makes any other task wait for the lane; time [1].
+// delayHolder makes the holder wait for the lane's rate until [1]. blockTask makes any other task wait for the lane, at time [1].
 var (
 	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?
 		AND generation_id = ?`)

@@ -64,8 +64,8 @@ type CancelRequest struct {
 	Text string
 }
 
-// Beat is a heartbeat. It renews the worker's own row, and the leases of the claims in running, which then end at now plus lease. It
-// returns the claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
+// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the list running. These leases then end at
+// now + lease. It returns the claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {
@@ -125,7 +125,7 @@ type Lease struct {
 	ClaimID
 	Worker    int64  `db:"worker"`           // number of the worker
 	WorkerID  string `db:"worker_id"`        // empty if the worker's row was deleted
-	ExpiresAt int64  `db:"lease_expires_at"` // stored value; compared only with itself and with 0
+	ExpiresAt int64  `db:"lease_expires_at"` // stored value; it is compared only with a later stored value and with 0
 	Length    int64  `db:"lease"`            // lease duration in ms
 }
 
@@ -219,7 +219,7 @@ func (w *Worker) countLost(reaped []Reaped, err error) {
 	}
 }
 
-// lose records the loss of the tasks of worker that the statement claims selects.
+// lose records the loss of tasks of a worker. The parameter claims is the statement that selects these tasks.
 func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) ([]Reaped, error) {
 	var rows []row
 	if err := t.list(&rows, claims, args...); err != nil {

@@ -21,7 +21,7 @@ var (
 	selectLimits    = query(`SELECT ` + limitColumns + ` FROM {limits} ORDER BY kind, name`)
 )
 
-// saveBucket stores the level [1] of the token bucket of limit [3], [4], as of time [2].
+// saveBucket stores the level [1] of a token bucket at time [2]. The limit has the kind [3] and the name [4].
 var saveBucket = command(`UPDATE {limits} SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`)
 
 // setLimit adds a limit or replaces the limit of the same target.
@@ -35,8 +35,8 @@ var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 // setLaneDue sets the time [1] at which the rate of lane [2] lets its next task start. NULL means that no task waits for the rate.
 var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
-// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It clears the due times of other limits of that name, too:
-// only plain SQL sets those, and selectFreeLanes would return them for ever. Index: limits_due.
+// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It also clears the due times of limits of other kinds with
+// that name. Only plain SQL sets these due times, and otherwise selectFreeLanes would return them for ever. Index: limits_due.
 var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
 // selectFreeLanes lists up to 1000 lanes whose rate lets a task start at [1]. Index: limits_due.
@@ -108,7 +108,8 @@ func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
 	return next.IsZero(), err
 }
 
-// takeLaneRate counts a start in a lane. After a loss the rate may allow no start: then the level becomes negative.
+// takeLaneRate counts a start in a lane. A lost task holds its lane and may start again although the rate allows no start. Then the level
+// becomes negative.
 func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
 	r, err := t.limitOf(target)

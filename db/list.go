@@ -15,7 +15,7 @@ const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
 // These statements read the tasks that a filter selects. {where} stands for the condition, and {order} for an ORDER BY with a LIMIT.
 // listSorted is listTasks for a page of tasks that SQLite finds by an index and must sort by id. It sorts only the ids, and reads the
-// other columns of the rows on the page only. countSome counts the tasks up to its last argument.
+// other columns of the rows on the page only. countSome stops counting when it reaches its last argument.
 var (
 	listTasks  = query(selectTasks + `{where}{order}`)
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
@@ -41,7 +41,7 @@ const few = 10_000
 // Page says how many rows of a list to return, and from which end.
 type Page struct {
 	Limit  int  // maximum number of rows; 0 for no limit
-	Oldest bool // oldest rows first, not newest first
+	Oldest bool // whether the oldest rows come first; otherwise the newest rows do
 }
 
 // condition is a WHERE clause, built from constant templates, with its arguments.
@@ -68,8 +68,8 @@ type order struct {
 	sorts bool // whether SQLite shall find the rows by an index and sort them by id
 }
 
-// parts returns the parts of a statement that lists the tasks of a condition in this order. A unary plus before the id keeps SQLite from a
-// walk over the table.
+// parts returns the parts of a statement that lists the tasks of a condition in this order. A unary plus before the id prevents SQLite
+// from walking the table in the order of the ids.
 func (o order) parts(c *condition) sqltext.Parts {
 	parts := sqltext.Parts{"where": c.template(), "order": " ORDER BY {plus}tasks.id{direction}{limit}", "plus": "", "direction": " DESC",
 		"limit": ""}
@@ -234,7 +234,7 @@ func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
 }
 
-// CountUpTo is Count, but it stops when the count reaches most. It may scan the whole table to find that many.
+// CountUpTo is Count, but it stops counting at the number most. It may scan the whole table to find so many tasks.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	c := where(f)
 	return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, most)...)

@@ -60,7 +60,7 @@ type Pieces struct{ From, To int64 }
 type Cut struct {
 	Seq     int64
 	Skip    int64
-	Dropped int64 // number of bytes missing before the rest of the chunk, the skipped ones included
+	Dropped int64 // number of bytes missing before the rest of the chunk, including the skipped bytes
 }
 
 var streams = [...]string{1: "stdout", 2: "stderr"}
@@ -144,7 +144,7 @@ func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs
 }
 
 // OutputTail returns the last chunk of output of the last ended attempt of a task, or nil if none is stored. If only one of the last two
-// chunks is from stderr, OutputTail returns that one: programs print errors there, and it is often chance which stream came last.
+// chunks is from stderr, OutputTail returns that one: programs print errors to stderr, and the order of the two streams is often random.
 func (d *DB) OutputTail(ctx context.Context, id int64) ([]byte, error) {
 	type piece struct {
 		Stream int    `db:"stream"`
