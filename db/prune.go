@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// These are the writes of retention: they delete finished tasks and old workers, sum up counters, and return free space to the
-// filesystem. The worker decides what is old, and when to delete it: see runner/internal/engine/retention.go.
+// The writes of this file implement retention: they delete finished tasks and old workers, sum up counters, and return free space to the
+// filesystem. The worker decides which rows are old, and when to delete them: see runner/internal/engine/retention.go.
 
 // selectOld lists up to [3] tasks that did not fail and that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
 // tasks that ended before [1]. Both return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
@@ -45,16 +45,16 @@ const (
 
 // Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.
 type Prune struct {
-	From         time.Time // skip tasks that did not fail and ended before it, because an earlier Prune has checked them
-	Before       time.Time // delete tasks that did not fail and ended before it
-	FailedBefore time.Time // delete failed tasks that ended before it
+	From         time.Time // skip tasks that did not fail and ended before From, because an earlier Prune has checked them
+	Before       time.Time // delete tasks that did not fail and ended before this time
+	FailedBefore time.Time // delete failed tasks that ended before this time
 }
 
 // Pruned is the result of one call of Prune.
 type Pruned struct {
 	Tasks int       // number of deleted tasks
-	From  time.Time // value for the next Prune, so that it skips the tasks that this one has checked
-	More  bool      // more tasks are left to delete
+	From  time.Time // value of From for the next call, which then skips the tasks that this call has checked
+	More  bool      // whether more tasks are left to delete
 }
 
 // Prune deletes finished tasks with their rows in other tables. One call is one transaction of a limited size, so that other writers do

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// insertPause pauses queue [1] at [2]; user [3], reason [4]. If the queue is paused already, only a new reason replaces the old one.
+// insertPause pauses queue [1] at time [2], for user [3] and with reason [4]. If the queue is already paused, insertPause replaces only
+// the reason, and only if [4] is not NULL.
 var insertPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES (?, ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET reason = coalesce(excluded.reason, pauses.reason)`)
 
@@ -23,8 +24,8 @@ const AllQueues = ""
 // DeletionPause is the key of the pause of deletions in the table pauses. No queue has such a name.
 const DeletionPause = "-deletion"
 
-// setDeletionPause begins or replaces the pause of deletions: time [1], user [2], reason [3]. endDeletionPause ends the pause if it
-// began at [1]. If [1] is 0, it ends any pause.
+// setDeletionPause begins or replaces the pause of deletions. [1] is the time, [2] is the user, and [3] is the reason. endDeletionPause
+// ends the pause if it began at [1]. If [1] is 0, it ends any pause.
 var (
 	setDeletionPause = command(`INSERT INTO {pauses} (queue, paused_at, paused_by, reason) VALUES ('` + DeletionPause + `', ?, ?, ?)
 ON CONFLICT (queue) DO UPDATE SET paused_at = excluded.paused_at, paused_by = excluded.paused_by, reason = excluded.reason`)
@@ -38,8 +39,8 @@ type Pause struct {
 	Reason string // may be empty
 }
 
-// Pause pauses queues (or AllQueues). After it returns, no worker claims a task of them. If a queue is paused already, only the reason
-// changes.
+// Pause pauses queues (or AllQueues). After Pause returns, no worker claims a task of these queues. If a queue is paused already, only
+// the reason changes.
 func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false

@@ -9,18 +9,18 @@ import (
 // request is a write that waits for a leader to run it. Its caller waits for the result.
 type request struct {
 	level level
-	alone bool // runs in a transaction of its own, because run can be called only once
-	// does not conflict with other shared requests; on a server a group of shared requests takes the write lock together with other groups
+	alone bool // whether it gets a transaction of its own, because run can be called only once
+	// whether it cannot conflict with other shared requests; on a server, groups of shared requests hold the write lock at the same time
 	shared bool
-	adds   bool // only gives tasks to the inserter, which adds the tasks of several requests with one statement
+	adds   bool // whether it only gives tasks to the inserter, which adds the tasks of several requests with one statement
 	run    func(*tx) error
 	single func(*tx) error // the same write as one statement, which is a transaction by itself; may be nil
 	done   chan error      // result of the write; buffered
 	lead   chan struct{}   // receives a value when the caller becomes the leader; buffered
 }
 
-// call runs the request. A request with alone set runs code of its caller, which may panic or end its goroutine. That must not end the
-// leader, because other callers wait for it. So call runs such code in a goroutine of its own.
+// call runs the request. A request with alone set runs code of its caller, which may panic or end its goroutine. The leader must survive
+// this, because other callers wait for it. So call runs such code in a goroutine of its own.
 func (r *request) call(t *tx) error {
 	if !r.alone {
 		return r.run(t)

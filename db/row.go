@@ -11,8 +11,8 @@ import (
 )
 
 // taskColumns are the columns of a task. row has a field for each of them, because sqlx fails on a column without a field. taskTables are
-// the tables of these columns. A cancel request and a progress report belong to the generation of a claim. The outcome of the claim has
-// the next generation, or the second next if the claim was revoked. So the joins accept these generations, too.
+// the tables of these columns. A cancel request and a progress report have the generation of a claim. When the claim ends, the generation
+// of the task rises by one, or by two if the claim was revoked. So the joins accept these generations, too.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,
@@ -103,8 +103,8 @@ func (r *row) task() jobs.Task {
 	return t
 }
 
-// These types read columns that may be NULL. text reads NULL as the empty string, and number reads it as 0. boolean reads an integer column
-// or a condition: 0 and NULL are false, any other number is true.
+// These types read columns that may be NULL. text reads NULL as the empty string, and number reads it as 0. boolean reads an integer
+// column or a condition: 0 and NULL become false, and any other number becomes true.
 type (
 	text    string
 	number  int64
@@ -197,7 +197,8 @@ func (n number) time() time.Time {
 	return time.UnixMilli(int64(min(max(n, earliest), latest))).UTC()
 }
 
-// duration converts milliseconds to a duration. Plain SQL may have written a larger number than fits: then it returns the longest duration.
+// duration converts milliseconds to a duration. Plain SQL may have written a number that is too large for a duration: then the result is
+// the longest duration.
 func (n number) duration() time.Duration {
 	return time.Duration(min(n, number(math.MaxInt64/time.Millisecond))) * time.Millisecond
 }

@@ -41,8 +41,8 @@ var (
 	deleteSchedule      = command(`DELETE FROM {schedules} WHERE name = ?`)
 )
 
-// pauseSchedule pauses schedule [4] at time [1], by user [2]; update time [3]. resumeSchedule resumes schedule [3] with the next tick at
-// [1]; update time [2]. Both are idempotent.
+// pauseSchedule pauses schedule [4] at time [1]. [2] is the user, and [3] is the time of the update. resumeSchedule resumes schedule [3]
+// with the next tick at [1]. [2] is the time of the update. Both are idempotent.
 var (
 	pauseSchedule = command(`UPDATE {schedules} SET next_at = NULL, paused_at = ?, paused_by = ?, updated_at = ? WHERE name = ?
 		AND paused_at IS NULL`)
@@ -56,9 +56,10 @@ var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + 
 // noteTask makes task [2], due at [1], the last task of schedule [3].
 var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
-// These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists those of schedule [1],
-// and whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted. addOpen adds task [2].
-// findOpen adds all unfinished tasks, for a new schedule. reopenTask adds task [1], which had finished and waits again, to its schedule.
+// These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists the unfinished tasks
+// of schedule [1], and says whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted.
+// addOpen adds task [2]. findOpen adds all unfinished tasks, for a new schedule. reopenTask adds task [1], which had finished and waits
+// again, to its schedule.
 var (
 	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id >= tasks.generation_id - 1) AS asked
@@ -195,8 +196,9 @@ func (d *DB) NextTick(ctx context.Context) (time.Time, error) {
 	return next.time(), err
 }
 
-// ChangeSchedules calls change with all schedules, ordered by name. Then it adds or replaces the schedules in put, and deletes those
-// named in remove, but not their tasks. All this is one transaction. ChangeSchedules may call change twice.
+// ChangeSchedules calls the function change with all schedules, ordered by name. Then it adds or replaces the schedules that change
+// returns in put. It deletes the schedules that change names in remove, but not their tasks. All this is one transaction. ChangeSchedules
+// may call change twice.
 func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule, remove []string,
 	err error)) error {
 	return d.update(ctx, full, func(t *tx) error {
@@ -244,14 +246,15 @@ func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
 	return t.run(insertScheduleInput, s.Name, s.Spec.Input)
 }
 
-// PauseSchedule pauses a schedule. It reports whether there is one of that name.
+// PauseSchedule pauses a schedule. It reports whether there is a schedule of that name.
 func (d *DB) PauseSchedule(ctx context.Context, name, by string, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, _ jobs.Schedule) error {
 		return t.run(pauseSchedule, now.UnixMilli(), nullText(by), now.UnixMilli(), name)
 	})
 }
 
-// ResumeSchedule resumes a paused schedule at the tick that next returns. It reports whether there is one of that name.
+// ResumeSchedule resumes a paused schedule at the tick that the function next returns. It reports whether there is a schedule of that
+// name.
 func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Schedule) time.Time, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
 		return t.run(resumeSchedule, nullTime(next(s)), now.UnixMilli(), name)
@@ -272,7 +275,7 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (i
 	return id, found, err
 }
 
-// noteTask makes a task the last task of a schedule, and adds it to the open ones.
+// noteTask makes a task the last task of a schedule, and adds it to the unfinished tasks of the schedule.
 func (t *tx) noteTask(schedule string, id int64, due time.Time) error {
 	if err := t.run(dropClosed, schedule); err != nil {
 		return err

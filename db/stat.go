@@ -16,7 +16,7 @@ var addCount = command(`INSERT INTO {counters} (queue, state, minute, n) VALUES 
 ON CONFLICT (queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`)
 
 // countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state. countPending also counts by job. Each
-// reads only an index.
+// query reads only an index.
 const (
 	countPending = `SELECT queue, job, 'pending' AS state, count(*) AS n FROM {tasks} WHERE state = 'pending' GROUP BY queue, job`
 	countDue     = `SELECT queue, '' AS job, state, count(*) AS n FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'
@@ -25,19 +25,20 @@ const (
 	countRunning = `SELECT queue, '' AS job, 'running' AS state, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue`
 )
 
-// countEnded sums up the tasks that ended since minute [1].
+// countEnded counts the tasks that ended since minute [1], by queue and state.
 const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} WHERE minute >= ? GROUP BY queue, state`
 
 // countQueues returns the rows of all these queries.
 var countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
 	` UNION ALL ` + countEnded)
 
-// countFailed counts, by queue, the tasks that failed since [1] and are still failed, among the newest [2]. Index: tasks_failed.
+// countFailed counts, by queue, the tasks that failed since [1] and are still failed. It reads at most the newest [2] of them. Index:
+// tasks_failed.
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
 	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
-// failedMost is the largest number of failed tasks that countFailed reads. With more failed tasks DB.countFailed uses the counters, which
-// do not tell whether a failed task was run again.
+// failedMost is the largest number of failed tasks that countFailed reads. If there are more, DB.countFailed uses the counters, which
+// also count failed tasks that were run again.
 const failedMost = 1000
 
 // These queries find the oldest pending task of each queue, job and priority by index seeks. Index: tasks_pending.
@@ -54,13 +55,13 @@ type count struct {
 	state jobs.State
 }
 
-// count adds counts to the counters of the minute of now.
+// count adds counts to the counters of the current minute.
 func (t *tx) count(counts map[count]int, now time.Time) error {
 	each := slices.SortedFunc(maps.Keys(counts), func(a, b count) int {
 		return cmp.Or(cmp.Compare(a.queue, b.queue),
 			cmp.Compare(a.state, b.state))
 	})
-	for _, c := range each { // in order, so that two concurrent transactions on a server cannot deadlock
+	for _, c := range each { // sorted, so that two concurrent transactions on a server cannot deadlock
 		if err := t.later(addCount, c.queue, string(c.state), now.Unix()/60, int64(counts[c])); err != nil {
 			return err
 		}
@@ -81,9 +82,9 @@ type QueueStat struct {
 	Counts map[jobs.State]int // tasks by unfinished state
 	Jobs   map[string]int     // pending tasks by job
 	Ended  map[jobs.State]int // tasks that ended since the given time, by finished state; a task that ends twice counts twice
-	Failed int                // failed tasks among Ended that were neither run again nor deleted
-	Pause  Pause              // pause of the queue, else that of the database; zero if there is none
-	Oldest time.Time          // due time of the pending task that waits longest; zero if none waits
+	Failed int                // tasks in Ended that failed and were neither run again nor deleted
+	Pause  Pause              // pause of the queue, or of all queues if it has none; zero if there is neither
+	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
 }
 
 // Queues returns the figures of queues by their names. It returns each queue that has unfinished tasks, is paused or had tasks end since
@@ -165,7 +166,8 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since
 	return nil
 }
 
-// oldest returns the due time of the pending task of a queue that waits longest. It compares the first tasks of each job and priority.
+// oldest returns the due time of the pending task of a queue that has waited longest. It compares the first task of each job and
+// priority.
 func (d *DB) oldest(ctx context.Context, queue string) (time.Time, error) {
 	var oldest number
 	for job := ""; ; {

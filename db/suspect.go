@@ -16,7 +16,8 @@ const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most F
 var selectSuspects = query(`SELECT queue, job, updated_at FROM {tasks}
 WHERE {unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`)
 
-// suspectPatience is how long a suspect waits for an idle worker. After that, busy workers take no more tasks until one of them is idle.
+// suspectPatience is the time that a suspect waits for an idle worker. After that time, busy workers claim no more tasks until one of
+// them is idle.
 const suspectPatience = 30 * time.Second
 
 // suspect is the queue and job of a pending suspect.
@@ -38,8 +39,8 @@ func (t *tx) findSuspects(c *claimer) error {
 	return nil
 }
 
-// claimSuspect claims a suspect for an idle worker. For a busy worker, over is true if it must not take any task. A suspect that a
-// limit blocks does not block other tasks.
+// claimSuspect claims a suspect for an idle worker. If over is true, the worker must not claim any other task: it has claimed a suspect,
+// or it is busy and a suspect has waited for too long. A suspect that a limit blocks does not block other tasks.
 func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, now time.Time) (claimed []jobs.Task, over bool, err error) {
 	for _, queue := range queues {
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {

@@ -16,7 +16,7 @@ type Ticked struct {
 	Added    []Tick        // enqueued tasks
 	Skipped  int           // number of skipped ticks
 	Waiting  []int64       // unfinished tasks to replace; the ticks stay due while these tasks run
-	Err      error         // reason why the schedule cannot tick; Tick does not change the schedule then
+	Err      error         // reason why the schedule cannot tick; then Tick does not change the schedule
 }
 
 // Tick is one tick and its task.
@@ -25,9 +25,9 @@ type Tick struct {
 	TaskID int64
 }
 
-// Tick enqueues the tasks of all schedules that are due at now. The tasks are durable when Tick returns. plan returns the ticks of a
-// schedule that get a task, and the next tick. plan must be quick, and Tick may call it twice for the same schedule. If all is true, Tick
-// also calls plan for schedules without a due tick, to set their next tick anew.
+// Tick enqueues the tasks of all schedules that are due at the time now. The tasks are durable when Tick returns. The function plan
+// returns the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule.
+// If all is true, Tick also calls plan for schedules without a due tick, and sets their next tick again.
 //
 // A tick gets only one task, however many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
 // The unique index protects against clocks that are set back and against unforeseen cases.
@@ -122,7 +122,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	return one, err
 }
 
-// untold returns the ticks that have no task yet. A tick may have a task already if the clock was set back.
+// untold returns the ticks that have no task yet. A tick may already have a task if the clock was set back.
 func (t *tx) untold(s jobs.Schedule, ticks []time.Time) ([]time.Time, error) {
 	var left []time.Time
 	for _, at := range ticks {

@@ -25,8 +25,8 @@ const (
 func (d *DB) TokenFile() string { return filepath.Join(d.Dir(), "token") }
 
 // Token reads the token from the file at path, or from TokenFile if path is empty. If the file is missing, Token makes it with a new
-// token. The file has mode 0600 from the beginning, and it appears complete. Token rejects a file that is not a regular file of this user
-// alone, and a directory in which other users may replace the file.
+// token. The file has mode 0600 from the beginning, and other processes never see it incomplete. Token rejects a file that is not regular
+// or that other users may read or write. It also rejects a directory in which other users may replace the file.
 func (d *DB) Token(path string) (string, error) {
 	if path == "" {
 		if err := d.MakeDir(); err != nil {
@@ -59,8 +59,8 @@ func (d *DB) Token(path string) (string, error) {
 	return readToken(path)
 }
 
-// tokenDir returns an error for a directory in which other users may replace the file at path. In a sticky directory they may not. If
-// they make the file there first, readToken rejects it.
+// tokenDir returns an error for a directory in which other users may replace the file at path. In a sticky directory they may not replace
+// it. If they create the file there first, readToken rejects it.
 func tokenDir(path string) error {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)

@@ -26,7 +26,7 @@ type Total struct {
 // percent slower.
 type attemptCounter struct {
 	mu    sync.Mutex
-	ended map[Total]int64 // number of attempts; N of each key is 0
+	ended map[Total]int64 // number of attempts by queue, job and result; N of each key is 0
 }
 
 func (y *attemptCounter) add(task jobs.Task, reason jobs.Reason) {
@@ -55,8 +55,8 @@ func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write adds the counts to the totals in a transaction of update, and runs rest in the same transaction. If the transaction fails, it
-// keeps the counts for the next write.
+// write adds the counts to the totals in a transaction that the function update starts, and runs the function rest in the same
+// transaction. If the transaction fails, the counter keeps the counts for the next write.
 func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended

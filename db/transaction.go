@@ -123,7 +123,7 @@ func (w *writer) end(t *tx) error {
 // explain turns an error of the driver into an error that tells a user what to do.
 func (w *writer) explain(err error) error { return w.db.engine.ExplainWrite(err) }
 
-// reopen replaces a broken connection. After a failed read or write a new file descriptor may work.
+// reopen replaces a broken connection. After an I/O error, a new file descriptor may work.
 func (w *writer) reopen(ctx context.Context) error {
 	d := w.db
 	if err := d.Replaced(); err != nil {
@@ -165,7 +165,7 @@ type tx struct {
 	w     *writer
 	ctx   context.Context
 	used  features // features in use; see end.go
-	moved bool     // tasks that waited for others may start now
+	moved bool     // whether tasks that waited for others may start now
 	outer *sqlx.Tx // transaction of the caller; nil for one of the writer
 	db    *DB
 	space diskSpace
@@ -173,11 +173,11 @@ type tx struct {
 	inserts *inserter // shared by the members of the group
 	lastID  int64     // highest id of a task; 0 if not read yet
 
-	news      bool // the member may have given other workers something to do
-	last      bool // the running member is the last one of its group
-	committed bool // the last statement has committed the transaction, on a server
-	changed   bool // the transaction has changed rows, or may have
-	wrote     bool // the transaction certainly has rows to commit: a new task, or a new generation of a task
+	news      bool // whether the running member may have given other workers something to do
+	last      bool // whether the running member is the last one of its group
+	committed bool // whether the last statement has also committed the transaction, which only happens on a server
+	changed   bool // whether the transaction has changed rows, or may have changed some
+	wrote     bool // whether the transaction certainly has rows to commit: a new task, or a new generation of a task
 }
 
 func (t *tx) stmt(s *statement) (*sqlx.Stmt, error) {
@@ -235,8 +235,8 @@ func changes(s *statement, result sql.Result) bool {
 	return n > 0 || err != nil
 }
 
-// later is exec for a statement whose result is not needed at once. On a server it is sent together with the next statement, which
-// returns its error.
+// later is exec for a statement whose result is not needed at once. A server gets it together with the next statement, which also returns
+// its error.
 func (t *tx) later(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
 		return t.run(s, args...)
@@ -245,13 +245,13 @@ func (t *tx) later(s *statement, args ...any) error {
 	return t.db.engine.Later(t.w.conn, t.db.sql.Text(s), args)
 }
 
-// commitNext makes the next statement, which must be the last one, also commit the transaction, if the engine can do that. That saves a
-// round trip to the server during which other writers would wait for the lock.
+// commitNext makes the next statement also commit the transaction, if the engine can do that. The next statement must be the last one.
+// This saves a round trip to the server, during which other writers would wait for the lock.
 func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask or insertPlain for len(ids) tasks. It sets ids in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // other transactions may take ids in between, but the ids rise
+	if t.db.traits.GivesIDs { // other transactions may take ids in between, but each next id is higher
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)

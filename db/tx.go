@@ -14,11 +14,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The writes of this file are part of a transaction of the caller, on the caller's own handle to the same database. They are committed
-// with the caller's other writes, or not at all. The caller decides about durability, lock timeouts and the end of the transaction.
+// The functions of this file write in a transaction of the caller, on the caller's own handle to the same database. Their writes are
+// committed with the caller's other writes, or not at all. The caller controls the durability, the lock timeouts and the end of the
+// transaction.
 //
-// The end of a context must not interrupt a statement here. If a write is interrupted, SQLite rolls back the whole transaction, and later
-// statements would be committed alone.
+// The end of a context must not interrupt a statement here. If a write is interrupted, SQLite rolls back the whole transaction, and each
+// later statement would be committed by itself.
 
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
@@ -30,7 +31,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 	}
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	same := weak.Make(outer)
-	if d.lastTx.Load() == same { // checked before; the check takes as long as half an INSERT
+	if d.lastTx.Load() == same { // this transaction was checked before; a check takes half as long as an INSERT
 		return t, nil
 	}
 	if err := d.Replaced(); err != nil {
@@ -74,7 +75,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	if err := t.list(&rows, selectTask, added.ID); err != nil {
 		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.explain(err))
 	}
-	return rows[0].task(), nil // insertSpec has found or added it in this transaction
+	return rows[0].task(), nil // insertSpec has found or added the task in this transaction
 }
 
 // FinishTx ends an attempt as part of the caller's transaction. If it returns an error, it has rolled that transaction back. The error is

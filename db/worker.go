@@ -22,7 +22,7 @@ var drainWorker = command(`UPDATE {workers} SET state = 'draining' WHERE number 
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
-// loseWorker records at [1] that worker [2] is dead. It does not change the time of the last heartbeat.
+// loseWorker records that worker [2] is dead. [1] is the time. It does not change the time of the last heartbeat.
 var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
 // selectOwners lists the workers except [1] that have not ended, or that ended with running tasks. Indexes: workers_live, tasks_running.
@@ -114,7 +114,7 @@ func (w *Worker) Drain(ctx context.Context) error {
 	return w.db.update(ctx, normal, func(t *tx) error { return t.run(drainWorker, w.number) })
 }
 
-// Sync returns when all earlier commits are durable.
+// Sync makes a durable commit, and returns when all earlier commits are durable, too.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 	return w.db.update(ctx, full, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
 }
@@ -135,7 +135,7 @@ type Owner struct {
 	PID       int    `db:"pid"`
 	Namespace string `db:"pid_namespace"` // PID namespace; empty if unknown
 	UID       int    `db:"uid"`           // -1 if unknown
-	Busy      bool   `db:"busy"`          // the worker has running tasks
+	Busy      bool   `db:"busy"`          // whether the worker has running tasks
 }
 
 // Owners lists the other workers that have not ended, or that ended with running tasks.

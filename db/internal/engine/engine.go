@@ -2,16 +2,18 @@
 // implementations: sqlite.File, a database in an SQLite file, and postgres.Server, a database on a PostgreSQL server.
 //
 // Package db does everything that is the same on both: it claims, finishes and inserts tasks, groups commits, and owns lanes, limits,
-// dependencies and schedules. It opens the right engine once, in Open, and never asks afterwards which engine it is. The engines
+// dependencies and schedules. It selects the engine once, in Open, and later code does not depend on which engine it is. The engines
 // differ in four ways:
 //
-//   - words of a statement: a fragment of the engine's dialect (package sqltext);
-//   - a different way to do a step, such as to begin a transaction: a method of Engine;
-//   - an optimisation that only pays on one engine, such as many completions in one statement: a field of Traits;
-//   - a feature that only one engine has, such as the backup of a file: a method that returns a typed error, or nothing, on the other.
+//   - the text of statements: each dialect has its own fragments (package sqltext);
+//   - the way to do a step, such as the beginning of a transaction: each step is a method of Engine;
+//   - optimisations that pay on one engine only, such as many completions in one statement: each is a field of Traits;
+//   - features that only one engine has, such as the backup of a file: each is a method, which returns a typed error or nothing on the
+//     other engine.
 //
-// An engine owns its pools and the connections for reading. The writer of package db owns the connection that Open and Reconnect
-// return. It calls the methods of Transactions with it, from one goroutine at a time. All other methods are safe for concurrent use.
+// An engine owns its pools and the connections for reading. The writer of package db owns the connection that Open and Reconnect return.
+// With this connection the writer calls the methods of Transactions, from one goroutine at a time. All other methods are safe for
+// concurrent use.
 package engine
 
 import (
@@ -37,7 +39,7 @@ type Engine interface {
 	Traits() Traits
 	// Values converts the arguments of a statement for a database handle of the caller.
 	Values(args []any) []any
-	// Within returns an error unless a transaction of the caller belongs to this database. On a server it takes the write lock.
+	// Within returns an error unless a transaction of the caller belongs to this database. On a server, Within also takes the write lock.
 	Within(q Querier) error
 
 	// HighestID returns the highest id that a task has or had.
@@ -46,7 +48,7 @@ type Engine interface {
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
-	// Freezing returns the statements that create the triggers that reject writes with a message.
+	// Freezing returns the statements that create triggers. These triggers reject writes with a message.
 	Freezing(message string) []string
 	// Thawing returns the statements that drop these triggers.
 	Thawing() []string
@@ -77,31 +79,33 @@ type Shared interface {
 	// Space returns an error of kind ErrFull if the disk has no space for another task. It returns nil on a server, which reports a
 	// full disk itself.
 	Space() error
-	// Integrity reads the whole file and returns the damage that it finds, or nil. thorough also compares the indexes with their tables.
+	// Integrity reads the whole file and returns the damage that it finds, or nil. If thorough is true, it also compares the indexes with
+	// their tables.
 	Integrity(ctx context.Context, thorough bool) ([]string, error)
 	// Readers lists the processes that are reading the file now. While they read, SQLite cannot restart the write-ahead log. The list
 	// is empty on systems that do not show locks.
 	Readers() []Process
-	// Unclean reports whether a process left the file without closing it, and the file is small enough for a check before it is used.
+	// Unclean reports whether the file should be checked before it is used. That is so if a process ended without closing the file, and
+	// if the file is small enough for a check.
 	Unclean() bool
 
-	// Backup writes a copy of the database to a file with mode 0600, whose path is to, and returns its size in bytes. The copy is
-	// durable and appears complete or not at all. If to exists, Backup returns an error of kind ErrConflict unless replace is true. It
-	// never replaces a database that is in use.
+	// Backup writes a copy of the database to a file with mode 0600, and returns its size in bytes. The path of the file is the parameter
+	// to. The copy is durable and appears complete or not at all. If the file exists, Backup returns an error of kind ErrConflict unless
+	// replace is true. It never replaces a database that is in use.
 	Backup(ctx context.Context, to string, replace bool) (int64, error)
 	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
 	BackupFile(ctx context.Context) (string, error)
 
 	// Watch calls the function told when another connection has committed. One call may stand for several commits, and a commit of this
-	// process may cause a call. wakeups reports whether workers may have something to do. It is false if the engine knows that the
-	// commit has only finished or claimed tasks. On a server the notification says so. In a file the engine knows it of commits of this
-	// process only.
+	// process may cause a call. wakeups reports whether workers may have something to do. It is false if the engine knows that the commit
+	// has only finished or claimed tasks. On a server the engine reads this from the notification. In a file the engine knows this only
+	// of commits of this process.
 	//
-	// told must not block. If every is not 0, the watch of a file looks for commits at that pace. It then starts and ends faster, and
-	// its cost does not depend on the number of commits. Watch runs in the background until ctx ends.
+	// The function told must not block. If every is not 0, it is the interval at which the watch of a file looks for commits. Such a
+	// watch starts and ends faster, and its cost does not depend on the number of commits. Watch runs in the background until ctx ends.
 	Watch(ctx context.Context, every time.Duration, told func(wakeups bool)) error
-	// WatchSlowly sets the pace of a watch without a pace of its own: with true it looks for commits at most every 20 ms, else as soon
-	// as it can.
+	// WatchSlowly sets the pace of the watches that have no interval of their own. If slowly is true, they look for commits at most every
+	// 20 ms. Otherwise they find commits as soon as they can.
 	WatchSlowly(slowly bool)
 	// CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
 	// notification does not arrive within patience. It returns nil for files, which need no notifications.
@@ -115,15 +119,16 @@ type Lifecycle interface {
 	// Identity returns a name that no other database has, since two databases may be on one server.
 	Identity() string
 
-	// Open connects, creates or upgrades the tables if the options say so, and returns the writer's connection. The caller must call
+	// Open connects and returns the writer's connection. It creates or upgrades the tables if the options say so. The caller must call
 	// Close after an error, too.
 	Open(ctx context.Context) (*sqlx.Conn, error)
 	// Reader returns the pool of connections that cannot write.
 	Reader() *sqlx.DB
 	// Disconnecting is called before the writer closes its connection.
 	Disconnecting()
-	// Reconnect returns a new connection in place of a broken one. On a server it also opens the connection of the writer that only
-	// claims tasks; then second is true. It returns an error of kind ErrReplaced if the database has other tables than at Open.
+	// Reconnect returns a new connection in place of a broken one. If second is true, it opens the connection of the second writer, which
+	// only claims tasks and exists only on a server. It returns an error of kind ErrReplaced if the database has other tables than at
+	// Open.
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
 	// Quit ends all watches.
 	Quit()
@@ -135,9 +140,9 @@ type Lifecycle interface {
 
 // Transactions are the steps of a write in which the engines differ.
 type Transactions interface {
-	// Begin starts a transaction with the write lock. shared lets other shared transactions hold the lock at the same time, if the
-	// engine supports that. single reports that no other write of this process may follow soon. begin runs BEGIN IMMEDIATE. waited
-	// reports whether other processes held the lock.
+	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can
+	// hold the lock at the same time. If single is true, another write of this process is unlikely to follow soon. The function begin
+	// runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
 	// Later sends a statement together with the next one. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
@@ -145,20 +150,20 @@ type Transactions interface {
 	CommitWithNext(conn *sqlx.Conn) bool
 	// SetLevel sets whether commits of the connection are durable when they return.
 	SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error
-	// CommitBegins is called before a commit that is sure to change something, and CommitEnds after each commit.
+	// The writer calls CommitBegins before each commit that is sure to change something, and CommitEnds after each commit.
 	CommitBegins()
 	CommitEnds(failed bool)
-	// Committed makes the checks of Replaced after a commit.
+	// Committed does the checks of Replaced after a commit.
 	Committed() error
 	// Notify notifies other processes of a commit. wakeups reports whether workers may have something to do.
 	Notify(wakeups bool)
 	// Awaited reports whether a short write of another process waits for the lock.
 	Awaited() bool
-	// Rest leaves the lock to other processes for about pause.
+	// Rest leaves the lock to other processes. It returns after about the duration pause.
 	Rest(pause time.Duration)
-	// Leave ends a stretch of writing: at once, or if no write follows within pause.
+	// Leave leaves the lock to other processes: at once if now is true, otherwise when no write has followed within the duration pause.
 	Leave(now bool, pause time.Duration)
-	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether there are more.
+	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether more free pages are left.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)
 }
 
@@ -168,17 +173,17 @@ type Errors interface {
 	Explain(err error) error
 	// ExplainWrite is Explain for an error of the writer.
 	ExplainWrite(err error) error
-	// Busy reports whether other processes held the lock.
+	// Busy reports whether err means that other processes held the lock.
 	Busy(err error) bool
-	// Broken reports whether the connection must be opened again.
+	// Broken reports whether the connection must be reopened after the error err.
 	Broken(err error) bool
-	// BeginFailed returns why the transaction of a statement did not begin, or nil if it did.
+	// BeginFailed returns the reason why the transaction of a statement did not begin, or nil if it did begin.
 	BeginFailed(err error) error
-	// Unanswered returns the error of a commit with an unknown result. err is the error of its connection.
+	// Unanswered returns the error for a commit whose result is unknown. err is the error of its connection.
 	Unanswered(err error) error
 	// Refused reports whether a constraint or a trigger rejected a write.
 	Refused(err error) bool
-	// Asserted reports whether err is that of an assertion that failed: a division by zero.
+	// Asserted reports whether err means that an assertion in SQL failed. Such an assertion divides by zero.
 	Asserted(err error) bool
 }
 
@@ -197,7 +202,7 @@ type Traits struct {
 type Options struct {
 	Create      bool          // create the file if it is missing
 	ReadOnly    bool          // reject every write; Open fails if the schema needs an upgrade
-	Normal      bool          // skip the fsync of commits: a power failure may undo the last writes; a crash of a program undoes none
+	Normal      bool          // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix
 	Prefix      string        // with Beside: prefix of the table names. Defaults to the one in the file, or to DefaultPrefix
@@ -205,7 +210,7 @@ type Options struct {
 	Engine      *Driver       `json:"-"` // for a database on a server: the engine that connects to it
 	// for a database on a server: directory on this host for its files. Defaults to the user's state directory
 	Dir    string
-	Driver string // database/sql driver of the write connection, which must wrap that of modernc.org/sqlite. Defaults to the latter
+	Driver string // database/sql driver of the write connection; it must wrap the driver of modernc.org/sqlite, which is the default
 }
 
 // Process is a process of this machine.
@@ -224,8 +229,8 @@ type ServerInfo struct {
 
 // Driver connects to servers. Package internal/pgdriver has one, so that programs that use only files link no driver for servers.
 type Driver struct {
-	// Connect prepares connections to the database that address names. It does not dial yet. patience is how long a statement waits
-	// for a lock. The error never contains a password.
+	// Connect prepares connections to the database that address names. It does not dial yet. The parameter patience is the longest time
+	// that a statement waits for a lock. The error never contains a password.
 	Connect func(address string, patience time.Duration) (Connectors, error)
 }
 
@@ -234,12 +239,12 @@ type Connectors struct {
 	Name        string           // address without the password, for messages
 	Schema      string           // schema of runner's tables
 	Write, Read driver.Connector // connectors for connections that write, and for connections that cannot write
-	// Together sends statements on a connection of Write in one message. It returns the rows of the last statement that has columns,
-	// and for each statement the number of rows that it has changed or returned. A statement that fails ends the list, and affected
-	// holds only the numbers of the statements before it.
+	// Together sends statements on a connection of Write in one message. It returns the rows of the last statement that has columns. For
+	// each statement it also returns the number of rows that the statement has changed or returned. After an error the server runs no
+	// further statement, and affected holds only the numbers of the statements before the error.
 	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, affected []int64, err error)
-	// Listen calls told with "" once it listens on a channel, and then with each message there, until ctx ends or the connection
-	// breaks.
+	// Listen calls the function told with "" when it begins to listen on a channel. Then it calls told with each message there, until ctx
+	// ends or the connection breaks.
 	Listen func(ctx context.Context, channel string, told func(message string)) error
 }
 

@@ -29,16 +29,16 @@ const (
 	Incomplete FrozenState = "incomplete" // target of a migration that has not ended
 )
 
-// Frozen is the reason why a database rejects writes. The zero Frozen is that of a database that accepts writes.
+// Frozen is the reason why a database rejects writes. The zero Frozen means that the database accepts writes.
 type Frozen struct {
 	State FrozenState
 	Other string // identity of the other database
 }
 
-// FrozenTables are the tables that reject writes. The other tables change only together with these.
+// FrozenTables are the tables that reject writes in a frozen database. A write to any other table comes with a write to one of these.
 var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
-// Message returns the message of the triggers.
+// Message returns the message with which the triggers reject writes.
 func (f Frozen) Message() string {
 	switch f.State {
 	case Moving:
@@ -50,7 +50,8 @@ func (f Frozen) Message() string {
 	}
 }
 
-// Error returns the error for a write to the frozen database name. err is the error of the driver, or nil.
+// Error returns the error for a write to a frozen database. The parameter name is the name of the database, and err is the error of the
+// driver, or nil.
 func (f Frozen) Error(name string, err error) *jobs.Error {
 	p := &jobs.Error{Kind: jobs.ErrConflict, What: f.Message(), Why: []string{"it is " + name, "nothing was changed"}, Err: err}
 	switch f.State {
@@ -90,7 +91,7 @@ func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
 	return Frozen{}, err
 }
 
-// Freeze makes later writes fail for the reason f, in a transaction.
+// Freeze makes the database reject later writes for the reason f. It must run in a transaction.
 func Freeze(q Querier, e Engine, f Frozen) error {
 	is, err := ReadFrozen(q, e.Dialect())
 	if err != nil || is == f {
@@ -110,12 +111,12 @@ func Freeze(q Querier, e Engine, f Frozen) error {
 	return execAll(q, e.Freezing(f.Message())...)
 }
 
-// Thaw makes a frozen database accept writes again, in a transaction.
+// Thaw makes a frozen database accept writes again. It must run in a transaction.
 func Thaw(q Querier, e Engine) error {
 	return execAll(q, append(e.Thawing(), e.Dialect().Names(dropState))...)
 }
 
-// execAll runs texts that are not prepared, because each runs only once.
+// execAll runs texts without preparing them, because each text runs only once.
 func execAll(q Querier, texts ...string) error {
 	for _, text := range texts {
 		if _, err := q.Exec(&sqltext.Statement{Template: text, Once: true}); err != nil {

@@ -22,7 +22,7 @@ type Querier interface {
 	List(dest any, s *sqltext.Statement, args ...any) error
 }
 
-// Direct is a Querier that sends statements to a pool or to a connection, each for itself.
+// Direct is a Querier that sends each statement to a pool or to a connection at once.
 type Direct struct {
 	Ctx context.Context
 	On  interface {
@@ -68,6 +68,7 @@ func NoRow(err error) error {
 	return err
 }
 
-// SelectAtWork returns a worker whose lease has not expired at [1], and when it expires. Index: workers_live.
+// SelectAtWork returns the name of a worker whose lease has not expired at [1], and the time at which the lease expires. Index:
+// workers_live.
 var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
 	ORDER BY beat_at DESC LIMIT 1`)

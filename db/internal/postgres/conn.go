@@ -14,30 +14,31 @@ import (
 
 // # Problem
 //
-// A transaction holds the write lock of the schema, and other writers wait for it. Most of that time passes in round trips to the server:
-// BEGIN, the lock, each statement and COMMIT would take one each.
+// A transaction holds the write lock of the schema, and other writers wait for it. It spends most of its time on round trips to the
+// server: without this file BEGIN, the lock, each statement and COMMIT would each take one round trip.
 //
 // # Invariants
 //
-//   - A statement whose result no code needs waits in the session, and goes with the next statement in one message. The COMMIT goes with
-//     the last statement.
-//   - The server runs the statements of a message in order and stops at the first error. So the error of a message tells how far it came:
-//     beginError means that the transaction did not begin, so the caller may try again.
+//   - If no code needs the result of a statement, the statement waits in the session. The session sends it with the next statement in one
+//     message. It sends the COMMIT with the last statement.
+//   - The server runs the statements of a message in order and stops at the first error. So the error of a message shows which statement
+//     failed. A beginError means that the transaction did not begin, so the caller may try again.
 //   - A transaction without a statement sends nothing.
-//   - A connection that only reads repeats a query once if the connection was lost, because that is safe. A write is never repeated here.
+//   - If a connection that only reads is lost, its query is repeated on another connection, because that is safe. A write is never
+//     repeated here.
 //
 // # Alternatives
 //
-// The batches of the driver need their own API in package db, so each statement would be written twice. Sending statements without
-// waiting for their results needs goroutines, and the order of errors is lost. So the session wraps a connection of database/sql, and
-// package db sees an ordinary *sqlx.Conn.
+// The driver has batches, but package db would need a second API for them, so each statement would be written twice. Sending statements
+// without waiting for their results would need goroutines, and the order of errors would be lost. So the session wraps a connection of
+// database/sql, and package db sees an ordinary *sqlx.Conn.
 
 // connector opens connections that can send several statements in one message.
 type connector struct {
 	driver.Connector
 	begins   *begins
 	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
-	reads    bool // the connections only read
+	reads    bool // whether the connections only read
 }
 
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
@@ -48,8 +49,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
 }
 
-// connectError is an error of the driver while it connects. errors.Is finds errNoServer in it, whatever the cause is. For instance, none
-// of several servers accepts writes.
+// connectError is an error of the driver while it connects. errors.Is finds errNoServer in it for every cause. For instance, the cause
+// can be that none of several servers accepts writes.
 type connectError struct{ error }
 
 func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
@@ -72,8 +73,8 @@ type session struct {
 	together func(context.Context, driver.Conn, []engine.Statement) (driver.Rows, []int64, error)
 	reads    bool
 	waiting  []engine.Statement // statements to send with the next one, rendered for the server
-	begun    bool               // the first of them begins a transaction
-	commits  bool               // the next statement is the last one of the transaction
+	begun    bool               // whether the first waiting statement begins a transaction
+	commits  bool               // whether the next statement is the last one of the transaction
 }
 
 // beginError is the error of the BEGIN of a transaction. The first statement of the transaction returns it.
@@ -86,7 +87,7 @@ const (
 	rollback = `ROLLBACK`
 )
 
-// later queues statements that send sends with the next one.
+// later queues statements. The method send sends them together with the next statement.
 func (c *session) later(list ...engine.Statement) { c.waiting = append(c.waiting, list...) }
 
 func (c *session) hasWaiting() bool { return c.waiting != nil || c.commits }
@@ -101,14 +102,14 @@ func (c *session) begin(shared bool) {
 	c.begun = true
 }
 
-// send sends the waiting statements and then a statement, in one message. The rows are nil unless the statement returns some.
+// send sends the waiting statements and then a statement, in one message. The result has no rows unless the statement returns some.
 func (c *session) send(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, int64, error) {
 	list, begun, commits := append(c.waiting, engine.Statement{Text: text, Args: args}), c.begun, c.commits
 	c.waiting, c.begun, c.commits = nil, false, false
 	switch {
 	case begun && (text == rollback || text == commit && len(list) == 3): // the transaction is empty
 		return nil, 0, nil
-	case text == rollback: // the waiting statements would be rolled back, too
+	case text == rollback: // do not send the waiting statements, because they would be rolled back
 		list = list[len(list)-1:]
 	case commits:
 		list = append(list, engine.Statement{Text: commit})
@@ -126,7 +127,7 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	return rows, affected[len(affected)-1], nil
 }
 
-// exec sends a statement with the waiting ones. If none wait, it calls now.
+// exec sends a statement together with the waiting statements. If no statement waits, it calls the function now.
 func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
 	if c.hasWaiting() {
@@ -147,8 +148,8 @@ func (c *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return rows, c.again(ctx, err)
 }
 
-// again returns err, or driver.ErrBadConn if a connection that only reads is lost. Then the pool repeats the query on another connection,
-// which is safe for a read.
+// again returns err unchanged, except after the loss of a connection that only reads. Then it returns driver.ErrBadConn, and the pool
+// repeats the query on another connection. This is safe for a read.
 func (c *session) again(ctx context.Context, err error) error {
 	if c.reads && ctx.Err() == nil && isLost(err) {
 		return driver.ErrBadConn
@@ -226,7 +227,8 @@ func argument(value any) any {
 	return value
 }
 
-// pool opens a pool of connections that can send several statements in one message. most limits the number of connections.
+// pool opens a pool of connections that can send several statements in one message. The parameter most is the maximum number of
+// connections.
 func (s *Server) pool(c driver.Connector, most int, reads bool) *sqlx.DB {
 	pool := sqlx.NewDb(sql.OpenDB(&connector{c, &s.begins, s.Together, reads}), "postgres")
 	pool.SetMaxOpenConns(most)

@@ -21,7 +21,7 @@ var _ engine.Engine = (*Server)(nil)
 // Name returns the address without its password.
 func (s *Server) Name() string { return s.Connectors.Name }
 
-// Address returns the address that the database was opened by, with its password.
+// Address returns the address with which the database was opened, including the password.
 func (s *Server) Address() string { return s.address }
 
 // Identity returns the address with the schema, without its password.
@@ -30,7 +30,7 @@ func (s *Server) Identity() string { return s.Name() + "?search_path=" + s.Schem
 // Dir returns the directory on this host for files that belong to the database.
 func (s *Server) Dir() string { return s.dir }
 
-// MakeDir makes that directory and its parents.
+// MakeDir creates the directory Dir and its parents.
 func (s *Server) MakeDir() error {
 	if err := os.MkdirAll(s.dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return engine.FileError(err, s.dir)
@@ -75,7 +75,7 @@ func (s *Server) Quit() {
 // BeforeClose does nothing.
 func (*Server) BeforeClose() (release func()) { return func() {} }
 
-// Close closes the pools when all notices are sent.
+// Close waits until all notifications are sent, and then closes the pools.
 func (s *Server) Close() error {
 	s.notifier.stop()
 	var errs []error
@@ -117,7 +117,7 @@ func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 	return err
 }
 
-// These methods have work to do only for files. A server does that work itself.
+// These methods do nothing, because their work is needed only for files. A server does such work itself.
 
 func (*Server) CommitBegins()                                     {}
 func (*Server) CommitEnds(bool)                                   {}
@@ -126,9 +126,9 @@ func (*Server) Committed() error                                  { return nil }
 func (*Server) Awaited() bool                                     { return false }
 func (*Server) Rest(time.Duration)                                {}
 func (*Server) Leave(bool, time.Duration)                         {}
-func (*Server) Space() error                                      { return nil } // it reports a full disk itself
+func (*Server) Space() error                                      { return nil } // the server reports a full disk itself
 func (*Server) Vacuum(context.Context, *sqlx.Conn) (bool, error)  { return false, nil }
-func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // the server's administrator has pg_amcheck
+func (*Server) Integrity(context.Context, bool) ([]string, error) { return nil, nil } // the administrator of the server can run pg_amcheck
 func (*Server) Readers() []engine.Process                         { return nil }
 func (*Server) Unclean() bool                                     { return false }
 

@@ -32,8 +32,8 @@ func sqlState(err error) string {
 	return ""
 }
 
-// isLost reports whether an error means that the connection to the server is lost or could not be made. sql.ErrConnDone counts,
-// too: database/sql uses the bad connection of a prepared statement a second time, and then returns that error in place of the cause.
+// isLost reports whether an error means that the connection to the server is lost or could not be made. sql.ErrConnDone means this, too:
+// database/sql uses the bad connection of a prepared statement a second time, and then returns sql.ErrConnDone instead of the cause.
 func isLost(err error) bool {
 	if err == nil {
 		return false
@@ -92,8 +92,8 @@ func (s *Server) Explain(err error) error {
 	return err
 }
 
-// firstLine returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers name the server
-// and the user in it, but never a password.
+// firstLine returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers put the name of
+// the server and of the user in this text, but never a password.
 func firstLine(err error) string {
 	text, more, _ := strings.Cut(err.Error(), "\n")
 	if strings.HasSuffix(text, ":") {
@@ -111,13 +111,13 @@ func (*Server) Busy(err error) bool { return sqlState(err) == lockNotAvailable }
 // Broken reports whether the connection is lost.
 func (*Server) Broken(err error) bool { return isLost(err) }
 
-// BeginFailed returns the explained error if the transaction of a statement did not begin, else nil.
+// If the transaction of a statement did not begin, BeginFailed returns the explained error. Otherwise it returns nil.
 func (s *Server) BeginFailed(err error) error {
 	begun, ok := errors.AsType[beginError](err)
 	switch {
 	case !ok:
 		return nil
-	case s.Busy(begun): // it has waited for the lock for BusyTimeout
+	case s.Busy(begun): // the statement has waited for the lock for BusyTimeout
 		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: s.Name(), What: "database is busy: " + s.Name(),
 			Err: begun,
 			Why: []string{fmt.Sprintf("another transaction has held the write lock for %v", s.options.BusyTimeout), "nothing was written"}}

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Processes learn of commits on a server by NOTIFY. The NOTIFY is not part of the committed transaction, because a commit that notifies
-// takes a lock of the whole server. So a goroutine sends the notification later. It sends one notification for all commits since the last
+// Processes learn of commits on a server by NOTIFY. A commit with a NOTIFY would take a lock on the whole server. So the NOTIFY is not
+// part of the committed transaction: a goroutine sends the notification later. It sends one notification for all commits since the last
 // one. A notification is lost if the process or the connection ends. So each waiting process also reads the database from time to time.
 
 // selectNotify sends the message [2] to all processes that listen on channel [1].
@@ -21,8 +21,9 @@ var selectNotify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const notifyTimeout = 2 * time.Second
 
-// endsOnly ends a message about commits that give workers nothing to do: tasks have completed, or were claimed. If each such commit woke
-// all other workers, their own commits would wake all workers again, and workers would do nothing else.
+// endsOnly is the end of a message about commits that give workers nothing to do, because these commits have only completed or claimed
+// tasks. If each such commit woke all other workers, the commits of these workers would wake all workers again. Then workers would do
+// nothing else.
 const endsOnly = " ends"
 
 // notifyEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
@@ -31,9 +32,9 @@ const notifyEvery = 5 * time.Millisecond
 type notifier struct {
 	self    string // identifies this process's own messages
 	mu      sync.Mutex
-	pending bool // a notification is not sent yet
-	wakeups bool // that notification is for workers, too
-	busy    bool // a goroutine is sending
+	pending bool // whether a notification is not sent yet
+	wakeups bool // whether that notification is for workers, too
+	busy    bool // whether a goroutine is sending notifications
 	idle    sync.Cond
 }
 
@@ -73,8 +74,8 @@ func (d *Server) Notify(wakeups bool) {
 	}()
 }
 
-// sendNotification sends a message, and pauses for notifyEvery after it. An idle connection may have been lost without an error. So it
-// tries again on another one after an error.
+// sendNotification sends a message, and then pauses for notifyEvery. After an error it tries again on another connection, because an idle
+// connection may have been lost unnoticed.
 func (d *Server) sendNotification(message string) {
 	ctx, cancel := context.WithTimeout(context.Background(), notifyTimeout)
 	defer cancel()
@@ -100,12 +101,12 @@ func (n *notifier) stop() {
 	}
 }
 
-// listenPause is the pause before listen connects again after a lost connection. At the end of each pause listen calls notify, because
-// it may have missed notifications.
+// listenPause is the pause before Watch connects again after a lost connection. At the end of each pause Watch calls notify, because it
+// may have missed notifications.
 const listenPause = time.Second
 
-// Watch implements engine.Shared. Other processes, and programs with plain SQL, notify of their commits. Watch ignores the pace, because
-// notifyEvery limits the rate already.
+// Watch implements engine.Shared. Other processes, and programs that use plain SQL, send a notification for their commits. Watch ignores
+// the interval, because notifyEvery already limits the rate.
 func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {
@@ -132,10 +133,11 @@ func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups
 	return nil
 }
 
-// WatchSlowly does nothing, for the same reason.
+// WatchSlowly does nothing, because notifyEvery already limits the rate.
 func (*Server) WatchSlowly(bool) {}
 
-// CheckNotifications implements engine.Shared. LISTEN does not work if, for instance, a pooler gives each transaction another connection.
+// CheckNotifications implements engine.Shared. LISTEN does not work, for instance, through a pooler that uses another connection for each
+// transaction.
 func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

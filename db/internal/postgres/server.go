@@ -22,10 +22,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a server the tables are in a schema of their own. One advisory lock of that schema replaces SQLite's single write lock. Each
-// transaction of runner takes this lock first. The server releases it at the end of the transaction or of the connection. So decisions that
-// read and then write (limits, lanes, dependencies, ticks) use the same statements as in a file, and transactions of runner cannot
-// deadlock. Transactions without such decisions share the lock (fastpath.go of package db). Readers take no lock.
+// On a server the tables are in a schema of their own. Each such schema has one advisory lock, which replaces SQLite's single write lock.
+// Each transaction of runner takes this lock first. The server releases it at the end of the transaction or of the connection. So code
+// that reads and then writes (limits, lanes, dependencies, ticks) uses the same statements as in a file, and transactions of runner
+// cannot deadlock. Transactions without such code share the lock (fastpath.go of package db). Readers take no lock.
 
 // SelectBackend returns the id of the server process of a connection.
 const SelectBackend = `SELECT pg_backend_pid()`
@@ -52,8 +52,8 @@ type Server struct {
 	lock         int64            // number of the advisory lock that all writers of the schema take
 	sql          *sqltext.Dialect // renders statements
 	version      int64            // version of PostgreSQL, such as 150004
-	skew         time.Duration    // time by which this host's clock was ahead of the server's when the writer last connected
-	id           string           // id of the database, which stays the same if the server moves
+	skew         time.Duration    // time by which this host's clock was ahead of the server's clock when the writer last connected
+	id           string           // id of the database; it stays the same when the server gets another address
 	dir          string           // directory on this host
 	created      bool
 	upgradedFrom int // version of the schema that Open has upgraded; 0 if none
@@ -66,10 +66,10 @@ type Server struct {
 	quit     chan struct{} // closed by Quit, which ends the watches
 }
 
-// begins has the statements that take the write lock at the beginning of a transaction.
+// begins holds the statements that take the write lock at the beginning of a transaction.
 type begins struct {
 	exclusive string
-	shared    string // shares the lock with other transactions that begin with this statement
+	shared    string // lets other transactions that begin with this statement hold the lock, too
 }
 
 // lockExclusive takes the advisory lock [1] for the rest of a transaction. lockShared takes it in shared mode.
@@ -190,7 +190,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// Reconnect opens a new connection. It returns an error if the database has other tables than when it was opened.
+// Reconnect opens a new connection. It returns an error if its tables are not the tables that Open has opened.
 func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, err error) {
 	if conn, err = s.write.Connx(ctx); err != nil {
 		return nil, s.Explain(err)
@@ -224,7 +224,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
 		return err
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // only a warning after the COMMIT
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after the COMMIT this only causes a warning
 	have, err := s.connect(ctx, conn)
 	if err != nil {
 		return err
@@ -266,8 +266,8 @@ func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	})
 }
 
-// stateDir returns the directory on this host for files that belong to a database on a server: results that are not stored yet, and locks
-// by which workers of one host detect that other workers are alive. It does not make the directory.
+// stateDir returns the directory on this host for files that belong to a database on a server: results that are not stored yet, and the
+// locks with which workers of one host detect that other workers are alive. stateDir does not create the directory.
 func stateDir(dir, id string) (string, error) {
 	if dir != "" {
 		return filepath.Join(dir, id), nil
@@ -321,8 +321,8 @@ func (s *Server) Within(q engine.Querier) error {
 var selectServerTriggers = sqltext.Query(`SELECT relname, tgname FROM pg_trigger JOIN pg_class ON pg_class.oid = tgrelid
 WHERE NOT tgisinternal AND relnamespace = to_regnamespace(?) ORDER BY tgname`)
 
-// CheckSchema returns an error if somebody has added a trigger to one of runner's tables, because the trigger runs in each write of a
-// worker.
+// CheckSchema returns an error if somebody has added a trigger to one of runner's tables, because writes of workers would run this
+// trigger.
 func (s *Server) CheckSchema(ctx context.Context) error {
 	type trigger struct {
 		Table string `db:"relname"`

@@ -9,7 +9,7 @@ import (
 
 // Each host writes times by its own clock, and compares the due time of a task with its own clock. Several hosts can use one server, so
 // their clocks have to agree with the server's clock. A difference of some seconds makes a task early or late by that much. A difference
-// of more than maxSkew is an error. Leases do not depend on it, because they never compare two clocks.
+// of more than maxSkew is an error. Leases do not depend on this difference, because no code for leases compares two clocks.
 
 // maxSkew is the largest accepted difference between the clock of a host and the server's clock.
 const maxSkew = time.Minute
@@ -21,8 +21,9 @@ func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
 	return skew(at, asked, time.Now()), err
 }
 
-// skew returns the time by which the clock of this host is ahead of the server's clock. The server read at on its clock at some moment
-// between asked and answered on this host's clock. skew returns the smallest difference that is possible.
+// skew returns the time by which the clock of this host is ahead of the server's clock. The time at is from the server's clock. The
+// server read it at some moment between asked and answered, which are times of this host's clock. skew returns the smallest possible
+// difference.
 func skew(at, asked, answered time.Time) time.Duration {
 	switch {
 	case at.Before(asked):

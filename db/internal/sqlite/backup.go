@@ -17,7 +17,8 @@ import (
 // log until the copy is done.
 const vacuumInto = `VACUUM INTO ?`
 
-// copyMode sets the copy to WAL mode. VACUUM INTO does not copy the journal mode, and a user who restores the copy would not set it.
+// copyMode sets the copy to WAL mode. VACUUM INTO does not copy the journal mode, and a user who restores the copy would forget to set
+// it.
 const copyMode = `PRAGMA journal_mode = WAL`
 
 // Backup implements engine.Shared.
@@ -29,8 +30,8 @@ func (d *File) Backup(ctx context.Context, to string, replace bool) (int64, erro
 	if err := d.mayBackup(to, replace); err != nil {
 		return 0, err
 	}
-	// The temporary file is in the directory of to, so that a rename works. Its name is random, so that no other user can plant a file
-	// or symlink there.
+	// The temporary file is in the directory of the backup, so that a rename works. Its name is random, so that no other user can plant a
+	// file or symlink there.
 	part := filepath.Join(filepath.Dir(to), "."+filepath.Base(to)+"."+rand.Text()[:8]+".part")
 	defer os.Remove(part)
 	n, err := d.copyTo(ctx, part, to)
@@ -58,7 +59,7 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	return part, nil
 }
 
-// mayBackup returns an error if Backup must not write the file to. The caller has resolved symlinks in to.
+// mayBackup returns an error if Backup must not write the file at the path to. The caller has resolved the symlinks in this path.
 func (d *File) mayBackup(to string, replace bool) error {
 	info, err := os.Lstat(to)
 	switch {
@@ -84,17 +85,18 @@ func (d *File) mayBackup(to string, replace bool) error {
 	return nil
 }
 
-// copyTo writes a copy to the new file part, with mode 0600 from its creation, and syncs it. Its errors name the file to, which the
-// user knows.
+// copyTo writes a copy to a new file at the path part and syncs it. The file has mode 0600 from its creation. Errors name the path to,
+// which the user knows.
 func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {
 		return 0, backupProblem(err, to)
 	}
-	if err := file.Close(); err != nil { // close it before SQLite opens it: closing it later would drop locks
+	if err := file.Close(); err != nil { // close the file before SQLite opens it: closing it later would drop the locks of SQLite
 		return 0, err
 	}
-	// Use a separate connection: those of the read pool may write nothing, and a copy of many seconds must not block the writer.
+	// Use a separate connection, because the connections of the read pool cannot write, and because a copy can take seconds and must not
+	// block the writer.
 	from, err := Connect(d.path, "rw", "busy_timeout(5000)")
 	if err != nil {
 		return 0, err
@@ -130,8 +132,8 @@ func notRegular(path string) error {
 	return &jobs.Error{Kind: jobs.ErrConflict, What: path + " is not a regular file", Hint: "another name"}
 }
 
-// place renames a finished copy to its final name. It replaces only regular files. Without replace it replaces no file, not even one
-// that was created a moment ago.
+// place renames a finished copy to its final name. It replaces only regular files. If replace is false, it replaces no file, not even a
+// file that was created a moment ago.
 func place(part, to string, replace bool) error {
 	if replace {
 		if info, err := os.Lstat(to); err == nil && !info.Mode().IsRegular() {

@@ -5,25 +5,25 @@ import (
 	"sync/atomic"
 )
 
-// commitCount distinguishes the commits of other connections from those of the writer. SQLite counts all commits in the shared memory
-// of the database. The writer counts those of its own commits that SQLite is sure to count.
+// commitCount distinguishes the commits of other connections from those of the writer. SQLite counts all commits in the shared memory of
+// the database. The writer counts its own commits if SQLite is sure to count them.
 type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // counter of SQLite; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether the last commit of own may be missing in all
-	next    uint32         // value of all once that commit is counted
+	pending bool           // whether own includes a commit that all may not include yet
+	next    uint32         // value of all when SQLite has counted that commit
 }
 
-// open sets the counter of SQLite; nil if there is none.
+// open sets the counter of SQLite. It is nil if there is none.
 func (c *commitCount) open(all *atomic.Uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = all
 }
 
-// begin counts a commit of the writer before it is made. The writer may not have the write lock yet. A commit of another connection in
-// between is counted as soon as the commit of the writer is made or has failed.
+// begin counts a commit of the writer before it is made. The writer may not have the write lock yet, so another connection may commit
+// first. That commit is counted as soon as the commit of the writer is made or has failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -32,7 +32,7 @@ func (c *commitCount) begin() {
 	}
 }
 
-// end is called after the commit. It does not count a commit that failed or that had nothing to write.
+// end must be called after the commit. It subtracts a commit that failed or that had nothing to write.
 func (c *commitCount) end(failed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *commitCount) end(failed bool) {
 	c.pending = false
 }
 
-// read returns the number of all commits, and of those of other connections. ok is false if the counter cannot be read. Both numbers
-// start again at any value when SQLite rebuilds the shared memory.
+// read returns the number of all commits, and the number of commits of other connections. ok is false if the counter cannot be read. Both
+// numbers start again at any value when SQLite rebuilds the shared memory.
 func (c *commitCount) read() (all, others uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

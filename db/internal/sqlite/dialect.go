@@ -15,7 +15,7 @@ var fragments = sqltext.Parts{
 	"claim_job": "{tasks_of_job}",
 	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
-	// unindexed before a column keeps the planner from using an index on that column.
+	// unindexed, before a column, prevents the planner from using an index on that column.
 	"unindexed": "+",
 	// table_exists reports whether the table named by the next parameter exists.
 	"table_exists": "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)",

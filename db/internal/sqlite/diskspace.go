@@ -9,18 +9,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a full disk SQLite cannot even delete rows. So while little space is left, package db neither enqueues nor claims tasks, and the
-// results of running tasks still fit. Enqueues and claims resume without intervention when there is space again.
+// On a full disk SQLite cannot even delete rows. So package db enqueues and claims no tasks while little space is left. The results of
+// running tasks then still have space. Enqueues and claims resume by themselves when there is space again.
 
 const (
 	maxReserve = 64 << 20 // bytes that stay free on a large disk
 	minReserve = 4 << 20  // bytes that stay free on a small disk
 )
 
-// reserve returns how many bytes stay free on a disk of total bytes: a fiftieth, within the bounds.
+// reserve returns the number of bytes that stay free on a disk. It is a fiftieth of the size of the disk, but not less than minReserve or
+// more than maxReserve.
 func reserve(total int64) int64 { return min(maxReserve, max(total/50, minReserve)) }
 
-// checkSpace returns an error of kind ErrFull if less than the reserve is free. The sizes are 0 if they are unknown.
+// checkSpace returns an error of kind ErrFull if less than the reserve is free. Unknown sizes are 0.
 func checkSpace(free, total int64, path string) error {
 	if total == 0 || free >= reserve(total) {
 		return nil

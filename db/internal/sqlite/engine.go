@@ -35,7 +35,7 @@ type File struct {
 	options       engine.Options
 	created       bool
 	upgradedFrom  int  // version of the schema that Open has upgraded; 0 if none
-	single        bool // whether the current write is a single one; see lockQueue
+	single        bool // whether another write is unlikely to follow the current write soon; see lockQueue
 
 	content   atomic.Pointer[content] // nil if unknown
 	contentMu sync.Mutex
@@ -74,7 +74,7 @@ func (d *File) Identity() string { return d.path }
 // Dir returns the directory beside the file.
 func (d *File) Dir() string { return d.path + ".d" }
 
-// MakeDir creates that directory if it is missing. Open creates it with the file, but a user may have copied the file without it.
+// MakeDir creates the directory Dir if it is missing. Open creates it with the file, but a user may have copied the file without it.
 func (d *File) MakeDir() error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return engine.FileError(err, d.Dir())
@@ -126,7 +126,7 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	return d.conn, nil
 }
 
-// Disconnecting stops the use of the shared memory, which SQLite unmaps with the last connection.
+// Disconnecting stops the use of the shared memory, because SQLite unmaps it when the last connection closes.
 func (d *File) Disconnecting() { d.closeShared() }
 
 // Reconnect opens the file again. An I/O error of one descriptor may not occur with a new one.
