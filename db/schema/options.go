@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These placeholders of the schema stand for the task options that the column options stores. Package jobs has the list of task options.
-// The placeholders stand for the columns of tasks_view, the columns of enqueue, the checks of enqueue, and the keys and values of the JSON
-// object that enqueue stores.
+// The SQL files of the schema contain these placeholders. They stand for SQL about the task options that the column options stores. In
+// order, they stand for columns of tasks_view, columns of enqueue, checks of enqueue, and the keys and values of the JSON object that
+// enqueue stores. Package taskspec has the list of task options.
 const (
 	placeOfView    = "/* task options: columns of tasks_view */"
 	placeOfColumns = "/* task options: columns of enqueue */"
@@ -33,7 +33,7 @@ func withTaskOptions(schema string, onServer bool) string {
 		}
 		s := write(o)
 		view = append(view, s.view+" AS "+o.Key)
-		if o.Key == "path" { // not a column of enqueue, because the worker looks up the path
+		if o.Key == "path" { // the view enqueue has no column for the path, because the worker looks up the path
 			continue
 		}
 		columns = append(columns, "NULL"+s.cast+" AS "+o.Key)
@@ -52,7 +52,7 @@ type optionSQL struct{ view, cast, check, value string }
 func optionRange(o *taskspec.OptionInfo) (low, high int64, unit string) {
 	switch value := o.Default().(type) {
 	case *time.Duration:
-		if *value == 0 { // NULL means the same as 0
+		if *value == 0 { // 0 is not allowed, because NULL means the same
 			low = 1
 		}
 		return low, taskspec.MaxDelay.Milliseconds(), "milliseconds"

@@ -1,8 +1,8 @@
-// Package schema contains the numbered files that create the tables of runner. The files for SQLite are in this folder, those for
-// PostgreSQL servers in the folder postgres.
+// Package schema contains the numbered files that create the tables of runner. The files for SQLite are in this folder. The files for
+// PostgreSQL servers are in the folder postgres.
 //
-// The first numbered file creates the schema. The later files are migrations. Each runs once, and there is no downgrade. The number of
-// the last file is the version of the schema. The files in the folder convert convert an SQLite file of version 11.
+// The first numbered file creates the schema. The later files are migrations. Each file runs once, and there is no downgrade. The number
+// of the last file is the version of the schema. The files in the folder convert convert an SQLite file of version 11.
 package schema
 
 import (
@@ -70,8 +70,8 @@ func Version(folder string) int {
 	return list[len(list)-1].Version
 }
 
-// MigrationsFrom returns the migrations that upgrade an SQLite file of version have, in order. For ConvertedVersion it adds one file of the
-// folder convert before the first schema file, and the others after it.
+// MigrationsFrom returns the migrations that upgrade an SQLite file of version have, in order. For ConvertedVersion it adds the first
+// file of the folder convert before the first schema file, and the other files of that folder after it.
 func MigrationsFrom(have int) (list []Migration) {
 	if have == ConvertedVersion {
 		convert, all := Migrations(Convert), Migrations(SQLite)

@@ -12,10 +12,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A migration copies a database to another one in the order of task ids. One transaction copies up to copyTasks tasks with all their
-// rows in other tables. The highest id in the destination shows how far the migration has come, so a migration that was killed
-// continues after that id. The last transaction copies the rows that belong to no single task, and compares both databases. The rows
-// are the same on both engines; see schema/postgres.
+// A migration copies a database to another one in the order of task ids. One transaction copies up to copyTasks tasks with all their rows
+// in other tables. The highest id in the destination shows how far the migration has come, so a migration that was killed continues after
+// that id. The last transaction copies the rows that do not belong to a single task, and compares both databases. A row has the same
+// columns and values on both engines; see schema/postgres.
 
 // copiedTable is a table whose rows a migration copies.
 type copiedTable struct {
@@ -55,8 +55,8 @@ const (
 	copyBytes   = 1 << 20 // bytes of these statements
 )
 
-// These statements are about one table, for which {table} stands; see copiedTable.parts. copyThese reads the rows of the tasks after [1] up
-// to [2]. copyAll reads all rows. copyRow adds a row.
+// Each of these statements is for one table: {table} stands for its name; see copiedTable.parts. copyThese reads the rows of the tasks
+// with ids after [1] and up to [2]. copyAll reads all rows. clearRows deletes all rows. copyRow adds a row. countRows counts the rows.
 var (
 	copyThese = sqltext.Query(`SELECT * FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {order}`)
 	copyAll   = sqltext.Query(`SELECT * FROM {table} ORDER BY {order}`)
@@ -72,7 +72,8 @@ var (
 	selectNextIDs = sqltext.Query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
 )
 
-// endWorkers marks all workers as ended at their last heartbeat. Those that are left were killed.
+// endWorkers sets the end of each worker that has not ended to the time of its last heartbeat. Such workers were killed, because no
+// worker runs during a migration.
 var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
 // countLeft counts the tasks after [1]. sumTasks counts the tasks by state, with sums of their ids and generations, which show whether
@@ -148,7 +149,7 @@ func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTabl
 	return settle(q)
 }
 
-// settle returns when the server has run all statements that it was sent.
+// settle waits until the server has run all statements that the migration has sent.
 func settle(q engine.Querier) error {
 	var last int64
 	return q.Scan(selectLastID, nil, &last)

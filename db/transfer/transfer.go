@@ -16,7 +16,7 @@ import (
 // selectClaimed reads the id of one running task. Index: tasks_running.
 var selectClaimed = sqltext.Query(`SELECT id FROM {tasks} WHERE state = 'running' LIMIT 1`)
 
-// selectSome returns 1 if the database has a task, schedule, limit or pause, which a migration must not overwrite; else 0.
+// selectSome returns 1 if the database has a task, schedule, limit or pause, and 0 otherwise. A migration must not overwrite such rows.
 var selectSome = sqltext.Query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) OR EXISTS (SELECT 1 FROM {schedules}) OR EXISTS (SELECT 1
 	FROM {limits})
 	OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
@@ -24,7 +24,7 @@ var selectSome = sqltext.Query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) 
 // Migration moves the content of one database to another database. See engine.Frozen for its states.
 type Migration struct {
 	from, to *db.DB
-	// states of both databases
+	// states of both databases: moving and moved for the source, incomplete for the target
 	moving, moved, incomplete engine.Frozen
 
 	last    int64                         // id of the last copied task
@@ -104,8 +104,8 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 	return m, false, err
 }
 
-// freezeTarget begins or continues the migration on the target. here is the state of the source. fresh reports whether the target was not
-// frozen, and done whether the migration is complete.
+// freezeTarget begins or continues the migration on the target. The parameter here is the state of the source. fresh reports whether the
+// target was not frozen, and done reports whether the migration is complete.
 func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now time.Time) (fresh, done bool, err error) {
 	e := m.to.Engine()
 	err = m.to.UpdateAlone(ctx, func(q engine.Querier) error {
@@ -142,7 +142,8 @@ func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now ti
 	return fresh, done, err
 }
 
-// thawTarget lets a transaction write to the target. It returns an error if another process has changed the state of the migration.
+// thawTarget thaws the target, so that the transaction q can write to it. It returns an error if another process has changed the state of
+// the migration.
 func (m *Migration) thawTarget(q engine.Querier) error {
 	e := m.to.Engine()
 	is, err := engine.ReadFrozen(q, e.Dialect())
@@ -162,7 +163,7 @@ func (m *Migration) Left(ctx context.Context) (n int64, err error) {
 	return n, m.from.Engine().Explain(err)
 }
 
-// source reads the source of the migration.
+// source returns a Querier that reads the source of the migration.
 func (m *Migration) source(ctx context.Context) engine.Querier {
 	return engine.ReadingFrom(ctx, m.from.Engine())
 }
@@ -203,7 +204,7 @@ func (m *Migration) Step(ctx context.Context) (int, error) {
 	return len(ids), nil
 }
 
-// End copies the tables whose rows do not belong to single tasks, compares both databases, and completes the migration: from now on the
+// End copies the tables whose rows do not belong to single tasks, compares both databases, and completes the migration. From then on the
 // tasks run on the target, and never again on the source. It returns the number of rows of each table.
 func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 	highest, err := m.from.Engine().HighestID(ctx)
@@ -241,7 +242,7 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 	return counts, err
 }
 
-// endSource marks the source as moved.
+// endSource records in the source that the migration is complete.
 func (m *Migration) endSource(q engine.Querier) error {
 	e := m.from.Engine()
 	is, err := engine.ReadFrozen(q, e.Dialect())

@@ -35,7 +35,7 @@ type Frozen struct {
 	Other string // identity of the other database
 }
 
-// FrozenTables are the tables that reject writes in a frozen database. A write to any other table comes with a write to one of these.
+// FrozenTables are the tables that reject writes in a frozen database. The other tables change only together with these tables.
 var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
 // Message returns the message with which the triggers reject writes.

@@ -131,7 +131,7 @@ func (d *File) Disconnecting() { d.closeShared() }
 
 // Reconnect opens the file again. An I/O error of one descriptor may not occur with a new one.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
-	d.companions.Store(nil) // SQLite removes these files with the last connection, and creates them with the next
+	d.companions.Store(nil) // SQLite removes these files when the last connection closes, and creates them when the next one opens
 	if err := d.write.Close(); err != nil {
 		return nil, d.Explain(err)
 	}
@@ -158,7 +158,7 @@ func (d *File) Quit() {
 	d.watches.Wait()
 }
 
-// BeforeClose keeps SQLite from removing the write-ahead log of a file that was replaced; see keepLog.
+// BeforeClose prevents SQLite from removing the write-ahead log of a file that was replaced; see keepLog.
 func (d *File) BeforeClose() (release func()) {
 	if d.Replaced() != nil {
 		return d.keepLog()
@@ -170,7 +170,7 @@ func (d *File) BeforeClose() (release func()) {
 func (d *File) Close() error {
 	d.closeShared()
 	var errs []error
-	for _, pool := range []*sqlx.DB{d.read, d.write} { // the writer last: it runs a checkpoint and removes the log
+	for _, pool := range []*sqlx.DB{d.read, d.write} { // close the writer last, because it runs a checkpoint and removes the log
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -192,7 +192,7 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 	return tries > 1, err
 }
 
-// SetLevel sends the pragma as text, since a prepared pragma takes effect only once, when it is prepared.
+// SetLevel sets whether commits are durable. It sends the pragma as text, since a prepared pragma takes effect only when it is prepared.
 func (*File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	text := "PRAGMA synchronous = NORMAL"
 	if durable {
@@ -205,10 +205,10 @@ func (*File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error 
 // CommitBegins counts a commit of the writer before it is made.
 func (d *File) CommitBegins() { d.commits.begin() }
 
-// CommitEnds is called after the commit that CommitBegins has counted.
+// CommitEnds must be called after the commit that CommitBegins has counted.
 func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
 
-// Commits returns the number of all commits, and of those of other connections. ok is false if the counter cannot be read.
+// Commits returns the number of all commits, and the number of commits of other connections. ok is false if the counter cannot be read.
 func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
 // Queued reports whether a process of the queue holds the lock, so that other processes wait in the queue. ok is false if there is no
@@ -219,7 +219,7 @@ func (d *File) Queued() (held, ok bool) {
 	return d.queue.word != nil && d.queue.word.Load()%2 != 0, d.queue.word != nil
 }
 
-// Awaited reports whether a process with a single write waits for the lock.
+// Awaited reports whether a process that writes only from time to time waits for the lock.
 func (d *File) Awaited() bool { return d.queue.isAwaited() }
 
 // Rest leaves the lock to other processes.
@@ -231,7 +231,7 @@ func (d *File) Rest(pause time.Duration) {
 	}
 }
 
-// Leave ends a stretch of writing.
+// Leave ends a series of writes; see lockQueue.
 func (d *File) Leave(now bool, pause time.Duration) {
 	if now || d.queue.isAwaited() {
 		d.queue.leave()
@@ -249,8 +249,8 @@ func (d *File) Space() error {
 // Explain turns an error of the driver into a *jobs.Error that explains it.
 func (d *File) Explain(err error) error { return explain(err, d.path) }
 
-// ExplainWrite is Explain for an error of the writer. If the file was replaced, it returns that error instead, since it explains more
-// than the error of SQLite.
+// ExplainWrite is Explain for an error of the writer. If the file was replaced, it returns the error of Replaced instead, since that
+// error explains more than the error of SQLite.
 func (d *File) ExplainWrite(err error) error {
 	if isDamage(err) {
 		err = cmp.Or(d.Replaced(), err)
@@ -258,16 +258,16 @@ func (d *File) ExplainWrite(err error) error {
 	return explain(err, d.path)
 }
 
-// Busy reports whether other connections held the lock.
+// Busy reports whether err means that other connections held the lock.
 func (*File) Busy(err error) bool { return isBusy(err) }
 
-// Broken reports whether the connection must be opened again.
+// Broken reports whether the connection must be reopened after the error err.
 func (*File) Broken(err error) bool { return isDamage(err) }
 
 // Refused reports whether a constraint or a trigger rejected a write.
 func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTRAINT }
 
-// These methods have work to do only on a server.
+// These methods do nothing, because their work is needed only for a server.
 
 func (*File) Server() *engine.ServerInfo                              { return nil }
 func (*File) Values(args []any) []any                                 { return args }
@@ -324,14 +324,14 @@ const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) 
 // vacuumPages returns up to 256 free pages, 1 MiB, to the filesystem. It returns a row for each page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`
 
-// Vacuum returns some free pages to the filesystem. It keeps a twentieth of the file, and 1 MiB, for new rows. The file shrinks with
-// the next checkpoint.
+// Vacuum returns some free pages to the filesystem. It keeps free pages for new rows: a twentieth of the file plus 1 MiB. The file
+// shrinks at the next checkpoint.
 func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error) {
 	var pages, free int64
 	if err := conn.QueryRowxContext(ctx, selectPages).Scan(&pages, &free); err != nil || free <= pages/20+256 {
 		return false, err
 	}
-	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run one step, which is one page
+	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run only one step of the pragma, which is one page
 	if err != nil {
 		return true, err
 	}

@@ -29,7 +29,7 @@ func Resolve(path string) (string, error) {
 	return path, nil
 }
 
-// find checks the file without opening it. It creates an empty file if there is none and the options say so.
+// find checks the file without opening it as a database. If there is no file and Options.Create is set, find creates an empty file.
 func (d *File) find() error {
 	if kind := networkFS(filepath.Dir(d.path)); kind != "" && !d.options.UnsafeFS {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NetworkFilesystem, Subject: d.path,
@@ -48,7 +48,7 @@ func (d *File) find() error {
 	}
 	if errors.Is(err, fs.ErrNotExist) && d.options.Create {
 		var file *os.File
-		// Mode 0600 from its creation; SQLite gives the -wal and -shm files the same mode.
+		// The file has mode 0600 from its creation. SQLite gives the -wal and -shm files the same mode.
 		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 			d.created = true
 			err = file.Close() // no connection is open yet, so no lock is dropped
@@ -93,7 +93,7 @@ func (d *File) find() error {
 	if err := d.checkFilesInUse(); err != nil {
 		return err
 	}
-	if d.options.Create { // a caller with Create wants to write; otherwise SQLite would open the file and fail at the first write
+	if d.options.Create { // with Create the caller wants to write; without this check SQLite would fail only at the first write
 		if err := writable(d.path); err != nil {
 			return readOnly(err, d.path)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 // networkMagic lists network filesystems by the magic number of statfs. networkNames lists network filesystems that use FUSE by their
-// name in the mount table. Their locks and shared memory depend on a remote server, and are unreliable.
+// name in the mount table. The locks and shared memory of all these filesystems depend on a remote server, and are unreliable.
 var (
 	networkMagic = map[int64]string{
 		unix.NFS_SUPER_MAGIC: "nfs", unix.SMB_SUPER_MAGIC: "smb", unix.CIFS_SUPER_MAGIC: "cifs", unix.SMB2_SUPER_MAGIC: "smb2",

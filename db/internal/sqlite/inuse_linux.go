@@ -14,11 +14,11 @@ import (
 )
 
 // A process that opens a database must know which of its files other processes have open. It asks the kernel for their locks: SQLite
-// locks certain bytes for as long as it uses a file. Reading the shared memory has a second hazard: opening and closing a file drops the
-// POSIX locks of the process on it. So this code reads through /proc, or opens only files that this process does not have open.
+// locks certain bytes for as long as it uses a file. There is a hazard: when a process closes a file, it loses its POSIX locks on that
+// file. So this code reads through /proc, or opens only files that this process does not have open.
 
-// These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A
-// process that uses the shared memory has a lock on inUseByte of that file.
+// These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A process
+// that uses the shared memory has a lock on the byte inUseByte of the -shm file.
 const (
 	sharedFirst, sharedSize = 0x40000000 + 2, 510
 	inUseByte               = 128
@@ -30,8 +30,8 @@ type inUse struct {
 	shared bool // whether a process uses the shared memory; only set if file is false
 }
 
-// usedBy returns which of the files at path are in use. It must not open shared memory that this process has open: the locks there are
-// POSIX locks, and closing any descriptor of the file drops them.
+// usedBy reports which of the files of the database at path are in use. It must not open shared memory that this process has open. SQLite
+// has POSIX locks on the shared memory, and closing any descriptor of the file drops them.
 func usedBy(path string) inUse {
 	if !driver.OFDLockingEnabled() {
 		return inUse{} // then the locks on the database file are POSIX locks too, so usedBy must not open it
@@ -75,7 +75,7 @@ func lockShared(file *os.File) error {
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
 }
 
-// isMountPoint reports whether a filesystem, or a file of one, is mounted at path itself.
+// isMountPoint reports whether a filesystem, or a single file of a filesystem, is mounted at path itself.
 func isMountPoint(path string) bool {
 	var stat unix.Statx_t
 	err := unix.Statx(unix.AT_FDCWD, path, 0, unix.STATX_INO, &stat)
@@ -98,8 +98,8 @@ func hasMount(mounts, path string) bool {
 	return false
 }
 
-// sharedMemory is the shared memory of a database, as SQLite has mapped it into this process. It is read through /proc/self/mem, since
-// opening and closing the file would drop the locks on it.
+// sharedMemory is the shared memory of a database, as SQLite has mapped it into this process. The code reads it through /proc/self/mem,
+// since opening and closing the -shm file would drop the locks on it.
 type sharedMemory struct {
 	memory   *os.File
 	start    int64
@@ -107,7 +107,7 @@ type sharedMemory struct {
 }
 
 // openShared returns the shared memory of the file at path, or nil if it cannot be read. It returns nil for FUSE filesystems: their
-// servers may change the modification time of a file at any moment, so it shows nothing about changes.
+// servers may change the modification time of a file at any moment, so that time does not show whether the file has changed.
 func openShared(path string) *sharedMemory {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type == unix.FUSE_SUPER_MAGIC {

@@ -7,24 +7,25 @@ import (
 	"time"
 )
 
-// lockQueue lets processes that wait for the write lock sleep in a queue of the kernel (a futex). SQLite has no such queue. Without it
-// each waiting process tries again every half millisecond, and the one that tries at the right moment gets the lock.
+// lockQueue lets processes that wait for the write lock sleep in a queue of the kernel (a futex). SQLite has no such queue. Without
+// lockQueue each waiting process tries again every half millisecond, and the process that tries at the right moment gets the lock.
 //
-// The queue is only a hint. SQLite's own lock decides which process writes, and every sleep has a short limit. So a program that does
-// not use the queue, such as the sqlite3 shell, works as before. A process may be killed or stopped while it has the lock or is the
-// next one in the queue. Then it delays the others by one such limit, in addition to the time for which it has SQLite's lock.
+// The queue is only a hint. SQLite's own lock decides which process writes, and every sleep has a short limit. So a program that does not
+// use the queue, such as the sqlite3 shell, works as before. A process may be killed or stopped while it has the lock or is the next
+// process in the queue. Then it delays the other processes by one such sleep, in addition to the time for which it has SQLite's lock.
 //
-// The queue uses a word in the shared memory of the database. A process that gets the write lock sets the word to a new odd number. At
-// the end of its stretch of writing, which may be many transactions, the process adds one and wakes the first sleeping process.
+// The queue uses a word in the shared memory of the database. A process that gets the write lock sets the word to a new odd number. The
+// process may then run a series of many transactions. At the end of this series it adds one to the word and wakes the first sleeping
+// process.
 //
-// A process that writes only from time to time does not wait for the end of a stretch. It sleeps on a second word, and the holder of
-// the lock lets it write after the current transaction.
+// A process that writes only from time to time makes a single write. It does not wait for the end of a series. It sleeps on a second
+// word, and the holder of the lock lets it write after the current transaction.
 type lockQueue struct {
 	mu    sync.Mutex
 	word  *atomic.Uint32 // nil if there is no queue
 	quick *atomic.Uint32 // not 0 if processes with a single write wait
-	mine  uint32         // odd number that this process has set; 0 after the end of its stretch
-	timer *time.Timer    // ends the stretch if no write follows
+	mine  uint32         // odd number that this process has set; 0 after the end of its series of writes
+	timer *time.Timer    // ends the series if no write follows
 }
 
 // maxQueueSleep is the longest sleep in the queue.
@@ -54,8 +55,8 @@ func (q *lockQueue) enter() {
 	}
 }
 
-// leave ends the stretch of writing of this process. It wakes all processes that wait with a single write. If there are none, it wakes
-// the first process in the queue. It returns false if it wakes no process.
+// leave ends the series of writes of this process. It wakes all processes that wait with a single write. If there are none, it wakes the
+// first process in the queue. It returns false if it wakes no process.
 func (q *lockQueue) leave() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -73,14 +74,14 @@ func (q *lockQueue) leave() bool {
 	return q.quick.Swap(0) != 0 && wake(q.quick, math.MaxInt32) || wake(q.word, 1)
 }
 
-// isAwaited reports whether a process with a single write waits for the lock that this process has.
+// isAwaited reports whether this process has the lock and a process with a single write waits for it.
 func (q *lockQueue) isAwaited() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.mine != 0 && q.quick.Load() != 0
 }
 
-// leaveAfter ends the stretch of writing of this process if no other write of this process follows within the pause.
+// leaveAfter ends the series of writes of this process if no other write of this process follows within the pause.
 func (q *lockQueue) leaveAfter(pause time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -93,8 +94,8 @@ func (q *lockQueue) leaveAfter(pause time.Duration) {
 	}
 }
 
-// wait sleeps until the process that has the write lock leaves, or for a limited time. single reports whether this process has a
-// single write. wait returns false at once if no other process of the queue has the lock.
+// wait sleeps until the process with the write lock calls leave, or until a limited time has passed. single reports whether this process
+// waits with a single write. wait returns false at once if no other process of the queue has the lock.
 func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	q.mu.Lock()
 	word, quick, mine := q.word, q.quick, q.mine
@@ -111,10 +112,11 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 		return sleepWhile(word, now, longest)
 	}
 	quick.Store(1)
-	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have left before it could see the new value of quick
+	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have called leave before it could see quick
 }
 
-// pass gives the process that leave has woken the time to get the lock, and then waits at the end of the queue.
+// pass gives the process that leave has woken the time to get the lock. This process sleeps at the end of the queue meanwhile, for a
+// limited time.
 func (q *lockQueue) pass(longest time.Duration) {
 	q.mu.Lock()
 	word := q.word

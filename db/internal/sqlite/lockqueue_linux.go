@@ -8,13 +8,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// These are operations of futex(2) that work between processes.
+// These are the operations of futex(2) that also work between processes.
 const (
 	futexWait = 0
 	futexWake = 1
 )
 
-// sleepWhile sleeps while the word has a value, until another process wakes it or the time has passed. It returns false if it cannot
+// sleepWhile sleeps if the word has the given value, until another process wakes it or the time has passed. It returns false if it cannot
 // sleep.
 func sleepWhile(word *atomic.Uint32, value uint32, longest time.Duration) bool {
 	if longest <= 0 {
@@ -26,7 +26,7 @@ func sleepWhile(word *atomic.Uint32, value uint32, longest time.Duration) bool {
 	return err == 0 || err == unix.EAGAIN || err == unix.ETIMEDOUT || err == unix.EINTR
 }
 
-// wake wakes up to most processes that sleep on the word. It returns false if there are none.
+// wake wakes processes that sleep on the word. The parameter most is their maximum number. It returns false if no process sleeps there.
 func wake(word *atomic.Uint32, most int) bool {
 	n, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, uintptr(most), 0, 0, 0)
 	return err == 0 && n > 0
@@ -35,12 +35,12 @@ func wake(word *atomic.Uint32, most int) bool {
 // These are offsets in the shared memory.
 const (
 	commitsAt = 8   // counter of commits of SQLite, in the header of the WAL-index
-	queueAt   = 120 // words of the lock queue: SQLite only locks the eight bytes from here, and never reads or writes them
+	queueAt   = 120 // first word of the lock queue: SQLite only locks the eight bytes from here, and never reads or writes them
 	quickAt   = 124
 )
 
-// word returns the word at an offset in the shared memory, or nil if the memory cannot be written. The word is valid for as long as
-// SQLite has the memory mapped.
+// word returns the word at an offset in the shared memory, or nil if the memory cannot be written. The word is valid while SQLite has the
+// memory mapped.
 func (s *sharedMemory) word(place uintptr) *atomic.Uint32 {
 	if s == nil || !s.writable {
 		return nil

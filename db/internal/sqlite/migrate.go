@@ -37,12 +37,12 @@ const (
 	ON CONFLICT (prefix) DO UPDATE SET version = excluded.version`
 )
 
-// selectUsedNames lists the names of [1], a JSON array, that something in the file already has.
+// selectUsedNames lists the names in [1] that an object in the file already has. [1] is a JSON array.
 const selectUsedNames = `SELECT name FROM sqlite_schema WHERE lower(name) IN (SELECT lower(value) FROM json_each(?)) ORDER BY name LIMIT 3`
 
-// version returns the version of the file's schema, or 0 if there is none yet, and the prefix of its names. It rejects a file that a
-// newer program wrote. It also rejects a file of another program, unless the options allow runner's tables beside it. It writes
-// nothing.
+// version returns the version of the file's schema and the prefix of its names. The version is 0 if there is no schema yet. It rejects a
+// file that a newer program wrote. It also rejects a file of another program, unless Options.Beside allows runner's tables in it. It
+// writes nothing.
 func (d *File) version(ctx context.Context) (have int, prefix string, err error) {
 	var id, tables int
 	if err := d.conn.QueryRowxContext(ctx, readVersion).Scan(&id, &have, &tables); err != nil {
@@ -134,7 +134,7 @@ func (d *File) migrate(ctx context.Context) error {
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return d.Explain(err)
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // it fails after a commit, which is expected
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a commit it fails, which is expected
 	have, _, err := d.version(ctx)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ func (d *File) HighestID(ctx context.Context) (id int64, err error) {
 	return id, d.Explain(err)
 }
 
-// RaiseIDs makes the next id of a task higher than last. The numbers of workers need no such step in a file.
+// RaiseIDs makes the next id of a task higher than last. In a file the numbers of workers need no such step.
 func (d *File) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
 	own, err := d.HighestID(ctx)
 	if err == nil && own < last {
@@ -60,8 +60,8 @@ func eachWrite(statement func(table, write string) string) (list []string) {
 // selectTrigger returns the source of trigger [1].
 var selectTrigger = sqltext.Query(`SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
 
-// frozenBefore returns why a file of schema.ConvertedVersion rejects writes. Such a file has no table migration_state. It stores the
-// reason only as the message of its triggers, so a conversion must read the reason from there.
+// frozenBefore returns the reason why a file of schema.ConvertedVersion rejects writes. Such a file has no table migration_state. It
+// stores the reason only as the message of its triggers, so a conversion must read the reason from there.
 func (d *File) frozenBefore(ctx context.Context) (engine.Frozen, error) {
 	var source string
 	name := d.sql.Prefix + "moving_tasks_INSERT"

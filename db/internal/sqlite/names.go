@@ -11,13 +11,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// In a database of another program, runner's tables, indexes, views and triggers have a prefix, so that their names differ from those
-// of that program. The templates of statements and of the schema mark runner's names, and package sqltext inserts the prefix.
+// In a database of another program, runner's tables, indexes, views and triggers have a prefix, so that their names differ from the names
+// of that program. The templates of statements and of the schema have runner's names in braces, and package sqltext inserts the prefix.
 //
 // The table runner_schema in the file holds the prefix and the version of the schema, since application_id and user_version belong to
 // the other program. So every process that opens the file finds runner's tables, including the command line.
 //
-// What was tried: an attached second file. A transaction over two files is not atomic in WAL mode, but atomic transactions are the
+// An attached second file is no alternative. In WAL mode a transaction over two files is not atomic, but atomic transactions are the
 // purpose of tables in the same database.
 
 // DefaultPrefix is the default prefix of the names of runner's tables in a database of another program.

@@ -23,9 +23,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// setDriver sets options of the driver, once per process. It makes the driver strict about pragmas. It also enables OFD locks, where
-// the system has them: these survive if other code of the process opens and closes the file. The driver rejects this change if the
-// program has already locked a file with it. Then the previous setting stays.
+// setDriver sets options of the driver, once per process. It makes the driver strict about pragmas. It also enables OFD locks, where the
+// system has them. OFD locks survive if other code of the process opens and closes the file. The driver refuses to enable OFD locks if
+// the program has already locked a file through it. Then the previous setting stays.
 var setDriver = sync.OnceFunc(func() {
 	_, _ = driver.OFDLocking(true)
 	driver.StrictPragmas(true)
@@ -99,15 +99,15 @@ func (d *File) open(ctx context.Context) error {
 	return d.recordFiles()
 }
 
-// connectWriter opens the connection of the writer. It returns the version of the schema and the prefix of its names. The connection
-// has no busy timeout, since the back-off of SQLite starves beside a busy process. Instead, retryBusy tries again.
+// connectWriter opens the connection of the writer. It returns the version of the schema and the prefix of its names. The connection has
+// no busy timeout, since the back-off of SQLite may never get the lock while another process is busy. Instead, retryBusy tries again.
 func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err error) {
 	level := "synchronous(FULL)"
 	if d.options.Normal {
 		level = "synchronous(NORMAL)"
 	}
-	// A statement of many rows keeps a journal for its rollback. Beyond 64 KiB, such as for the claim of a hundred tasks, SQLite would
-	// create a file in the system's temporary directory each time. So the journal stays in memory.
+	// A statement of many rows keeps a journal for its rollback. If the journal grew beyond 64 KiB, SQLite would create a file in the
+	// system's temporary directory each time. The claim of a hundred tasks is such a statement. So the journal stays in memory.
 	pragmas := []string{"busy_timeout(0)", level, "journal_size_limit(67108864)", "temp_store(MEMORY)"}
 	if d.options.ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
@@ -128,7 +128,7 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 }
 
 // initialise creates the schema in an empty file, or upgrades an old schema. Only one process at a time does this: the switch to WAL
-// ignores the busy handler, and eight openers of a new file would collide (measured: 1 of 96).
+// ignores the busy handler, so processes that open a new file at the same time could fail (measured with eight processes: 1 of 96).
 func (d *File) initialise(ctx context.Context) error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
 		return engine.FileError(err, d.path)
@@ -152,7 +152,7 @@ func (d *File) initialise(ctx context.Context) error {
 		if err != nil || have == schema.Version(schema.SQLite) {
 			return err
 		}
-		if have == 0 { // a file with a prefix may have tables already, so it keeps its auto_vacuum
+		if have == 0 { // the file of another program may already have tables, so it keeps its auto_vacuum
 			if _, err := d.conn.ExecContext(ctx, "PRAGMA auto_vacuum = INCREMENTAL"); err != nil {
 				return d.Explain(err)
 			}
@@ -169,7 +169,7 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// retryBusy repeats do while other connections lock the file, until the busy timeout has passed.
+// retryBusy repeats the function do while other connections lock the file, until the busy timeout has passed.
 func (d *File) retryBusy(do func() error) error {
 	err := d.repeat(do, func(err error) bool {
 		busy := isBusy(err)
@@ -184,12 +184,13 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// maxRound is the greatest time that one try and the pause after it count towards the busy timeout. They take longer if the
-// process is stopped or the machine sleeps. After that the write must not fail at its first try.
+// maxRound is the longest time that one try and the pause after it count towards the busy timeout. They take longer if the process is
+// stopped or the machine sleeps. Without this limit, the write would then fail at its next try.
 const maxRound = 100 * time.Millisecond
 
-// repeat calls do until it succeeds, until again returns false for its error, or until the busy timeout has passed. It returns the
-// last error. Between two tries it waits in the queue for the write lock, or for a short time if there is no queue.
+// repeat calls the function do until it succeeds, until the function again returns false for its error, or until the busy timeout has
+// passed. It returns the last error. Between two tries it waits in the queue for the write lock, or for a short time if there is no
+// queue.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {
@@ -215,12 +216,13 @@ func (d *File) busy(err error) error {
 		Why: []string{why, "nothing was written; it is safe to try again"}}
 }
 
-// maxPause limits the first pauses between two tries to get the write lock. A busy writer rests for longer than such a pause.
+// maxPause limits the first pauses between two tries to get the write lock. When a busy writer leaves the lock to others, it does so for
+// longer than such a pause.
 const maxPause = time.Millisecond
 
-// pauseBusy waits before the next try to get the lock. The pause is shorter than the rest of a busy writer, and has jitter, so that
-// many processes do not try at the same time. The pause grows to ten times its first length: a process that has waited for long is one
-// of many, which must leave the processor to the holder of the lock.
+// pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the
+// lock. The pause has jitter, so that many processes do not try at the same time. It grows to ten times its first length. If a process
+// has waited for long, many processes probably wait, and they must leave the processor to the holder of the lock.
 func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))

@@ -12,16 +12,16 @@ import (
 
 // These functions need information that only Linux gives. On other systems they return the value that is always safe.
 
-// lockHolder returns 0, since this system does not show who holds a lock.
+// lockHolder returns 0, since this system does not show which process holds a lock.
 func lockHolder(string) (pid int, name string) { return 0, "" }
 
 // othersOpen returns true, since this system does not show locks. So a busy writer rests from time to time.
 func othersOpen(string) bool { return true }
 
-// networkFS returns an empty name, since it does not know the filesystems of this system.
+// networkFS returns an empty name, since this program does not know the filesystems of this system.
 func networkFS(string) string { return "" }
 
-// filesystem returns an empty name for the same reason.
+// filesystem returns an empty name, since this program does not know the filesystems of this system.
 func filesystem(string) string { return "" }
 
 // readers returns nil, since this system does not show locks.
@@ -36,7 +36,7 @@ func usedBy(string) inUse { return inUse{} }
 // lockShared does nothing, since usedBy cannot see such a lock on this system.
 func lockShared(*os.File) error { return nil }
 
-// isMountPoint returns false, since it does not know the mounts of this system.
+// isMountPoint returns false, since this program cannot read the mounts of this system.
 func isMountPoint(string) bool { return false }
 
 // sharedMemory is empty, since the shared memory cannot be read on this system.
@@ -46,7 +46,7 @@ func openShared(string) *sharedMemory                  { return nil }
 func (*sharedMemory) checkpoints() (checkpoints, bool) { return checkpoints{}, false }
 func (*sharedMemory) close()                           {}
 
-// There is no queue on this system. A process that waits for the write lock tries again and again.
+// These functions do nothing, since there is no lock queue on this system. A process that waits for the write lock tries again and again.
 
 func sleepWhile(*atomic.Uint32, uint32, time.Duration) bool { return false }
 func wake(*atomic.Uint32, int) bool                         { return false }
@@ -54,9 +54,10 @@ func (*sharedMemory) word(uintptr) *atomic.Uint32           { return nil }
 
 const commitsAt, queueAt, quickAt = 0, 0, 0
 
-// checkEvery is how often the watch checks where the system reports no writes (measured: every 10 ms costs 3 % of a core).
+// checkEvery is the time between two checks of the watch, since this system reports no writes (measured: a check every 10 ms costs 3 % of
+// a core).
 const checkEvery = 20 * time.Millisecond
 
-// walEvents returns no events. It does not use kqueue, which would have to open the file: closing that descriptor would drop SQLite's
-// locks.
+// walEvents returns no events. It does not use kqueue, because kqueue needs a descriptor of the file, and closing that descriptor would
+// drop SQLite's locks.
 func walEvents(string) (events <-chan struct{}, stop func()) { return nil, func() {} }

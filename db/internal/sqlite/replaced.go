@@ -12,24 +12,24 @@ import (
 
 // # Problem
 //
-// A user may remove, move or replace the files of an open database. A process that has them open continues to write to its own file, log
-// and shared memory, but no other process sees these writes. So confirmed tasks would be lost without an error.
+// A user may remove, move or replace the files of an open database. A process that has the old files open continues to write to its own
+// file, log and shared memory, but no other process sees these writes. So confirmed tasks would be lost without an error.
 //
 // # Invariants
 //
-//   - A write is only confirmed if the paths led to the files of this process after its commit. It also checks before it writes, unless
-//     the last check was within the last millisecond.
-//   - A program that overwrites the file in place keeps its inode. So the check also compares the size and the modification time: only a
-//     checkpoint may change them, and the shared memory shows the progress of checkpoints.
+//   - The writer confirms a write only if the paths led to the files of this process after the commit. It also checks the paths before it
+//     writes, unless the last check was within the last millisecond.
+//   - If a program overwrites the file in place, the file keeps its inode. So the check also compares the size and the modification time.
+//     Only a checkpoint may change these, and the shared memory shows the progress of checkpoints.
 //   - A process does not open a database if other processes have other files open under the same names (checkFilesInUse).
-//   - The last process that closes a replaced database does not remove the log of the new one (keepLog).
+//   - The last process that closes a replaced database does not remove the log of the new database (keepLog).
 //
 // A check costs three calls of stat (4 µs of processor time), and a group of writes shares it.
 //
 // # Alternatives
 //
-// An inotify watch reports a replacement only after some time, so a write could be confirmed before. Opening the files for each check
-// would drop the locks of this process.
+// An inotify watch reports a replacement only after some time, so the writer could confirm a write before the report. A check could also
+// open the files, but closing them would drop the locks of this process.
 
 // stamp identifies a file and its content.
 type stamp struct {
@@ -38,7 +38,7 @@ type stamp struct {
 	size    int64
 }
 
-// companions are the files beside the database. SQLite keeps them while any process has the database open.
+// companionFiles identifies the log and the shared memory beside the database. SQLite keeps them while any process has the database open.
 type companionFiles struct{ log, shared fileID }
 
 // content is the state of the database file at the last check of this process.
@@ -78,7 +78,7 @@ func (d *File) Replaced() error {
 	return nil
 }
 
-// overwritten reads the state of the content again. It reports whether the file has changed without a checkpoint.
+// overwritten reads the state of the file's content again. It reports whether the file has changed without a checkpoint.
 func (d *File) overwritten() bool {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
@@ -90,7 +90,7 @@ func (d *File) overwritten() bool {
 	return false
 }
 
-// Committed makes the checks of Replaced after a commit. It also reads the state of the content again if a checkpoint has begun or
+// Committed does the checks of Replaced after a commit. It also reads the state of the file's content again if a checkpoint has begun or
 // advanced.
 func (d *File) Committed() error {
 	if err := d.Replaced(); err != nil {
@@ -104,7 +104,7 @@ func (d *File) Committed() error {
 	return nil
 }
 
-// readContent returns the state of the content, or nil if it is unknown.
+// readContent returns the state of the file's content, or nil if it is unknown.
 func (d *File) readContent() *content {
 	if d.shared == nil {
 		return nil
@@ -131,8 +131,8 @@ func (d *File) lockOpening() (unlock func()) {
 
 // checkFilesInUse returns an error of kind ErrReplaced if other processes use a different database file, log or shared memory than this
 // process finds at the path. The reason is that somebody removed or replaced a file, or that those processes use another path to the
-// file. A process that is just opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again
-// until the state has changed or the busy timeout has passed.
+// file. A process that is opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again until
+// the state has changed or the busy timeout has passed.
 func (d *File) checkFilesInUse() error {
 	if err := d.checkLeftLog(); err != nil {
 		return err
@@ -140,7 +140,7 @@ func (d *File) checkFilesInUse() error {
 	return d.repeat(d.mismatch, func(error) bool { return true })
 }
 
-// checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove the log with its tasks.
+// checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.
 func (d *File) checkLeftLog() error {
 	log, _ := os.Stat(d.logPath) // read the log first, since a new database has no log while it is empty
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
@@ -173,7 +173,7 @@ func (d *File) replacedInUse(why string, err error) error {
 		Why: []string{why, "nothing was changed"}, Hint: "stop every process that uses it, then again"}
 }
 
-// recordFiles records the files beside the database, which the connection has open, and the state of its content.
+// recordFiles records the files that the connection has open beside the database, and the state of the database file's content.
 func (d *File) recordFiles() error {
 	log, err := statFile(d.logPath)
 	if err != nil {
@@ -196,7 +196,7 @@ func (d *File) recordFiles() error {
 	return nil
 }
 
-// closeShared makes the state of the content unknown, and closes the shared memory.
+// closeShared closes the shared memory and forgets the state of the file's content.
 func (d *File) closeShared() {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
@@ -225,9 +225,9 @@ func (d *File) replacedError(name, what, why string, err error) error {
 			", then start them again"}
 }
 
-// keepLog prevents SQLite from moving the log of a replaced database into the file, and from removing the log, when the last
-// connection closes. The log may hold tasks of other processes by now. SQLite needs an exclusive lock for that, and the shared lock of
-// keepLog denies it.
+// keepLog keeps the log of a replaced database. When the last connection closes, SQLite copies the log into the file and removes the log.
+// After a replacement the log may hold tasks of other processes. So keepLog takes a shared lock on the file, and SQLite does not get the
+// exclusive lock that it needs to remove the log.
 func (d *File) keepLog() (release func()) {
 	file, err := os.Open(d.path)
 	if err != nil {

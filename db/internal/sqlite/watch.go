@@ -9,32 +9,35 @@ import (
 
 // # Problem
 //
-// A worker that waits for tasks, and a program that waits for the end of a task, must learn of the commits of other processes: within a
-// millisecond, without load while nothing is written, and without holding up a busy database. SQLite sends no messages between processes.
+// A worker that waits for tasks, and a program that waits for the end of a task, must learn of the commits of other processes. This must
+// happen within a millisecond, without load while no process writes, and without delays for a busy database. SQLite sends no messages
+// between processes.
 //
 // # Invariants
 //
-//   - Every commit of another connection after Watch has returned leads to a call. A call may come without a commit.
+//   - After Watch has returned, every commit of another connection leads to a call of the function notify. A call may come without a
+//     commit.
 //   - An event only says that a process has written to the write-ahead log. The commit becomes visible after that, so the watch checks
 //     several times after an event. It also checks once a second, in case an event was lost.
-//   - The watch never opens the database file, the log or the shared memory: closing them would drop the locks of this process.
+//   - The watch never opens the database file, the log or the shared memory, because closing them would drop the locks of this process.
 //
 // # Outline
 //
 // inotify reports writes to the log (watch_linux.go). The watch then compares the counter of commits in the shared memory
-// (commitcount.go), or PRAGMA data_version on a connection of its own if the counter cannot be read. A watch with a pace only compares
-// at that pace: `runner work --until-empty` must end at once, and the cost of the pages must not grow with the number of commits.
+// (commitcount.go), or PRAGMA data_version on a connection of its own if the counter cannot be read. A watch with an interval does not
+// use inotify and only compares once per interval. There are two reasons: `runner work --until-empty` must end at once, and the cost of
+// the web pages must not grow with the number of commits.
 //
-// # What was tried
+// # Alternatives
 //
-// Checking every few milliseconds costs 3 % of a core while idle. fsnotify adds a goroutine and a module for one watch on one directory.
-// kqueue would have to open the log.
+// A check every few milliseconds costs 3 % of a core while the database is idle. The module fsnotify would add a dependency and a
+// goroutine for one watch on one directory. kqueue would have to open the log.
 
 // dataVersion returns a number that changes when any other connection, of this process or another, has committed (measured: 7 µs).
 const dataVersion = `PRAGMA data_version`
 
-// Watch implements engine.Shared. If every is 0, the watch uses inotify. Closing an inotify descriptor takes the kernel up to 20 ms, and
-// the process cannot end before. If every is not 0, the watch checks once per interval every, without inotify.
+// Watch implements engine.Shared. If every is 0, the watch uses inotify. The kernel takes up to 20 ms to close an inotify descriptor, and
+// the process cannot end before that. If every is not 0, the watch checks once per interval every, without inotify.
 func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
 	w := &watch{db: d, notify: func(bool) {}, every: every}
 	close := func() {}
@@ -88,13 +91,13 @@ type watch struct {
 	paceChanged chan struct{} // ends a pause of the slow pace; nil if the pace does not change
 }
 
-// eventPauses are the pauses before the checks after an event. The event comes when the log is written, and the commit becomes visible a
-// little later. With an fsync on a busy disk that takes tens or hundreds of milliseconds.
+// eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes
+// visible a little later. With an fsync on a busy disk, this delay is tens or hundreds of milliseconds.
 var eventPauses = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Microsecond, 500 * time.Microsecond, time.Millisecond,
 	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
 	160 * time.Millisecond, 320 * time.Millisecond}
 
-// foundPause is the index in eventPauses at which the checks continue after one that has found a commit.
+// foundPause is the index in eventPauses at which the checks continue after a check that has found a commit.
 const foundPause = 4
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
@@ -152,14 +155,14 @@ func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 	return true
 }
 
-// check calls notify if there was a commit since the last check.
+// check calls notify if there was a commit since the last check. It reports whether it has called notify.
 func (w *watch) check() bool {
 	w.checkedAt = time.Now()
 	var now int64
 	wakeups := true
 	if w.conn == nil {
 		all, others, ok := w.db.commits.read()
-		if !ok { // the connection of the writer is being opened again, or could not be opened
+		if !ok { // the connection of the writer is being reopened, or could not be reopened
 			w.notify(true)
 			return true
 		}

@@ -1,6 +1,7 @@
 // Package sqltext holds the statements of package db as templates, and renders them for SQLite and PostgreSQL.
 //
-// A template is SQL with marks in braces. A database renders each statement once, when the statement is first used:
+// A template is SQL with marks. A mark is a name in braces that stands for other text. A database renders each statement once, when the
+// statement is first used:
 //
 //	{tasks}     a table, view or sequence of runner's. Where the names have a prefix, it is rendered with the prefix and an alias,
 //	            as in "my_tasks AS tasks", so that columns are written tasks.id everywhere. An alias in the template replaces that one.
@@ -9,7 +10,7 @@
 //	?           the next parameter, which PostgreSQL numbers as $1, $2 and so on
 //	?2          the second parameter; a mark may stand for the number
 //
-// The renderer copies text in quotes and comments as it is.
+// The renderer does not change text in quotes and comments.
 package sqltext
 
 import (
@@ -20,15 +21,15 @@ import (
 	"sync"
 )
 
-// Statement is one statement. Its address identifies it: a connection keeps prepared statements by it.
+// Statement is one statement. A connection stores its prepared statements by the pointer to the Statement.
 type Statement struct {
 	Template string
-	Parts    Parts // templates of the marks that only this statement has
-	Reads    bool  // whether it changes nothing
-	Once     bool  // whether it is put together for one use, so that nothing keeps it prepared or rendered
+	Parts    Parts // templates for the marks that only this statement has
+	Reads    bool  // whether the statement changes nothing
+	Once     bool  // whether the statement was built for one use, so that no code stores its prepared or rendered form
 }
 
-// Parts has templates by the names of their marks.
+// Parts holds the template for each mark, by the name of the mark.
 type Parts map[string]string
 
 // Query returns a statement that changes nothing.
@@ -37,18 +38,18 @@ func Query(template string) *Statement { return &Statement{Template: template, R
 // Command returns a statement that may change rows.
 func Command(template string) *Statement { return &Statement{Template: template} }
 
-// With returns a statement for one use: s with the given parts.
+// With returns a statement for one use, which has the template of s and the given parts.
 func (s *Statement) With(parts Parts) *Statement {
 	return &Statement{Template: s.Template, Parts: parts, Reads: s.Reads, Once: true}
 }
 
-// Series is a template for statements that have a part n times, such as a row of values.
+// Series is a template for statements that repeat a part n times, such as a row of values.
 type Series struct {
-	Template  string // the mark {parts} stands for the n parts, {after_parts} for the number of the first parameter after them
+	Template  string // {parts} stands for the n parts, and {after_parts} for the number of the first parameter after them
 	Part      string
 	Separator string // text between two parts
 	Params    int    // number of the parameters of a part; needed for {after_parts}
-	Parts     Parts  // templates of more marks
+	Parts     Parts  // templates for further marks
 	Reads     bool   // whether the statements change nothing
 
 	statements sync.Map // *Statement by n
@@ -67,9 +68,9 @@ func (s *Series) Of(n int) *Statement {
 
 // Dialect is what a database needs to render statements.
 type Dialect struct {
-	Prefix    string   // before the names of our tables: of a file of another program, or a schema with its dot
+	Prefix    string   // prefix of the names of runner's tables: the prefix in a file of another program, or a schema with its dot
 	Numbered  bool     // whether parameters are $1, $2 and so on
-	Fragments Parts    // templates of the marks that differ between the engines
+	Fragments Parts    // templates for the marks that stand for different text on each engine
 	rendered  sync.Map // texts by *Statement
 }
 
@@ -91,8 +92,8 @@ type renderer struct {
 	dialect *Dialect
 	parts   Parts
 	out     strings.Builder
-	params  int             // that had no number so far
-	script  bool            // whether marks are names only
+	params  int             // number of parameters without a number so far
+	script  bool            // whether every mark is a name, and none is a fragment
 	marks   map[string]bool // collects the names of marks, unless it is nil
 }
 
@@ -128,7 +129,7 @@ func (r *renderer) render(template string) {
 	r.out.WriteString(template)
 }
 
-// copyUpTo copies text up to and including the next end, which is not its first byte, and returns the rest.
+// copyUpTo copies text up to and including the next occurrence of end after the first byte. It returns the rest of the text.
 func (r *renderer) copyUpTo(text, end string) string {
 	n := strings.Index(text[1:], end)
 	if n < 0 {
@@ -138,7 +139,8 @@ func (r *renderer) copyUpTo(text, end string) string {
 	return text[n+2:]
 }
 
-// mark renders a fragment or the name of a table. aliased reports whether the template gives the table a name of its own.
+// mark renders the text for which a mark stands: a fragment or the name of a table. aliased reports whether the template has an alias for
+// the table.
 func (r *renderer) mark(name string, aliased bool) {
 	if r.marks != nil {
 		r.marks[name] = true
@@ -157,15 +159,15 @@ func (r *renderer) mark(name string, aliased bool) {
 	}
 }
 
-// Names renders a script that creates tables: a mark is the name of a table, an index, a view or a trigger with the prefix, without
-// an alias.
+// Names renders a script that creates tables. It replaces each name in braces by the name with the prefix, without an alias. Such a name
+// is that of a table, an index, a view or a trigger.
 func (d *Dialect) Names(script string) string {
 	r := renderer{dialect: d, script: true}
 	r.render(script)
 	return r.out.String()
 }
 
-// Marks returns the names of the marks of a script, each once, sorted.
+// Marks returns the names that a script has in braces. It sorts the names and returns each name once.
 func Marks(script string) []string {
 	r := renderer{dialect: &Dialect{}, script: true, marks: map[string]bool{}}
 	r.render(script)

@@ -16,8 +16,9 @@ import (
 // sqlVerb matches the beginning of a statement that has a plan. Pragmas and the ends of transactions have none.
 var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
 
-// Complete reports statements that are declared in the working directory and have no plan, and plans without a statement. others are
-// declarations that have no plan of their own: templates that several statements share, and statements of servers.
+// Complete reports each statement that is declared in the working directory and has no plan. It also reports each plan without a
+// statement. The parameter others lists declarations that have no plan: templates that several statements share, and statements for
+// servers.
 func (p Plans) Complete(t *testing.T, others ...string) {
 	t.Helper()
 	known := maps.Clone(p)
@@ -57,7 +58,7 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	}
 }
 
-// declared calls found with the name of each declared statement. It returns the first literals of their templates.
+// declared calls the function found with the name of each declared statement. It returns the first string literal of each template.
 func (p Plans) declared(file *ast.File, others []string, found func(name string)) map[ast.Node]bool {
 	first := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -68,7 +69,7 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 		for i, value := range spec.Values {
 			template := templateIn(value)
 			switch left := leftmost(template).(type) {
-			case *ast.Ident: // begins with the text of another statement
+			case *ast.Ident: // the template begins with the text of another statement
 				if _, ok := p[left.Name]; !ok && template == value && !slices.Contains(others, left.Name) {
 					continue
 				}

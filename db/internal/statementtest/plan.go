@@ -1,5 +1,5 @@
-// Package statementtest checks statements in tests: that their query plans in SQLite find rows by indexes, and that the plan of every
-// statement is known.
+// Package statementtest helps tests to check SQL statements. Each statement must have an expected query plan, and this plan must find
+// rows by indexes in SQLite.
 package statementtest
 
 import (
@@ -14,15 +14,16 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// Plan is a statement with its expected query plan. EXPLAIN QUERY PLAN must have the texts in By. It may have scans and sorts only if they
-// begin with a text in Allow.
+// Plan is a statement with its expected query plan. The output of EXPLAIN QUERY PLAN must contain the texts in By. A line with a scan or
+// a sort must begin with a text in Allow.
 type Plan struct {
 	Text  any // *sqltext.Statement, or a template
 	By    []string
 	Allow []string
 }
 
-// Plans has the statements of a package by their names. A name with a space is a variant of another statement.
+// Plans holds the plans of the statements of a package by the names of the statements. A name with a space is a variant of another
+// statement.
 type Plans map[string]Plan
 
 // Statement returns the statement of a plan.
