@@ -30,7 +30,7 @@ func TestABackupReplacesRegularFilesOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	special := []string{"fifo", "socket", "dir", "to-fifo", "to-nothing", "to-itself"}
-	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // not /dev/null, which a failure could replace
+	if err := syscall.Mknod(at("null"), syscall.S_IFCHR|0o600, 1<<8|3); err == nil { // not /dev/null, since a failed test could replace it
 		special = append(special, "null", "to-null")
 	} else if os.Getuid() == 0 {
 		t.Errorf("root makes a device file: got error %v, want none", err)

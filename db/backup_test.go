@@ -25,7 +25,7 @@ func TestABackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var last atomic.Int64 // last id; ids rise by one, so all ids up to it exist
+	var last atomic.Int64 // last id; ids rise by one, so every lower id exists, too
 	var load sync.WaitGroup
 	load.Go(func() {
 		for ctx.Err() == nil {

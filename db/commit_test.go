@@ -31,7 +31,7 @@ func blockWrites(t *testing.T, d *DB) (release func()) {
 	}
 }
 
-// waitForWrites returns when n writes are waiting.
+// waitForWrites waits until n writes are waiting for the writer.
 func waitForWrites(d *DB, n int) {
 	for waiting := -1; waiting != n; runtime.Gosched() {
 		d.mu.Lock()

@@ -55,7 +55,7 @@ func TestCommitsOfOthersAreCountedApartFromOwnCommits(t *testing.T) {
 	}
 	insert(d, 1)
 	wantOwn("insert")
-	for _, n := range []int{1, 3} { // the second round completes two tasks with one statement, and one with another
+	for _, n := range []int{1, 3} { // the second round completes three tasks in one cycle
 		result, err := w.Cycle(t.Context(), Cycle{Now: now(), Claim: Claim{Free: n, Lease: time.Minute}})
 		if err != nil || len(result.Claimed) != n {
 			t.Fatalf("got %d claims and error %v, want %d claims", len(result.Claimed), err, n)

@@ -39,7 +39,7 @@ func TestAConversionKeepsEverything(t *testing.T) {
 			t.Errorf("got difference %s, want differences in the dependencies of tasks 19 to 21 only", difference)
 		}
 	}
-	for text, want := range map[string]string{ // stored values that no method returns unchanged
+	for text, want := range map[string]string{ // these queries read stored values that no method returns unchanged
 		`SELECT group_concat(on_id || '/' || any_outcome || '/' || open, ' ') FROM (SELECT * FROM dependencies WHERE task_id BETWEEN 20
 			AND 22 ORDER BY task_id, on_id)`: "1/0/1 2/1/1 3/0/1 2/0/1 16/1/1",
 		`SELECT group_concat(id || '/' || parts, ' ') FROM (SELECT * FROM tasks WHERE id > 14 AND parts IS NOT NULL
@@ -68,7 +68,8 @@ func TestAConversionKeepsEverything(t *testing.T) {
 	}
 }
 
-// TestAConversionWritesOptionsAsPackageJobsDoes checks the stored form of the options of tasks and schedules.
+// TestAConversionWritesOptionsAsPackageJobsDoes checks that the options of tasks and schedules have the same stored form after a
+// conversion as after an insert.
 func TestAConversionWritesOptionsAsPackageJobsDoes(t *testing.T) {
 	d, err := Open(t.Context(), olds(t)[0].write(t), Options{})
 	if err != nil {

@@ -17,15 +17,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These tests use the method of SQLite's own tests. A test makes the first operation on the disk fail, then in another run the second, and
-// so on, until a run ends without the failure. The failures are a held lock, a full disk, an I/O error, an error after the commit, the
-// death of the process and a power cut. After each run the test opens the file again. The file must be sound, it must have every write
-// that was confirmed, and a worker must be able to finish all tasks.
+// These tests use the method of SQLite's own tests. A test runs again and again. In the first run the first operation on the disk fails,
+// in the second run the second operation fails, and so on, until a run ends without the failure. The failures are a held lock, a full
+// disk, an I/O error, an error after the commit, the death of the process and a power cut. After each run the test opens the file again.
+// The file must be undamaged, it must have every write that was confirmed, and a worker must be able to finish all tasks.
 
-// stride is the distance between the points that a run tests, because neighbours are mostly alike. 1 tests all of them.
+// stride is the distance between two operations that a test makes fail. It is more than 1 because failures of neighbouring operations
+// mostly have the same effect. The value 1 makes every operation fail once.
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
-// point makes the n-th operation that counts selects fail with code, and all later ones too if ever is set.
+// point makes the n-th of the operations that the function counts selects fail with an error code. If ever is true, all later operations
+// fail, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -52,7 +54,7 @@ var failures = map[string]struct {
 	"an error after a commit": {fault.IOErr, func(op fault.Op) bool { return op == fault.Committed }},
 }
 
-// kit has a database file that is made once and copied for each run.
+// kit holds a database file that the test creates once and copies for each run.
 type kit struct {
 	dir   string
 	image fault.Image
@@ -91,7 +93,7 @@ func TestAScenarioSurvivesEveryFailure(t *testing.T) {
 			t.Parallel()
 			k := newKit(t)
 			points, every := 0, *stride
-			rare := name == "an error after a commit" || name == "the lock is held" // about thirty points, each different from the others
+			rare := name == "an error after a commit" || name == "the lock is held" // about thirty points, which all differ
 			if rare {
 				every = max(every/5, 1)
 			}
@@ -106,10 +108,10 @@ func TestAScenarioSurvivesEveryFailure(t *testing.T) {
 						l.d = d
 						err = l.run(false)
 					}
-					if err == nil && *hit && ever && name != "an error of the disk" { // a failed read or truncation may have no effect
+					if err == nil && *hit && ever && name != "an error of the disk" { // a read or truncation that fails may have no effect
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // else Close runs with the failure, too
+					if met = *hit; ever { // if ever is false, the failure can also occur in Close
 						disk.Decide(nil)
 					}
 					if d != nil {
@@ -128,7 +130,8 @@ func TestAScenarioSurvivesEveryFailure(t *testing.T) {
 	}
 }
 
-// again makes one operation fail, and repeats the failed step. The end state must be the same as without the failure.
+// again makes one operation fail, and repeats the step that failed. The final state of the database must be the same as without the
+// failure.
 func (k *kit) again(t *testing.T, n int, counts func(fault.Op) bool, code fault.Code, want []string) {
 	t.Helper()
 	path := k.save(t, k.image)
@@ -153,8 +156,8 @@ func (k *kit) again(t *testing.T, n int, counts func(fault.Op) bool, code fault.
 	}
 }
 
-// TestAScenarioSurvivesKillsAndPowerCuts saves the files before each change to a file, as a kill would leave them. It also saves them as a
-// power cut would leave them: only the synced data. Then it checks each saved state.
+// TestAScenarioSurvivesKillsAndPowerCuts saves the files before each change to a file. It saves them as a kill would leave them, and also
+// as a power cut would leave them, with the synced data only. Then it checks each saved state.
 func TestAScenarioSurvivesKillsAndPowerCuts(t *testing.T) {
 	k := newKit(t)
 	path := k.save(t, k.image)
@@ -210,7 +213,7 @@ func TestAScenarioSurvivesKillsAndPowerCuts(t *testing.T) {
 	}
 }
 
-// check opens a database after a failure. It checks that the file is sound, that it has every confirmed write, and that a worker can
+// check opens a database after a failure. It checks that the file is undamaged, that it has every confirmed write, and that a worker can
 // finish every task.
 func check(t *testing.T, name, path string, l *scenario) {
 	t.Helper()

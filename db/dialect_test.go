@@ -49,8 +49,8 @@ func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
 	testkit.Contains(t, got, "LIMIT 0 + $7", "worker = $8", "CAST($4 AS bigint) AS most")
 }
 
-// TestReadingStatementsChangeNothing checks the field Reads of each statement, because only a commit that may have changed rows is
-// notified.
+// TestReadingStatementsChangeNothing checks the field Reads of each statement. The field must be right, because the writer notifies other
+// processes only of commits that may have changed rows.
 func TestReadingStatementsChangeNothing(t *testing.T) {
 	writes := regexp.MustCompile(`\b(INSERT INTO|DELETE FROM|UPDATE) |FOR UPDATE`)
 	for name, p := range plans {

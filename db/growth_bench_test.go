@@ -30,8 +30,9 @@ func claimAndRelease(b *testing.B, w *Worker, n int, look bool) {
 	}
 }
 
-// BenchmarkClaim claims ten tasks in one cycle and releases them in the next, while the table has a million other rows that must not slow
-// the claim down. It reports the time of such a pair of cycles as a ratio to the small case of the same run.
+// BenchmarkClaim claims ten tasks in one cycle and releases them in the next. Meanwhile the table has a million other rows, which must
+// not slow the claim down. The benchmark reports the time of such a pair of cycles divided by the time of the first case, which has a
+// small table.
 func BenchmarkClaim(b *testing.B) {
 	const million = 1_000_000
 	week := 7 * 24 * time.Hour
@@ -94,7 +95,7 @@ func BenchmarkClaim(b *testing.B) {
 	}
 }
 
-// BenchmarkClaimJobs claims one task of a worker with 1, 5 and 30 registered jobs; a claim has one SELECT for each job.
+// BenchmarkClaimJobs claims one task for a worker with 1, 5 and 30 registered jobs. A claim has one SELECT for each job.
 func BenchmarkClaimJobs(b *testing.B) {
 	for _, n := range []int{1, 5, 30} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {

@@ -11,8 +11,8 @@ import (
 
 var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
 
-// insertByOneStatement adds tasks until the statement insertOne adds one, and returns the id of that task. Insert uses insertOne only if
-// the last check of the files was less than lookAgain ago.
+// insertByOneStatement adds tasks until the statement insertOne has added a task. It returns the id of that task. Insert uses insertOne
+// only if the last check of the files was less than lookAgain ago.
 func insertByOneStatement(t *testing.T, d *DB) int64 {
 	t.Helper()
 	for range 1000 {

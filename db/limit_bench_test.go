@@ -10,7 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// fillBehind adds [1] tasks of job [2] in queue [3], with state [4], lane [5] and column waits [6]; time [7].
+// fillBehind adds [1] tasks of job [2] in queue [3], with state [4] and lane [5]. [6] is the value of their column waits, and [7] is the
+// time.
 const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at, lane, waits)
 SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
@@ -20,11 +21,12 @@ type waitingTasks struct {
 	name             string
 	job, queue, lane string
 	target           jobs.Target // target of the limit that they wait for
-	rate             bool        // the limit is a rate
+	rate             bool        // whether the limit is a rate
 }
 
-// BenchmarkClaimBeside claims tasks of a worker with two jobs, and releases them, beside a million other tasks of a higher priority that
-// cannot start. It reports the lower quartile of the times as a ratio to the empty case, without limits and other tasks.
+// BenchmarkClaimBeside claims tasks for a worker with two jobs, and releases them. The table also has a million tasks of a higher
+// priority that cannot start. The benchmark reports the lower quartile of the times, and divides it by that of the case without limits
+// and other tasks.
 func BenchmarkClaimBeside(b *testing.B) {
 	cases := []waitingTasks{
 		{name: "nothing"},

@@ -32,7 +32,7 @@ type report struct {
 	Kind  string // kind of the error; empty if there is none
 	Error string
 	ID    int64 // id of an enqueued task
-	Free  bool  // a write was accepted
+	Free  bool  // whether a write was accepted
 }
 
 var kinds = map[error]string{jobs.ErrNoDatabase: "no_database", jobs.ErrSchema: "schema", jobs.ErrPermission: "permission",
@@ -70,7 +70,7 @@ func say(r report) {
 
 func (e childCommand) run() {
 	ctx := context.Background()
-	if e.Do == "keep" { // keep the file open until stdin ends, whatever its schema is
+	if e.Do == "keep" { // keep the file open until stdin ends; this works for every schema
 		raw, err := sqlite.Connect(e.Path, "rw")
 		if err == nil {
 			err = raw.Get(new(int), "SELECT count(*) FROM sqlite_schema")
@@ -132,7 +132,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{Cmd: exec.Command("/proc/self/exe")} // another user can execute the binary by this path, wherever it lies
+	c := &child{Cmd: exec.Command("/proc/self/exe")} // through this path another user can execute the binary in any directory
 	if self, err := os.Executable(); err == nil && change == nil {
 		c.Path = self
 	}
@@ -159,7 +159,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	return c
 }
 
-// next returns the child's next report. ok is false if there are no more.
+// next returns the child's next report. ok is false if there is none.
 func (c *child) next() (r report, ok bool) {
 	if !c.out.Scan() {
 		return r, false

@@ -51,7 +51,7 @@ func TestOnlyTheOwnerCanAccessTheFilesWithAnyUmask(t *testing.T) {
 	}
 }
 
-// asNobody makes a child process run as the user nobody if the test runs as root. Permissions do not apply to root.
+// asNobody makes a child process run as the user nobody if the test runs as root, because file permissions do not apply to root.
 func asNobody(c *exec.Cmd) {
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -67,7 +67,7 @@ func worldWritableDir(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // so that t.TempDir can remove it
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // so that the cleanup of t.TempDir can remove the directory
 	return dir
 }
 
@@ -191,7 +191,7 @@ func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 				nil))
 		}
 		for i, c := range all {
-			for range 5 + 3*i + round { // so that the kill comes in the middle of the next write
+			for range 5 + 3*i + round { // after these reports, the kill comes in the middle of the next write
 				r, ok := c.next()
 				if !ok || r.ID == 0 || confirmed[r.ID] {
 					t.Fatalf("got report %+v (found: %v, id seen before: %v), want one with a new task id", r, ok, confirmed[r.ID])

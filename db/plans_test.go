@@ -13,7 +13,7 @@ const (
 	byPause   = "pauses USING PRIMARY KEY (queue=?)"
 )
 
-// plans has the statements of this package by their names.
+// plans holds the expected query plans of the statements of this package, by the names of the statements.
 var plans = statementtest.Plans{
 	"insertTask":       {Text: insertTask},
 	"insertOne":        {Text: insertOne},
@@ -30,7 +30,7 @@ var plans = statementtest.Plans{
 	"insertOutput":     {Text: insertOutput, By: []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
 	"addCount":         {Text: addCount},
 	"addTotal":         {Text: addTotal},
-	"selectTotals":     {Text: selectTotals, Allow: []string{"SCAN totals"}}, // few rows: queues times jobs times results
+	"selectTotals":     {Text: selectTotals, Allow: []string{"SCAN totals"}}, // the table has few rows: one for each queue, job and result
 
 	"claimArm":       {Text: claimArm, By: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":     {Text: claimTasks.Of(1), By: []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},
@@ -79,7 +79,7 @@ var plans = statementtest.Plans{
 	"selectClaims":  {Text: selectClaims, By: []string{"INDEX tasks_running (worker=?)"}},
 	"selectOwners": {Text: selectOwners,
 		By:    []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
-		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // both are few
+		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // both read few rows
 	"drainWorker": {Text: drainWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"endWorker":   {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectWorkers": {Text: selectWorkers,
@@ -98,7 +98,7 @@ var plans = statementtest.Plans{
 	"selectFollowers": {Text: selectFollowers, By: []string{"COVERING INDEX dependencies_on (on_id=? AND open=?)", byID,
 		"other USING COVERING INDEX dependencies_open (task_id=?"}},
 	"closeOn":  {Text: closeOn, By: []string{"INDEX dependencies_on (on_id=? AND open=?)"}},
-	"closeAll": {Text: closeAll, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // runs once for each task
+	"closeAll": {Text: closeAll, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // the statement runs once for each task
 	"reopen":   {Text: reopen, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 	"selectRevivable": {Text: selectRevivable, By: []string{"COVERING INDEX dependencies_on (on_id=?)", byID,
 		"other USING PRIMARY KEY (task_id=?)"}, Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}},
@@ -156,7 +156,7 @@ var plans = statementtest.Plans{
 	"selectOldFailed": {Text: selectOldFailed, By: []string{"INDEX tasks_failed (finished_at<?)"}},
 	"pruneTask":       {Text: pruneTask, By: []string{byID}},
 	"pruneWorkers": {Text: pruneWorkers, By: []string{"COVERING INDEX tasks_running (worker=?)"},
-		Allow: []string{"SCAN workers"}}, // runs once an hour
+		Allow: []string{"SCAN workers"}}, // the statement runs once an hour
 	// These statements run once an hour and read the counters of two days.
 	"sumUpHours":    {Text: sumUpHours, Allow: []string{"SCAN counters", "USE TEMP B-TREE FOR GROUP BY"}},
 	"deleteMinutes": {Text: deleteMinutes, Allow: []string{"SCAN counters"}},
@@ -172,7 +172,7 @@ var plans = statementtest.Plans{
 	"countOpenStarts": {Text: countOpenStarts, By: []string{byAttempt, "INDEX tasks_running"},
 		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_due", "SCAN tasks USING INDEX tasks_running", "SCAN CONSTANT ROW"}},
 
-	// This statement reads one row from each end.
+	// This statement reads one row from the end of each table.
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},
 	"deleteRequest":   {Text: deleteRequest, By: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"deleteProgress":  {Text: deleteProgress, By: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
@@ -180,7 +180,7 @@ var plans = statementtest.Plans{
 
 	"insertPause":      {Text: insertPause},
 	"deletePause":      {Text: deletePause, By: []string{byPause}},
-	"deletePauses":     {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // few rows: at most one for each queue
+	"deletePauses":     {Text: deletePauses, Allow: []string{"SCAN pauses"}}, // the table has at most one row for each queue
 	"setDeletionPause": {Text: setDeletionPause},
 	"endDeletionPause": {Text: endDeletionPause, By: []string{byPause}},
 	"selectPauses":     {Text: selectPauses, Allow: []string{"SCAN pauses"}},
@@ -192,7 +192,8 @@ var plans = statementtest.Plans{
 	"selectOutputTail": {Text: selectOutputTail, By: []string{byOutput, byAttempt}},
 	"selectRunning":    {Text: selectRunning, By: []string{byID}, Allow: []string{"SCAN CONSTANT ROW"}},
 
-	// See TestListsReadTheEndOfTheTableOrAnIndex for the plans with filters, and TestCountsUpToALimitReadAnIndex for those with states.
+	// See TestListsReadTheEndOfTheTableOrAnIndex for the plans with filters, and TestCountsUpToALimitReadAnIndex for the plans of counts
+	// with states.
 	"selectTasks": {Text: selectTasks, Allow: []string{"SCAN tasks"}},
 	"listTasks":   {Text: listTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
 	"listSorted":  {Text: listSorted.With(order{}.parts(&condition{})), By: []string{byID}, Allow: []string{"SCAN tasks"}},

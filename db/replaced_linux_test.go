@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// damages has functions that damage the files of an open database, by the name of the damage.
+// damages holds functions that damage the files of an open database, by the name of the damage.
 var damages = map[string]func(path string) error{
 	"file removed":          os.Remove,
 	"file moved":            func(path string) error { return os.Rename(path, path+".old") },
@@ -76,7 +76,8 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 }
 
 // TestCloseKeepsTheLogOfAReplacedDatabase checks that Close does not change the log of a replaced database. The log may have tasks of
-// other processes by then. SQLite would copy the part that this process knows into the file, and remove the log.
+// other processes by then. Without keepLog, SQLite would copy only the part of the log that this process knows into the file, and remove
+// the log.
 func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
@@ -166,7 +167,7 @@ func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	}
 }
 
-// BenchmarkLookForReplacedFiles measures the checks for replaced files in each transaction.
+// BenchmarkLookForReplacedFiles measures the checks for replaced files that each transaction does.
 func BenchmarkLookForReplacedFiles(b *testing.B) {
 	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
 	if err != nil {

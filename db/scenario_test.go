@@ -13,8 +13,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scenario runs some tasks from insert to deletion, in steps of a few calls: they are enqueued, claimed, run, finished, lost, cancelled,
-// retried and deleted. Each step makes the calls of a worker or a command, and can be repeated after an error as those repeat it.
+// scenario runs some tasks from insert to deletion. Its steps enqueue, claim, finish, lose, cancel, retry and delete tasks. Each step
+// makes a few calls, in the same way as a worker or a command. A test can repeat a step after an error, as a worker or a command repeats
+// its calls.
 type scenario struct {
 	d    *DB
 	at   time.Time
@@ -25,9 +26,9 @@ type scenario struct {
 
 	inserted    []int64        // ids of tasks that an insert has returned
 	finished    []ClaimID      // claims whose finish was confirmed
-	deleting    map[int64]bool // tasks for which a deletion has begun
-	otherJoined bool           // the other worker was registered
-	startedOnce bool           // the claim of the task that may start only once is durable, and the worker knows that
+	deleting    map[int64]bool // ids of tasks whose deletion has begun
+	otherJoined bool           // whether the other worker was registered
+	startedOnce bool           // whether the worker knows that its claim of the task that may start only once is durable
 }
 
 func newScenario(d *DB) *scenario {
@@ -41,7 +42,7 @@ var steps = []func(*scenario) error{
 	(*scenario).claim, (*scenario).finish, (*scenario).delete, (*scenario).prune, (*scenario).end,
 }
 
-// run runs the steps. If again is set, it repeats a failed step once. Else it returns the first error.
+// run runs the steps. If again is true, it repeats a failed step once. Otherwise it returns the first error.
 func (l *scenario) run(again bool) error {
 	for i, step := range steps {
 		err := step(l)
@@ -55,7 +56,7 @@ func (l *scenario) run(again bool) error {
 	return nil
 }
 
-// enqueue uses unique keys, so that it can be repeated.
+// enqueue adds tasks with unique keys. So a repeated call adds no second task.
 func (l *scenario) enqueue() error {
 	command := func(options ...jobs.Option) jobs.Spec { return jobs.Command{Argv: []string{"true"}}.With(options...) }
 	input := command(jobs.Unique("b"))
@@ -132,8 +133,8 @@ func (l *scenario) print() error {
 	return nil
 }
 
-// finish ends the held claims: the first attempt of task 1 fails, tasks with a cancel request are cancelled, all others complete. A
-// repeated call writes the same outcomes.
+// finish ends the attempts of the held claims. The first attempt of task 1 fails, tasks with a cancel request are cancelled, and all
+// other tasks complete. A repeated call writes the same outcomes.
 func (l *scenario) finish() error {
 	if l.finishing == nil {
 		requests, err := l.w.CancelRequests(context.Background())

@@ -63,7 +63,7 @@ func TestEveryStateInSQLExists(t *testing.T) {
 		}
 		text += string(source)
 	}
-	// 'draining' is a state of workers.
+	// The list of task states does not include 'draining', which is a state of workers.
 	words := append(matches(`state\s*(?:=|<>|IS|IS NOT)\s*'([^'"]*)'`, text), matches(`'(\w+)' AS state`, text)...)
 	if len(words) < 20 {
 		t.Fatalf("got states %v, want at least 20", words)
@@ -109,8 +109,8 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	}
 }
 
-// TestMaxDepthMatchesSQLite checks that jobs.MaxDepth is the depth up to which SQLite accepts JSON. The documentation of SQLite
-// calls that depth an implementation limit, so the test asks SQLite.
+// TestMaxDepthMatchesSQLite checks that jobs.MaxDepth is the depth up to which SQLite accepts JSON. The documentation of SQLite calls
+// that depth an implementation limit, so the test asks SQLite itself.
 func TestMaxDepthMatchesSQLite(t *testing.T) {
 	d := openTest(t)
 	for depth, want := range map[int]bool{jobs.MaxDepth: true, jobs.MaxDepth + 1: false} {

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// sources calls look with each Go file of the module, except tests. It skips directories with a go.mod of their own.
+// sources calls the function look for each Go file of the module, except tests. It skips directories with a go.mod of their own.
 func sources(t *testing.T, look func(name string, file *ast.File, position func(ast.Node) token.Position)) {
 	t.Helper()
 	seen := 0
@@ -67,10 +67,10 @@ func TestOnlyPackageDbHasSQL(t *testing.T) {
 
 func TestTheClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
-	// These files measure how long they wait. They store no time.
+	// The code in these files measures durations. It does not store the current time.
 	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go",
-		"db/internal/postgres/skew.go",  // compares clocks
-		"db/internal/sqlite/migrate.go"} // checks once whether a worker of the older version is alive
+		"db/internal/postgres/skew.go",  // it compares clocks
+		"db/internal/sqlite/migrate.go"} // it checks once whether a worker of the older version is alive
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		dir, _, _ := strings.Cut(name, "/")
 		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") ||

@@ -29,9 +29,9 @@ func TestSuspectsRunAlone(t *testing.T) {
 		}
 	}
 	add("command", 0, 3, 5) // 1
-	add("command", 1, 3, 5) // 2: one loss of three
-	add("other", 2, 3, 5)   // 3: suspect
-	add("command", 1, 1, 9) // 4: suspect of the highest priority
+	add("command", 1, 3, 5) // 2: has one loss, and the maximum is three
+	add("other", 2, 3, 5)   // 3: is a suspect
+	add("command", 1, 1, 9) // 4: is a suspect of the highest priority
 	add("nobody's", 2, 3, 9)
 	add("command", 0, 0, 4) // 6: runs at most once
 	add("command", 0, 1, 4) // 7

@@ -15,7 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOneTaskPerTick calls Tick for every tick on four handles at the same time. The handles behave like four processes.
+// TestOneTaskPerTick calls Tick on four handles at the same time, for every tick. The handles behave like four processes. Each tick must
+// get one task.
 func TestOneTaskPerTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	var handles []*db.DB

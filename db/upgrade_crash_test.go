@@ -43,7 +43,8 @@ func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
 	}
 }
 
-// TestAnUpgradeSurvivesKillsAndPowerCuts checks the same for kills and power cuts, and for a new file.
+// TestAnUpgradeSurvivesKillsAndPowerCuts checks that a kill or a power cut during an upgrade loses no data. It does the same for the
+// creation of a new file.
 func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 	for _, o := range append(olds(t), old{}) {
 		every := *stride
@@ -99,7 +100,7 @@ func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 	}
 }
 
-// upgraded opens the database after a failure. It checks that the file is upgraded, sound and has all data.
+// upgraded opens the database after a failure. It checks that the file is upgraded and undamaged, and that it has all data.
 func (o old) upgraded(t *testing.T, name, path string) {
 	t.Helper()
 	fault.Under(t, path)

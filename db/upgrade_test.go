@@ -23,14 +23,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// old is a dump of a database of an earlier schema, testdata/schema-N.sql. Runner itself wrote tasks 1 to 14 of the dump of schema 11: 1, 3
-// and 4 completed, 2 failed twice, 5 was running when its worker was killed, 6, 7 and 9 are pending, 8 is scheduled, 10 was cancelled, 11
-// holds a lane, 12 waits for the lane, 13 waits for 11, and 14 for 11 and 12. The other tasks were added by hand: 15 completed with a
-// result after a cancel request, and its worker was deleted; 16 is retrying and has all options; the claim of 17 is revoked; 18 is running
-// and has a cancel request; 19 was killed; 20 to 22 come from plain SQL and have dependencies; 23 has a lane; 24 and 25 have file names
-// that are not UTF-8; 26 expired; 27 sleeps between its steps; 28 completed and was reset; 29 belongs to a schedule; 30 to 33 were deleted.
-// The dump also has schedules, limits, pauses, counters and totals. testdata/schema-11.json has the content that the program of schema 11
-// reads.
+// old is a dump of a database of an earlier schema, testdata/schema-N.sql. In the dump of schema 11, runner itself wrote tasks 1 to 14:
+// 1, 3 and 4 completed, 2 failed twice, 5 was running when its worker was killed, 6, 7 and 9 are pending, 8 is scheduled, 10 was
+// cancelled, 11 holds a lane, 12 waits for the lane, 13 waits for 11, and 14 waits for 11 and 12. Developers added the other tasks by
+// hand: 15 completed with a result after a cancel request, and its worker was deleted; 16 is retrying and has all options; the claim of
+// 17 is revoked; 18 is running and has a cancel request; 19 was killed; 20 to 22 come from plain SQL and have dependencies; 23 has a
+// lane; 24 and 25 have file names that are not UTF-8; 26 expired; 27 sleeps between its steps; 28 completed and was reset; 29 belongs to
+// a schedule; 30 to 33 were deleted. The dump also has schedules, limits, pauses, counters and totals. testdata/schema-11.json has the
+// content that the program of schema 11 reads.
 type old struct {
 	version int
 	dump    string
@@ -57,7 +57,8 @@ func olds(t *testing.T) (list []old) {
 	return list
 }
 
-// write makes the file from the dump. Then it runs the statements more in a transaction without a commit, like a process that is killed.
+// write creates the file from the dump. Then it runs the statements in the list more in a transaction that it does not commit, like a
+// process that is killed.
 func (o old) write(t *testing.T, more ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "old.db")
@@ -159,7 +160,7 @@ func (o old) works(t *testing.T, d *DB) {
 	t.Helper()
 	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes after the times in the dump
 	added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, at)
-	if err != nil || added[0].ID != 34 { // the highest id was 33, of a deleted task
+	if err != nil || added[0].ID != 34 { // the highest id was 33, which a deleted task had
 		t.Fatalf("insert: got %+v and error %v, want id 34", added, err)
 	}
 	w, err := d.Register(ctx, WorkerInfo{Name: "new", Lease: time.Minute, StartedAt: at},
@@ -194,7 +195,7 @@ func (o old) works(t *testing.T, d *DB) {
 		finish[i] = Finish{Task: task, Outcome: lifecycle.Outcome{Started: at, Finished: at}}
 	}
 	slices.Sort(claimed)
-	want := []int64{5, 6, 8, 9, 11, 20} // not 7, because its queue is paused
+	want := []int64{5, 6, 8, 9, 11, 20} // task 7 is missing, because its queue is paused
 	want = append(want, added[0].ID)
 	if !slices.Equal(claimed, want) {
 		t.Errorf("got claims %v, want %v", claimed, want)
@@ -203,8 +204,8 @@ func (o old) works(t *testing.T, d *DB) {
 	if err != nil || slices.ContainsFunc(result.Finished, func(f Finished) bool { return f.Fenced }) {
 		t.Errorf("got results %+v and error %v, want all accepted", result.Finished, err)
 	}
-	// The next task of the lane and the task that waited for 11 can start now. Of the tasks from plain SQL, 21 is cancelled because a task
-	// that it waits for has failed, and 22 is not due yet.
+	// The next task of the lane (12) and the task that waited for task 11 (13) can start now. Two tasks from plain SQL cannot start: 21
+	// is cancelled because a task that it waits for has failed, and 22 is not due yet.
 	o.states(t, d, map[int64]jobs.State{12: jobs.Pending, 13: jobs.Pending, 14: jobs.Blocked, 20: jobs.Completed, 21: jobs.Cancelled,
 		22: jobs.Scheduled, 29: jobs.Blocked})
 	if n, err := d.Integrity(ctx, true); err != nil || len(n) > 0 {
@@ -283,8 +284,8 @@ func differences(at string, got, want any) (list []string) {
 	return list
 }
 
-// TestALaterMigrationIsRunOnce checks that a migration after the first schema file runs once: in a new database, in a converted one, and in
-// one of the schema before.
+// TestALaterMigrationIsRunOnce checks that a migration after the first schema file runs once in each of three databases: a new one, a
+// converted one, and one of the previous schema.
 func TestALaterMigrationIsRunOnce(t *testing.T) {
 	o := olds(t)[0]
 	before := filepath.Join(t.TempDir(), "before.db")

@@ -11,9 +11,9 @@ import (
 	"example.com/runner/internal/testkit/pgkit"
 )
 
-// plans has the statements of this package by their names.
+// plans holds the expected query plans of the statements of this package, by the names of the statements.
 var plans = statementtest.Plans{
-	"selectLastID":  {Text: selectLastID, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // reads one row from the end
+	"selectLastID":  {Text: selectLastID, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // reads one row from the end of the table
 	"selectNextIDs": {Text: selectNextIDs, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
 	"copyThese": {Text: copyThese.With(copiedTable{"output", "task_id", "task_id, generation_id, seq"}.parts()),
 		By: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
@@ -23,7 +23,7 @@ var plans = statementtest.Plans{
 		"columns": `"queue", "paused_at", "paused_by"`, "values": "?, ?, ?"})},
 	"endWorkers": {Text: endWorkers, By: []string{"workers USING INDEX workers_live"}, Allow: []string{"SCAN workers"}},
 	"countRows": {Text: countRows.With(sqltext.Parts{"table": "{tasks}"}),
-		Allow: []string{"SCAN tasks"}}, // runs once, at the end of a migration
+		Allow: []string{"SCAN tasks"}}, // the statement runs once, at the end of a migration
 	"sumTasks": {Text: sumTasks, Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
 	"selectClaimed": {Text: selectClaimed, By: []string{"INDEX tasks_running"},
 		Allow: []string{"SCAN tasks USING COVERING INDEX tasks_running",

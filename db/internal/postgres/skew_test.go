@@ -11,7 +11,7 @@ import (
 
 func TestAClockThatIsMinutesOffIsRejected(t *testing.T) {
 	sent := time.Date(2026, 1, 31, 13, 0, 0, 0, time.UTC)
-	received := sent.Add(2 * time.Second) // the answer takes 2 s, as on a slow network
+	received := sent.Add(2 * time.Second) // the server answers after 2 s, as on a slow network
 	for offset, want := range map[time.Duration]string{
 		-10 * time.Minute: "10m0s ahead of the server's", 10 * time.Minute: "9m58s behind the server's",
 		0: "", time.Second: "", -time.Minute: "", time.Minute + 2*time.Second: "", -time.Minute - time.Millisecond: "1m0s ahead of",

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/internal/testkit/pgkit"
 )
 
-// TestPostgreSQLPreparesEveryStatementOfThePackage prepares the statements of this package. A test of package db does the same for its own
-// statements.
+// TestPostgreSQLPreparesEveryStatementOfThePackage prepares the statements of this package on a server. A test of package db does the
+// same for the statements of package db.
 func TestPostgreSQLPreparesEveryStatementOfThePackage(t *testing.T) {
 	dialect := Dialect("ours")
 	texts := map[string]string{}

@@ -13,7 +13,7 @@ func newQueue(word *atomic.Uint32) *lockQueue {
 	return q
 }
 
-// wantFree fails the test if a process of the queue has the lock. The word of the queue is odd then.
+// wantFree fails the test if the word of the queue is odd, which means that a process of the queue has the lock.
 func wantFree(t *testing.T, word *atomic.Uint32) {
 	t.Helper()
 	if got := word.Load(); got%2 != 0 {
@@ -24,7 +24,7 @@ func wantFree(t *testing.T, word *atomic.Uint32) {
 func TestLeaveWakesTheFirstWaiter(t *testing.T) {
 	var word atomic.Uint32
 	holder, other := newQueue(&word), newQueue(&word)
-	for woken := false; !woken; { // repeat until leave is called while other sleeps
+	for woken := false; !woken; { // repeat until the holder calls leave while the other queue sleeps
 		done := make(chan struct{})
 		holder.enter()
 		go func() {
@@ -38,7 +38,8 @@ func TestLeaveWakesTheFirstWaiter(t *testing.T) {
 	}
 }
 
-// TestADeadHolderDelaysAWaiterForLessThanASecond has a holder that never leaves, like a process that was killed or stopped.
+// TestADeadHolderDelaysAWaiterForLessThanASecond has a holder of the lock that never calls leave, like a process that was killed or
+// stopped.
 func TestADeadHolderDelaysAWaiterForLessThanASecond(t *testing.T) {
 	var word atomic.Uint32
 	dead, other := newQueue(&word), newQueue(&word)

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestLockHolderIsFoundWhileOtherLocksChange changes many locks meanwhile. The kernel returns the list of locks in pages, so one reading
-// may miss a lock. lockHolder must find the holder nevertheless.
+// TestLockHolderIsFoundWhileOtherLocksChange calls lockHolder while it changes many other locks. The kernel returns the list of locks in
+// pages, so a single read of the list may miss a lock. lockHolder must find the holder nevertheless.
 func TestLockHolderIsFoundWhileOtherLocksChange(t *testing.T) {
 	dir := t.TempDir()
 	open := func(name string) *os.File {

@@ -31,8 +31,8 @@ func openFile(t *testing.T) (*File, *sqlx.Conn) {
 	return d, conn
 }
 
-// TestStatementsOfThePackageUseIndexes allows scans of short tables only. Package db checks its own statements with a dialect of this
-// package.
+// TestStatementsOfThePackageUseIndexes checks that the statements of this package scan only short tables. The tests of package db check
+// the statements of package db.
 func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 	d, conn := openFile(t)
 	if _, err := conn.ExecContext(t.Context(), CreateSchemaTable); err != nil { // this table is only in databases of other programs
@@ -42,7 +42,7 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 		readVersion:            {"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"},
 		selectSchema:           {"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"},
 		d.sql.Text(selectMain): {"SCAN pragma_database_list"},
-		selectSchemas:          {"SCAN runner_schema"}, // a row for each prefix
+		selectSchemas:          {"SCAN runner_schema"}, // the table has one row for each prefix
 		setSchemaVersion:       nil,
 		// This statement runs once, before the tables are created.
 		selectUsedNames:                 {"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"},

@@ -33,12 +33,12 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 		w := &watch{db: &File{}, conn: conn, every: checkEvery, notify: func(news bool) { notices <- news }}
 		events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 		w.check()
-		<-notices // the first look
+		<-notices // the first check always sends a notification
 		go func() { defer close(done); w.run(t.Context(), events, quit) }()
 
 		synctest.Wait()
 		writer.MustExec("INSERT INTO t VALUES (1)")
-		events <- struct{}{} // the event of the commits below; no other event follows
+		events <- struct{}{} // this is the event of the commits below; no other event follows
 		<-notices            // the watch has found the commit above
 		for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 			time.Sleep(delay)
