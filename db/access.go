@@ -42,8 +42,8 @@ func Insecure(path string) error {
 
 // exposed returns the reason why a file or directory is not safe for a worker that runs as user me. The file belongs to user uid and
 // group gid. exposed also returns the command that makes the file safe. Both results are empty if it is safe. A group with the name of
-// the owner counts as private, since many systems create such a group for each user. The sticky bit does not make a directory safe: other
-// users cannot remove the file, but they can create a file with the name of its write-ahead log.
+// the owner counts as private, since many systems create such a group for each user. The sticky bit does not make a directory safe. It
+// prevents other users from removing the database, but they can still create a file with the name of its write-ahead log.
 func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) (why, try string) {
 	switch {
 	case uid != 0 && uid != me:

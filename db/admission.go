@@ -24,8 +24,8 @@ var (
 // selectPaused lists the paused queues. The empty name stands for all queues.
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
-// admission holds the pauses and the limits of queues and jobs, and decides which tasks a claim may start. The transaction of the
-// claim reads and writes it, so two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
+// admission holds the pauses and the limits of queues and jobs, and decides which tasks a claim may start. The transaction of a claim
+// reads and writes the admission, so two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState

@@ -31,9 +31,9 @@ func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
 }
 
 // Foreign returns an error of kind ErrConflict if the database was moved or is incomplete. It returns an error of kind ErrSchema if
-// somebody has changed runner's tables, indexes, triggers or views. The same applies to a trigger or an index that somebody has added
-// to one of runner's tables: each write of a worker would run such a trigger. Other tables, views and triggers in the same file are
-// allowed.
+// somebody has changed runner's tables, indexes, triggers or views. It returns the same error if somebody has added a trigger or an index
+// to one of runner's tables, because each write of a worker would run such a trigger. Other tables, views and triggers in the same file
+// are allowed.
 func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:

@@ -45,8 +45,8 @@ var (
 // compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take
 // sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each part.
 //
-// MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?" because SQLite prepares a statement again for each
-// value of a bare parameter there (900 µs instead of 90 µs with 30 jobs).
+// MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?". With a bare parameter as the limit, SQLite would
+// prepare the statement again for each value (900 µs instead of 90 µs with 30 jobs).
 const claimJobs = `WITH next (next_id, next_generation, next_priority, most) AS MATERIALIZED (
 	{parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE {tasks} SET ` + claimSet + `
@@ -79,8 +79,8 @@ type Claim struct {
 	Lease time.Duration  // lease duration, until a heartbeat renews it
 	Idle  bool           // whether the worker runs no task, so that it can take a suspect
 	Limit map[string]int // maximum number of tasks by queue; a missing queue gets no tasks; nil means all queues without limits
-	// MaxWait is the ageing limit; 0 for no ageing. Tasks that have been due for longer than MaxWait go first in their queue, whatever
-	// their priority.
+	// MaxWait is the ageing limit; 0 for no ageing. Tasks that have been due for longer than MaxWait go first in their queue, regardless
+	// of their priority.
 	MaxWait time.Duration
 }
 

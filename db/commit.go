@@ -36,11 +36,11 @@ import (
 // Fairness between processes: SQLite has no queue for its write lock. A process that relies on the back-off of SQLite can wait for
 // seconds while another process commits without a pause. So writers wait in a queue (lockqueue.go). A writer that has been writing
 // without a break leaves the lock to the first process in the queue. Some programs do not use the queue. Because of them, a waiting
-// writer tries again every half millisecond, and a writer with the lock rests from time to time while others have the file open
-// (measured: p99 of another process's insert 2 s → 20 ms).
+// writer tries again every half millisecond. A writer with the lock pauses from time to time while others have the file open (measured:
+// p99 of another process's insert 2 s → 20 ms).
 //
-// Measurements: a goroutine that owns the connection would cost two switches between goroutines per write, which is a third of the time
-// of a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers, because all ten
+// Measurements: a goroutine that owns the connection would cost two switches between goroutines per write. That is a third of the time of
+// a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers. All ten callers
 // then share one transaction instead of forming two groups that alternate. A timer for the same purpose gains nothing. A single caller
 // does not call Gosched, since each call wakes another thread: four calls took a fifth of the time of an enqueue.
 
@@ -106,7 +106,7 @@ func (w *writer) open(conn *sqlx.Conn) {
 	}
 }
 
-// stop rejects further writes, waits for those in progress and closes the connection.
+// stop rejects further writes, waits for the writes in progress and closes the connection.
 func (w *writer) stop() {
 	if w.db == nil {
 		return
@@ -133,9 +133,9 @@ func (w *writer) closeConn() {
 	}
 }
 
-// update runs a write as a member of a group and returns when it is committed. It returns the error of the member, ErrBusy if other
-// processes held the lock for too long, ErrClosed, or ErrUnknown if the write did not return in time. Once the write has begun, the
-// end of ctx does not stop it.
+// update runs a write as a member of a group and returns when it is committed. It returns the error of the member, or one of three other
+// errors: ErrBusy if other processes held the lock for too long, ErrClosed after Close, or ErrUnknown if the write did not return in
+// time. Once the write has begun, the end of ctx does not stop it.
 func (w *writer) update(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run}, false)
 }
@@ -179,7 +179,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 
 	patience := answerTime + w.db.options.BusyTimeout
 	if r.alone {
-		patience = time.Duration(math.MaxInt64) // no limit
+		patience = time.Duration(math.MaxInt64) // a write with alone set may take any time
 	}
 	select {
 	case <-r.lead:
@@ -292,7 +292,7 @@ func (w *writer) lookBefore() error {
 	return w.db.Replaced()
 }
 
-// looks reports whether a check of the files is due before the next write. Commits that follow each other closely share a check.
+// looks reports whether the writer must check the files before the next write. Commits that follow each other closely share a check.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.

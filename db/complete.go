@@ -50,8 +50,8 @@ type completion struct {
 // completions are the entries of a list of Finish that complete their task and store nothing else.
 type completions struct {
 	rows    []completion
-	at      []int              // for each row: its index in the list
-	changes []lifecycle.Change // for each row
+	at      []int              // index in the list, for each row
+	changes []lifecycle.Change // change of the task, for each row
 	lanes   bool               // whether some tasks have a lane
 }
 

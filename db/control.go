@@ -44,7 +44,7 @@ var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generat
 	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND generation_id = ?5`)
 
-// selectStanding reads the columns of task [1] that decide what a retry does.
+// selectStanding reads the columns of task [1] that decide how a retry changes it.
 var selectStanding = query(`SELECT state, generation_id, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM {tasks} WHERE id = ?`)
 
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
@@ -95,7 +95,7 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResu
 }
 
 // Retry resets finished tasks as if they were new. It also makes tasks due that wait for a time or for their next attempt. The parameter
-// due is their new due time. A task that is reset waits only for those of its dependencies that are unfinished.
+// due is their new due time. A task that is reset waits again, but only for its unfinished dependencies.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
@@ -103,8 +103,8 @@ func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]Acti
 	})
 }
 
-// RetryWithDependents is Retry for the tasks and for all tasks that were cancelled because of one of them. The result lists the latter
-// too, each after the task that it depends on.
+// RetryWithDependents is Retry for the tasks and for all tasks that were cancelled because of one of them. The result also lists these
+// dependents, each after the task that it depends on.
 func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
@@ -213,7 +213,8 @@ func (t *tx) forget(id int64) error {
 	return nil
 }
 
-// moveMost is the greatest number of tasks that one transaction acts on, so that other writers get the lock in between.
+// moveMost is the greatest number of tasks that one transaction of an action changes. Between two such transactions other writers get the
+// lock.
 const moveMost = 500
 
 // move calls the function one for each task. That function returns the results for the task and for other tasks that it has changed.

@@ -25,8 +25,8 @@ type CycleResult struct {
 	Claimed  []jobs.Task // in the order in which to start them
 	Looked   bool        // whether the cycle has looked for due tasks, because of Look or because it has released tasks
 	NextDue  time.Time   // if Looked: when the next task is due or expires; zero if there is none
-	// NextStart is when a rate limit allows a task to start that is already due; zero if no task waits for a rate limit, or if the
-	// cycle claims nothing.
+	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
+	// limit, or if the cycle claims nothing.
 	NextStart time.Time
 	NextLane  time.Time // if Looked: NextStart for the rate limits of lanes
 	NoRoom    error     // error of a nearly full disk; then the cycle claimed nothing

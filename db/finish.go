@@ -18,7 +18,7 @@ import (
 //   - An end changes a task only while the worker owns the claim. Each statement checks the id, the generation, the worker and the
 //     state, and the caller counts the changed rows. The end of an attempt that has lost its claim is reported as Fenced and writes
 //     nothing.
-//   - A finish can be repeated if its result was lost. The second one finds the record of the first, and returns the same change.
+//   - A finish can be repeated if its result was lost. The second call finds the record of the first call, and returns the same change.
 //   - A cancel request that is committed before the end decides the new state, unless the attempt completes its task. A completion
 //     wins over a cancel request.
 //   - A finish is durable when it returns, unless Options.Normal is set.
@@ -42,8 +42,9 @@ var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1
 	finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`)
 
-// insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed it needs no such row, since
-// the row of the task holds its record (finish of a task 13.7 → 9.9 µs). The primary key rejects a second outcome of one claim.
+// insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed its task needs no such row,
+// since the row of the task holds the record. (Without it, the finish of a task takes 9.9 µs instead of 13.7 µs.) The primary key rejects
+// a second outcome of one claim.
 var insertAttempt = command(`INSERT INTO {attempts} (task_id, generation_id, attempt,
 	state, counted, worker, started_at, finished_at, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -160,7 +161,7 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 		err = t.scan(selectRefused, []any{f.Task.GenerationID, worker, string(change.AttemptState), f.Outcome.Finished.UnixMilli(),
 			f.Task.ID, nullText(f.Outcome.Reason)}, &state, &generation, &owner, &cancelAt, &cancelNow, &cancelText, &before)
 		switch {
-		case errors.Is(err, sql.ErrNoRows): // deleted
+		case errors.Is(err, sql.ErrNoRows): // the task was deleted
 			return Finished{Fenced: true}, false, nil
 		case err != nil:
 			return Finished{}, false, err

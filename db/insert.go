@@ -35,7 +35,8 @@ var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, arg
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
 WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
 
-// selectHighestID returns the highest id that a task has or had, or 0 if there was none. See the trigger tasks_deleted for the limit.
+// selectHighestID returns the highest id that a task has or had, or 0 if there was none. In a file it ignores ids of 2^52 and more; see
+// the trigger tasks_deleted.
 var selectHighestID = query(`{highest_id}`)
 
 // selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
@@ -377,7 +378,7 @@ func waitsValue(state jobs.State, waits bool) any {
 	return waits
 }
 
-// withEarlier appends to ids the ids of earlier tasks of the same call.
+// withEarlier returns ids with the ids of earlier tasks of the same call. The list earlier has the indexes of these tasks in added.
 func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) {
 	for _, i := range earlier {
 		if i < 0 || i >= len(added) {

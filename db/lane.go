@@ -9,8 +9,8 @@ import (
 
 // A lane is a key of tasks that run one at a time. A task holds its lane while it is pending, running or retrying. The other due tasks of
 // the lane are blocked. When the holder finishes or is snoozed, freeLane gives the lane to the next task in the same transaction (see
-// end.go): to the highest priority first, then to the lowest id. The unique index tasks_lane rejects a second holder. The rates of lanes
-// are in limit.go.
+// end.go). The next task is the one with the highest priority, and among these the one with the lowest id. The unique index tasks_lane
+// rejects a second holder. The rates of lanes are in limit.go.
 
 // laneHeld reports whether a task holds lane [1]. Index: tasks_lane.
 var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running'

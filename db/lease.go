@@ -14,8 +14,8 @@ import (
 // hung worker and records the losses. Package runner/internal/engine decides when: see its heartbeat.go and reaper.go.
 
 // renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON:
-// pairs of id and generation_id. A heartbeat always changes the value, even if the clock was set back, because a reaper looks for a
-// change.
+// pairs of id and generation_id. A heartbeat always changes the lease, even if the clock was set back, because a reaper takes an
+// unchanged lease for that of a hung worker.
 var renewLeases = command(`UPDATE {tasks} SET lease_expires_at = {greatest}(?, lease_expires_at + 1)
 WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM {json_each}) AND worker = ?
 	AND state = 'running'
@@ -91,7 +91,7 @@ func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	return readRows[ClaimID](ctx, w.db, selectOwned, w.number)
 }
 
-// Release gives back claims whose attempt has not started. It cancels those with a cancel request.
+// Release gives back claims whose attempt has not started. It cancels the tasks that have a cancel request.
 func (w *Worker) Release(ctx context.Context, claims []ClaimID, now time.Time) error {
 	return w.db.update(ctx, normal, func(t *tx) error {
 		list := make([]Finish, 0, len(claims))

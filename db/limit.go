@@ -76,8 +76,8 @@ func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
 	return &rows[0], nil
 }
 
-// laneRate returns the limit of a lane, or nil if there is none, and the time at which its rate lets a task start. The zero time means
-// now.
+// laneRate returns the limit of a lane, and the time at which its rate lets a task start. The limit is nil if the lane has none. The zero
+// time means now.
 func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, err error) {
 	features, err := t.features()
 	if err != nil || !features.limits {

@@ -178,8 +178,8 @@ var sparse = map[jobs.State]*statement{
 		LIMIT 10001) AS part`),
 }
 
-// order returns the order of a list. SQLite can find the first rows in two ways: through the index of the states or of finished_at, or by a
-// walk over the table from its end. order selects the index if the index has few rows.
+// order returns the order of a list. SQLite can find the first rows in two ways: it can use the index of the states or of finished_at, or
+// walk the table from its end. order selects the index if the index has few rows.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
 	o := order{page: page, sorts: f.Schedule != ""} // the tasks of schedules have an index of their own
 	if len(f.States) == 0 || f.IDs != nil {

@@ -23,8 +23,8 @@ type outcome struct {
 // stored. Rounding causes such a difference. The difference is larger if somebody sets the clock during the attempt.
 const durationSlack = 1
 
-// encodeOutcome returns the stored form of an attempt's outcome. reason and text belong to the task and may differ from those of the
-// attempt. ended reports whether the task's row has the end time of the attempt.
+// encodeOutcome returns the stored form of an attempt's outcome. The parameters reason and text belong to the task. They may differ from
+// the reason and the error of the attempt. ended reports whether the task's row has the end time of the attempt.
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
@@ -58,7 +58,8 @@ func (o outcome) fill(t *jobs.Task) {
 	t.Duration = o.duration()
 }
 
-// duration returns the duration of the attempt, or 0 if it is unknown: a row that was written by hand may have no start or no end.
+// duration returns the duration of the attempt, or 0 if it is unknown. It is unknown if plain SQL has written a row without a start or an
+// end.
 func (o outcome) duration() time.Duration {
 	if o.Duration == nil {
 		return 0

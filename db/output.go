@@ -144,7 +144,8 @@ func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs
 }
 
 // OutputTail returns the last chunk of output of the last ended attempt of a task, or nil if none is stored. If only one of the last two
-// chunks is from stderr, OutputTail returns that one: programs print errors to stderr, and the order of the two streams is often random.
+// chunks is from stderr, OutputTail returns the chunk from stderr. Programs print errors to stderr, and the order of the two streams is
+// often random.
 func (d *DB) OutputTail(ctx context.Context, id int64) ([]byte, error) {
 	type piece struct {
 		Stream int    `db:"stream"`

@@ -60,7 +60,7 @@ func TestAClaimReadsPendingTasksOnly(t *testing.T) {
 }
 
 // TestClaimsAndCompletionsRunNoTrigger checks that claims and completions run no trigger. A trigger would cost a tenth of the time of a
-// task even if its WHEN is false, because SQLite then prepares to undo the statement.
+// task, because SQLite then prepares to undo the statement. It would do so even if the WHEN of the trigger is false.
 func TestClaimsAndCompletionsRunNoTrigger(t *testing.T) {
 	d := openTest(t)
 	for s, want := range map[*statement]bool{claimTasks.Of(1): false, claimThese: false, completeTask: false, retryFinished: true} {

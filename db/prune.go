@@ -29,7 +29,7 @@ var pruneWorkers = command(`DELETE FROM {workers} WHERE beat_at < ? AND NOT EXIS
 	AND state = 'running')`)
 
 // sumUpHours adds the counters of the minutes before [1] to the counters of their hours. deleteMinutes deletes the counters of the
-// minutes before [1], deleteHours those of the hours before [1].
+// minutes before [1]. deleteHours deletes the counters of the hours before [1].
 var (
 	sumUpHours = command(`INSERT INTO {counter_hours} (queue, state, hour, n) SELECT queue, state, minute / 60, sum(n) FROM {counters}
 	WHERE minute < ? GROUP BY queue, state, minute / 60
@@ -39,8 +39,8 @@ ON CONFLICT (queue, state, hour) DO UPDATE SET n = counter_hours.n + excluded.n`
 )
 
 const (
-	pruneMost  = 500     // tasks in one transaction, so that other writers do not wait long
-	pruneBytes = 8 << 20 // approximate size of these tasks in bytes
+	pruneMost  = 500     // maximum number of tasks in one transaction, so that other writers do not wait long
+	pruneBytes = 8 << 20 // maximum size of these tasks in bytes, approximately
 )
 
 // Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.

@@ -118,8 +118,8 @@ func TestOpenFailsIfTheFilesOfAnOpenDatabaseAreMissing(t *testing.T) {
 	}
 }
 
-// TestOpenRejectsAFileThatIsAMountPoint checks that Open rejects a file that is mounted by itself, as by
-// docker run -v ./q.db:/data/q.db. The log of such a file is outside the mount.
+// TestOpenRejectsAFileThatIsAMountPoint checks that Open rejects a file that is mounted without its directory, for instance by docker run
+// -v ./q.db:/data/q.db. The log of such a file is outside the mount.
 func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")

@@ -28,7 +28,8 @@ var (
 // selectNextTick returns the time of the next tick of all schedules, or 0 if there is none. Index: schedules_next.
 var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
 
-// insertSchedule adds a schedule. If one of that name exists, it replaces the definition and keeps the history and the pause.
+// insertSchedule adds a schedule. If a schedule of that name exists, the statement replaces its definition and keeps its history and its
+// pause.
 var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
 	updated_at, task, paused_at, paused_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
@@ -75,7 +76,7 @@ WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`
 ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`)
 )
 
-// hasTick counts the tasks of schedule [1] for tick [2]: one or none. Index: tasks_tick.
+// hasTick counts the tasks of schedule [1] for tick [2]. The result is 0 or 1. Index: tasks_tick.
 var hasTick = query(`SELECT count(*) FROM {tasks} WHERE schedule = ? AND tick = ?`)
 
 // selectRuns lists the last tasks of schedule [1]: at most [2] tasks by tick and at most [2] that a user ran by hand. Index: tasks_tick.

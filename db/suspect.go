@@ -39,8 +39,9 @@ func (t *tx) findSuspects(c *claimer) error {
 	return nil
 }
 
-// claimSuspect claims a suspect for an idle worker. If over is true, the worker must not claim any other task: it has claimed a suspect,
-// or it is busy and a suspect has waited for too long. A suspect that a limit blocks does not block other tasks.
+// claimSuspect claims a suspect for an idle worker. If over is true, the worker must not claim any other task. The reason is that it has
+// claimed a suspect, or that it is busy while a suspect has waited for too long. A suspect that a limit blocks does not block other
+// tasks.
 func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, now time.Time) (claimed []jobs.Task, over bool, err error) {
 	for _, queue := range queues {
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {

@@ -17,7 +17,7 @@ import (
 )
 
 const (
-	tokenBytes  = 32 // 256 bits
+	tokenBytes  = 32 // random bytes in a new token: 256 bits
 	tokenLength = 22 // minimum number of characters: 128 bits in base64
 )
 

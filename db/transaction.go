@@ -120,7 +120,7 @@ func (w *writer) end(t *tx) error {
 	return nil
 }
 
-// explain turns an error of the driver into an error that tells a user what to do.
+// explain turns an error of the driver into an error that explains the problem to a user and gives a hint.
 func (w *writer) explain(err error) error { return w.db.engine.ExplainWrite(err) }
 
 // reopen replaces a broken connection. After an I/O error, a new file descriptor may work.
@@ -160,7 +160,8 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 	return err
 }
 
-// tx is a transaction of the writer or of the caller. The writer prepares each statement once and keeps it as long as its connection.
+// tx is a transaction of the writer or of the caller. The writer prepares each statement once, and keeps it until it closes the
+// connection.
 type tx struct {
 	w     *writer
 	ctx   context.Context
@@ -284,7 +285,8 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	return stmt.QueryRowxContext(t.ctx, args...).Scan(dest...)
 }
 
-// list reads all rows of a query before it returns, because a query inside open rows of the same connection would hang.
+// list reads all rows of a query before it returns. Otherwise a second query could wait for ever for the connection, which the open rows
+// of the first query use.
 func (t *tx) list(dest any, s *statement, args ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {

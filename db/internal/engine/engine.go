@@ -44,7 +44,7 @@ type Engine interface {
 
 	// HighestID returns the highest id that a task has or had.
 	HighestID(ctx context.Context) (int64, error)
-	// RaiseIDs makes the next task id higher than last, and the next worker number higher than those in the table.
+	// RaiseIDs makes the next task id higher than last, and the next worker number higher than the numbers in the table.
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
@@ -124,7 +124,7 @@ type Lifecycle interface {
 	Open(ctx context.Context) (*sqlx.Conn, error)
 	// Reader returns the pool of connections that cannot write.
 	Reader() *sqlx.DB
-	// Disconnecting is called before the writer closes its connection.
+	// Disconnecting prepares for the end of the writer's connection. The writer calls it before it closes the connection.
 	Disconnecting()
 	// Reconnect returns a new connection in place of a broken one. If second is true, it opens the connection of the second writer, which
 	// only claims tasks and exists only on a server. It returns an error of kind ErrReplaced if the database has other tables than at
@@ -132,7 +132,8 @@ type Lifecycle interface {
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
 	// Quit ends all watches.
 	Quit()
-	// BeforeClose is called before the writer closes its last connection. The caller calls release after Close.
+	// BeforeClose prepares for the end of the last connection. The caller calls it before it closes that connection, and calls release
+	// after Close.
 	BeforeClose() (release func())
 	// Close closes the pools.
 	Close() error
@@ -205,7 +206,7 @@ type Options struct {
 	Normal      bool          // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix
-	Prefix      string        // with Beside: prefix of the table names. Defaults to the one in the file, or to DefaultPrefix
+	Prefix      string        // with Beside: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
 	Engine      *Driver       `json:"-"` // for a database on a server: the engine that connects to it
 	// for a database on a server: directory on this host for its files. Defaults to the user's state directory

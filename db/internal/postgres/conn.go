@@ -15,7 +15,7 @@ import (
 // # Problem
 //
 // A transaction holds the write lock of the schema, and other writers wait for it. It spends most of its time on round trips to the
-// server: without this file BEGIN, the lock, each statement and COMMIT would each take one round trip.
+// server. Without the code in this file, BEGIN, the lock, each statement and COMMIT would each take one round trip.
 //
 // # Invariants
 //

@@ -158,7 +158,7 @@ func (s *Server) HighestID(ctx context.Context) (id int64, err error) {
 	return id, s.Explain(err)
 }
 
-// RaiseIDs makes the next id higher than last, and the next number of a worker higher than those in the table.
+// RaiseIDs makes the next id higher than last, and the next number of a worker higher than the numbers in the table.
 func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
 	own, err := s.HighestID(ctx)
 	if err != nil {

@@ -49,11 +49,11 @@ func isLost(err error) bool {
 		(errors.As(err, &network) || errors.As(err, &retry))
 }
 
-// Explain turns an error of the driver into an error that tells a user what to do. It uses the code of the error. It reads the text only to
-// recognize poolers, some of which send no code of their own. It returns other errors and nil unchanged.
+// Explain turns an error of the driver into an error that explains the problem to a user and gives a hint. It uses the code of the error.
+// It reads the text only to recognize poolers, some of which send no code of their own. It returns other errors and nil unchanged.
 func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // explained already
+		return err // earlier code has explained the error
 	}
 	if err != nil && errors.Is(err, engine.ErrPoolClosed()) {
 		return jobs.ErrClosed

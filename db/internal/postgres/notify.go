@@ -144,7 +144,7 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	mine, came := rand.Text(), false
 	err := d.Listen(waiting, d.channel(), func(message string) {
 		switch message {
-		case "": // Listen listens now
+		case "": // Listen calls this function with "" when it has begun to listen
 			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // after an error no message comes back
 		case mine:
 			came = true

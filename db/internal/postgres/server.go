@@ -53,7 +53,7 @@ type Server struct {
 	sql          *sqltext.Dialect // renders statements
 	version      int64            // version of PostgreSQL, such as 150004
 	skew         time.Duration    // time by which this host's clock was ahead of the server's clock when the writer last connected
-	id           string           // id of the database; it stays the same when the server gets another address
+	id           string           // id of the database, which does not change when the server gets another address
 	dir          string           // directory on this host
 	created      bool
 	upgradedFrom int // version of the schema that Open has upgraded; 0 if none
@@ -266,8 +266,9 @@ func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	})
 }
 
-// stateDir returns the directory on this host for files that belong to a database on a server: results that are not stored yet, and the
-// locks with which workers of one host detect that other workers are alive. stateDir does not create the directory.
+// stateDir returns the directory on this host for files that belong to a database on a server. These files are results that are not
+// stored yet, and locks. The locks show the workers of one host which of the other workers are alive. stateDir does not create the
+// directory.
 func stateDir(dir, id string) (string, error) {
 	if dir != "" {
 		return filepath.Join(dir, id), nil

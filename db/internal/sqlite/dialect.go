@@ -37,7 +37,8 @@ var fragments = sqltext.Parts{
 	"returning_id": "",
 	"given_ids":    "",
 
-	// highest_id returns the highest id that a task has or had, or 0 if there was none. See the trigger tasks_deleted for the limit.
+	// highest_id returns the highest id that a task has or had, or 0 if there was none. It ignores ids of 2^52 and more; see the trigger
+	// tasks_deleted.
 	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496" +
 		" UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
 

@@ -25,10 +25,10 @@ var _ engine.Engine = (*File)(nil)
 
 // File is a database in an SQLite file. It implements engine.Engine.
 type File struct {
-	path string // absolute, symlinks resolved
+	path string // absolute path of the file, with symlinks resolved
 	id   fileID
 
-	logPath, sharedPath string // paths of the files beside it
+	logPath, sharedPath string // paths of the write-ahead log and of the shared memory
 
 	logSizeBefore int64                          // bytes of the write-ahead log before it was opened
 	companions    atomic.Pointer[companionFiles] // nil while the file is not open in WAL mode
@@ -44,8 +44,8 @@ type File struct {
 	commits   commitCount   // counter that the watch reads
 
 	conn  *sqlx.Conn // connection of the writer that was opened last
-	write *sqlx.DB   // one connection
-	read  *sqlx.DB   // query_only
+	write *sqlx.DB   // pool of one connection, which the writer uses
+	read  *sqlx.DB   // pool of connections that cannot write (PRAGMA query_only)
 	sql   *sqltext.Dialect
 
 	watches     sync.WaitGroup
@@ -324,7 +324,7 @@ const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) 
 // vacuumPages returns up to 256 free pages, 1 MiB, to the filesystem. It returns a row for each page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`
 
-// Vacuum returns some free pages to the filesystem. It keeps free pages for new rows: a twentieth of the file plus 1 MiB. The file
+// Vacuum returns some free pages to the filesystem. It keeps some free pages for new rows: a twentieth of the file, plus 1 MiB. The file
 // shrinks at the next checkpoint.
 func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error) {
 	var pages, free int64

@@ -60,9 +60,9 @@ func ownSchema(ctx context.Context, dialect *sqltext.Dialect) ([]object, error) 
 	return own, conn.SelectContext(ctx, &own, selectSchema)
 }
 
-// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, indexes, triggers or views. The same applies
-// to a trigger or an index that somebody has added to one of runner's tables: each write of a worker would run such a trigger. Other
-// tables, views and triggers in the same file are allowed.
+// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, indexes, triggers or views. It returns the same
+// error if somebody has added a trigger or an index to one of runner's tables, because each write of a worker would run such a trigger.
+// Other tables, views and triggers in the same file are allowed.
 func (d *File) CheckSchema(ctx context.Context) error {
 	var all []object
 	if err := d.read.SelectContext(ctx, &all, selectSchema); err != nil {

@@ -106,8 +106,8 @@ type sharedMemory struct {
 	writable bool
 }
 
-// openShared returns the shared memory of the file at path, or nil if it cannot be read. It returns nil for FUSE filesystems: their
-// servers may change the modification time of a file at any moment, so that time does not show whether the file has changed.
+// openShared returns the shared memory of the file at path, or nil if it cannot be read. It returns nil for FUSE filesystems. Their
+// servers may change the modification time of a file at any moment, so this time does not show whether the file has changed.
 func openShared(path string) *sharedMemory {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type == unix.FUSE_SUPER_MAGIC {

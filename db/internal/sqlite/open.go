@@ -127,8 +127,9 @@ func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err 
 	return have, prefix, err
 }
 
-// initialise creates the schema in an empty file, or upgrades an old schema. Only one process at a time does this: the switch to WAL
-// ignores the busy handler, so processes that open a new file at the same time could fail (measured with eight processes: 1 of 96).
+// initialise creates the schema in an empty file, or upgrades an old schema. Only one process at a time does this, because the switch to
+// WAL ignores the busy handler. Without the lock, some of the processes that open a new file at the same time would fail (measured with
+// eight processes: 1 of 96).
 func (d *File) initialise(ctx context.Context) error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
 		return engine.FileError(err, d.path)

@@ -66,7 +66,7 @@ func (s *Series) Of(n int) *Statement {
 	return known.(*Statement)
 }
 
-// Dialect is what a database needs to render statements.
+// Dialect holds the properties of a database that are needed to render statements.
 type Dialect struct {
 	Prefix    string   // prefix of the names of runner's tables: the prefix in a file of another program, or a schema with its dot
 	Numbered  bool     // whether parameters are $1, $2 and so on

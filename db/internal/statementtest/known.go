@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// sqlVerb matches the beginning of a statement that has a plan. Pragmas and the ends of transactions have none.
+// sqlVerb matches the beginning of a statement that has a plan. Pragmas and the statements that end transactions have no plan.
 var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
 
 // Complete reports each statement that is declared in the working directory and has no plan. It also reports each plan without a
