@@ -38,7 +38,7 @@ func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
 		return d.explain(err)
-	case frozen != (engine.Frozen{}): // a migration has added triggers of its own
+	case frozen != (engine.Frozen{}): // CheckSchema would report the triggers that a migration has added
 		return frozen.Error(d.path, nil)
 	}
 	return d.engine.CheckSchema(ctx)
@@ -49,7 +49,7 @@ func (d *DB) frozen(ctx context.Context) (engine.Frozen, error) {
 	return engine.ReadFrozen(engine.ReadingFrom(ctx, d.engine), d.sql)
 }
 
-// refused is explain for a write that the triggers of a frozen database may have rejected.
+// refused explains the error of a write that the triggers of a frozen database may have rejected.
 func (d *DB) refused(err error) error {
 	if d.engine.Refused(err) {
 		if frozen, _ := d.frozen(context.Background()); frozen != (engine.Frozen{}) {

@@ -44,7 +44,7 @@ import (
 // then share one transaction instead of forming two groups that alternate. A timer for the same purpose gains nothing. A single caller
 // does not call Gosched, since each call wakes another thread: four calls took a fifth of the time of an enqueue.
 
-// level is the durability of a commit when its write returns.
+// level says which failures a write survives after it has returned.
 type level int
 
 const (
@@ -88,7 +88,7 @@ type writer struct {
 	lastEnd   time.Time
 	looked    time.Time // when lookAfter last found the files at their paths
 	space     diskSpace // free space of the disk, as the last transaction found it
-	spaceAt   time.Time // when space was set
+	spaceAt   time.Time // time at which space was set
 }
 
 func (w *writer) start(d *DB) {

@@ -65,7 +65,7 @@ type ActionResult struct {
 	ID    int64
 	State jobs.State // current state; empty if there is no such task
 	Done  bool       // whether the action took effect now or, for the cancellation of a finished task, was not needed
-	Taken bool       // for Retry: another unfinished task has its unique key
+	Taken bool       // for Retry: whether another unfinished task has its unique key
 }
 
 // Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. text

@@ -10,7 +10,7 @@ import (
 )
 
 // selectDue returns three times: when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of
-// a lane allows its next task to start. A time is null if there is no such task or lane. Plain SQL may have written any time, including
+// a lane allows its next task to start. A time is null if there is no such task or lane. Plain SQL may have written any time, even
 // 0. Indexes: tasks_due, tasks_expiry, limits_due.
 var selectDue = query(`SELECT (SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
 	(SELECT min(expires_at) FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),

@@ -140,7 +140,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 
 // free releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // after all other changes, freeLanes decides about its lane
+	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // freeLanes decides later whether it gets its lane
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

@@ -36,8 +36,8 @@ func (w *Worker) fastPath(turn Cycle) (completions, bool) {
 	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
 }
 
-// fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. Tasks may have been
-// claimed all the same.
+// fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. Even then the cycle may
+// have claimed tasks.
 func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error

@@ -43,8 +43,8 @@ var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`)
 
 // insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed its task needs no such row,
-// since the row of the task holds the record. (Without it, the finish of a task takes 9.9 µs instead of 13.7 µs.) The primary key rejects
-// a second outcome of one claim.
+// since the row of the task holds the record. Without such a row, the finish of a task takes 9.9 µs instead of 13.7 µs. The primary key
+// rejects a second outcome of one claim.
 var insertAttempt = command(`INSERT INTO {attempts} (task_id, generation_id, attempt,
 	state, counted, worker, started_at, finished_at, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)`)
@@ -60,7 +60,7 @@ var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0
 FROM {tasks} LEFT JOIN {cancel_requests} ON task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 1
 	WHERE tasks.id = ?5`)
 
-// selectCompleted returns whether worker [3] has completed task [1] by its claim of generation [2] at [4].
+// selectCompleted reports whether worker [3] has completed task [1] by its claim of generation [2] at [4].
 var selectCompleted = query(`SELECT EXISTS (SELECT 1 FROM {attempts} WHERE task_id = ?1 AND generation_id = ?2 AND worker = ?3
 	AND state = 'completed' AND finished_at = ?4)
 	OR EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 + 1 AND worker = ?3 AND state = 'completed'
@@ -169,7 +169,7 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() &&
 			cancelAt != 0:
-			// try again with the cancel request
+			// The loop tries again with the cancel request.
 			task.CancelRequestedAt, task.CancelNow, task.CancelText = cancelAt.time(), bool(cancelNow), cancelText
 		default:
 			return Finished{Fenced: true}, false, nil

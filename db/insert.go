@@ -192,7 +192,7 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 	return ids[0], err
 }
 
-// appendTask appends the values of insertTask. In a file the first one is the next id; on a server the database assigns it.
+// appendTask appends the values of insertTask. In a file the first value is the next id. On a server the database assigns the id.
 func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error) {
 	if !t.db.traits.GivesIDs {
 		id, err := t.nextID()
@@ -298,7 +298,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	case err != nil:
 	case state == jobs.Cancelled:
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
-	case state == jobs.Blocked && !waits && t.used.limits: // with limits laneTaken returns true without reading the lane
+	case state == jobs.Blocked && !waits && t.used.limits: // if limits are in use, laneTaken is true for every lane
 		err = t.freeLane(task.Lane, now)
 	}
 	return id, err
@@ -378,7 +378,7 @@ func waitsValue(state jobs.State, waits bool) any {
 	return waits
 }
 
-// withEarlier returns ids with the ids of earlier tasks of the same call. The list earlier has the indexes of these tasks in added.
+// withEarlier returns ids plus the ids of earlier tasks of the same call. The list earlier has the indexes of these tasks in added.
 func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) {
 	for _, i := range earlier {
 		if i < 0 || i >= len(added) {

@@ -21,7 +21,7 @@ const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
 const (
 	insertMost  = 128     // tasks of one statement; more than sixteen are faster only on a server, where each statement is a round trip
-	plainValues = 15      // values of a task
+	plainValues = 15      // number of values of a task
 	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )
 
@@ -35,7 +35,7 @@ type inserter struct {
 	bytes int        // bytes of the arguments of these tasks
 }
 
-// inserter returns the inserter of the transaction, which flushes it.
+// inserter returns the inserter of the transaction. The transaction flushes the inserter before it commits.
 func (t *tx) inserter() *inserter {
 	if t.inserts == nil {
 		t.inserts = &inserter{t: t, most: t.db.traits.InsertMost}

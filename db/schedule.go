@@ -92,7 +92,7 @@ type scheduleTask struct {
 	Queue       string          `json:"queue"`
 	Priority    int             `json:"priority"`
 	Lane        string          `json:"lane,omitempty"`
-	ExpiresIn   int64           `json:"expires_in,omitempty"` // ms
+	ExpiresIn   int64           `json:"expires_in,omitempty"` // duration in ms
 	MaxAttempts int             `json:"max_attempts,omitempty"`
 	MaxLosses   int             `json:"max_losses"`
 	Options     json.RawMessage `json:"options,omitempty"` // same form as in the table tasks

@@ -19,7 +19,7 @@ type Ticked struct {
 	Err      error         // reason why the schedule cannot tick; then Tick does not change the schedule
 }
 
-// Tick is one tick and its task.
+// Tick is one due time of a schedule, with the task that was enqueued for it.
 type Tick struct {
 	At     time.Time
 	TaskID int64

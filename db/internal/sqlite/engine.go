@@ -37,7 +37,7 @@ type File struct {
 	upgradedFrom  int  // version of the schema that Open has upgraded; 0 if none
 	single        bool // whether another write is unlikely to follow the current write soon; see lockQueue
 
-	content   atomic.Pointer[content] // nil if unknown
+	content   atomic.Pointer[content] // state of the file's content; nil if unknown
 	contentMu sync.Mutex
 	shared    *sharedMemory // guarded by contentMu; nil if it cannot be read
 	queue     lockQueue     // queue of the processes that wait for the write lock
@@ -50,7 +50,7 @@ type File struct {
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watch uses the slow pace
-	paceChanged chan struct{} // ends a pause of the slow pace
+	paceChanged chan struct{} // ends a pause between two slow checks
 	busyRetries atomic.Int64
 	quit        chan struct{} // closed by Quit; ends the watches
 }

@@ -10,7 +10,7 @@ type fileID struct{}
 
 func identify(fs.FileInfo) fileID { return fileID{} }
 
-// statFile returns an error if there is no file at path. The stamp is empty.
+// statFile returns an error if there is no file at path. The stamp that it returns is always empty.
 func statFile(path string) (stamp, error) {
 	_, err := os.Stat(path)
 	return stamp{}, err

@@ -21,7 +21,7 @@ import (
 	"sync"
 )
 
-// Statement is one statement. A connection stores its prepared statements by the pointer to the Statement.
+// Statement is an SQL statement. A connection stores its prepared statements by the pointer to the Statement.
 type Statement struct {
 	Template string
 	Parts    Parts // templates for the marks that only this statement has
