@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownChildren are the pids of the guardians that this process waits for. A start holds startMu for reading until the new
-// pid is in ownChildren.
+// ownChildren are the pids of the guardians that this process waits for. The start of a guardian holds a read lock of
+// startMu until the new pid is in ownChildren.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex
 )
 
-// Dedicate prepares a process that is only a worker. This process becomes the parent of the orphans of a dead guardian,
-// which are killed with GuardianOptions.Adopt. Commands of the same user cannot read its memory or environment, and it
-// leaves no core dump.
+// Dedicate prepares a process that is only a worker. This process becomes the parent of the orphans of a dead guardian.
+// It kills these orphans if GuardianOptions.Adopt is set. Commands of the same user cannot read its memory or
+// environment, and it leaves no core dump.
 func Dedicate() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if err == nil {
@@ -26,8 +26,8 @@ func Dedicate() error {
 	return os.NewSyscallError("prctl", err)
 }
 
-// ReapAdopted reaps dead children that this process did not start. It has such children if it is a subreaper or the
-// first process of a container. ReapAdopted never blocks.
+// ReapAdopted reaps dead children that this process did not start. A process has such children if it is a subreaper or
+// the first process of a container. ReapAdopted never blocks.
 func ReapAdopted() {
 	for _, pid := range adopted() {
 		if !running(pid) {
@@ -44,11 +44,11 @@ func killAdopted() {
 	}
 }
 
-// adopted lists the children that this process did not start. It omits guardians, and
-// processes in the session of this process, which the program may have started by other means.
+// adopted lists the children that this process did not start. It omits guardians. It also omits processes in the
+// session of this process, which the program may have started by other means.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	if !startMu.TryLock() { // an exec may hang; the next call finds the orphans
+	if !startMu.TryLock() { // a start may hang in exec, so do not wait for it; the next call finds the orphans
 		return nil
 	}
 	defer startMu.Unlock()

@@ -19,7 +19,7 @@ const (
 // run starts one attempt after the other until the worker is gone and no process is left. It forks all commands on its
 // own thread.
 func (g *guardian) run() {
-	for count := make([]byte, 8); ; { // the event counts one for each start and one for the shutdown
+	for count := make([]byte, 8); ; { // each start and the shutdown add one to the event
 		awaitReadable(g.startEvent)
 		if _, err := unix.Read(g.startEvent, count); err != nil {
 			continue
@@ -31,8 +31,8 @@ func (g *guardian) run() {
 	g.killRemaining(nil)
 }
 
-// runAttempt starts a command, waits until all of its processes have ended, and reports. It returns false if processes
-// remain that the guardian may not kill. Such a guardian starts no other command.
+// runAttempt starts a command, waits until all of its processes have ended, and reports the result to the worker. It
+// returns false if processes remain that the guardian may not kill. Such a guardian starts no other command.
 func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	a := o.attempt
 	refuse := func(why string, errno syscall.Errno) bool {
@@ -71,7 +71,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 		a.terminate()
 	}
 	g.mu.Unlock()
-	// The report of the end of a short command includes its start.
+	// A short command sends no opStarted message, because its opExited message also reports the start.
 	if pidfd < 0 || !readableWithin(pidfd, startReportDelay) {
 		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
 	}
@@ -85,7 +85,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 		// Processes that were killed together with the leader are not left over.
 		exit.LeftOver = 0
 	}
-	_ = g.lock.setRecord(g.slot, Key{}) // the report names processes that cannot be killed
+	_ = g.lock.setRecord(g.slot, Key{}) // even if some processes cannot be killed, because the report names them
 	g.finish(a)
 	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, EndedBy: a.endedBy, Exit: &exit})
 	return len(exit.Denied) == 0
@@ -120,7 +120,7 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 		if err == nil {
 			return pid, pidfd, nil
 		}
-		// The cgroup may be the reason: it was removed, or it is of a type that takes no processes.
+		// The cgroup may have caused the error: it was removed, or it is of a type that takes no processes.
 		attr.Sys.UseCgroupFD = false
 	}
 	pid, err = forkExec(o.request, attr)
@@ -140,8 +140,8 @@ func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
 func (g *guardian) awaitLeader(a *attempt) Exit {
 	for {
 		pid, err := awaitAnyChild()
-		// This cannot happen. The exit status of the leader would be unknown, and the worker treats the exit of the
-		// guardian as a loss.
+		// An error cannot happen while the leader is a child. After one, the exit status of the leader would be
+		// unknown. So the guardian exits, and the worker treats the attempt as lost.
 		if err != nil {
 			os.Exit(1)
 		}
@@ -155,7 +155,7 @@ func (g *guardian) awaitLeader(a *attempt) Exit {
 func awaitAnyChild() (int, error) {
 	var info unix.Siginfo
 	for {
-		// WALL includes children that clone created with another exit signal.
+		// WALL includes children that clone created with an exit signal other than SIGCHLD.
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 		if err == nil {
 			// Package unix has no name for si_pid. It follows three ints and is aligned like a pointer.
@@ -172,7 +172,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if leader = pid == a.leader; leader {
-		_ = signalGroup(pid, unix.SIGKILL) // the zombie still holds the id of its process group
+		_ = signalGroup(pid, unix.SIGKILL) // the id of the group is not reused while its leader is a zombie
 	}
 	var status unix.WaitStatus
 	var usage unix.Rusage
@@ -187,24 +187,23 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	exit = Exit{Code: status.ExitStatus(), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano())}
 	if status.Signaled() {
 		exit.Signal = int(status.Signal())
-		// A worker that takes over may have killed the cgroup.
+		// The signal may come from a worker that takes over and has killed the cgroup.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL)
 	}
 	if a.endedBy == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
-		// A worker that takes over may have killed the command first.
+		// After the deadline, a worker that takes over may kill the command before this guardian does.
 		a.endedBy = byDeadline
 	}
 	return exit, true
 }
 
-// killRemaining kills all remaining processes of an attempt and waits until none is left. It does not wait for
-// processes that it may not kill, but returns them. Without an attempt it also waits for those, as long as the worker
-// lives.
+// killRemaining kills all remaining processes of an attempt and waits until none is left. It returns the processes that
+// it may not kill after deniedGrace. If a is nil, it also waits for those processes, as long as the worker lives.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
 		n, noChildren := reapAll()
-		// A killed child may mean a killed cgroup, as in reap.
+		// As in reap, a child may have died because another worker killed the cgroup.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0
 		var living int
 		var otherUsers []int
@@ -225,7 +224,8 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 	}
 }
 
-// reapAll reaps the children that have ended. It returns how many of them were killed, and whether no child remains.
+// reapAll reaps the children that have ended. It returns how many of them were killed by SIGKILL. noChildren is true if
+// no child remains.
 func reapAll() (killed int, noChildren bool) {
 	for {
 		var status unix.WaitStatus
@@ -243,9 +243,9 @@ func reapAll() (killed int, noChildren bool) {
 }
 
 // killAll kills all processes of the attempt that it can reach: its cgroup, the process group of its leader, and the
-// children of this process. Their orphans become children, and the next call kills them. killAll returns the number of
-// children that it killed and the pids that it may not kill. The caller holds the mutex, so no child is reaped
-// meanwhile and no pid is reused.
+// children of this process. The orphans of these processes become children of this process, and the next call kills
+// them. killAll returns the number of children that it killed and the pids that it may not kill. The caller holds the
+// mutex, so no child is reaped meanwhile and no pid is reused.
 func (g *guardian) killAll() (living int, denied []int) {
 	if g.cgroupDir != "" {
 		killCgroup(g.cgroupDir)
@@ -259,7 +259,8 @@ func (g *guardian) killAll() (living int, denied []int) {
 	}
 	for _, pid := range children() {
 		var err error
-		// The fork in progress reaps a child whose exec fails, so the pid may be reused.
+		// ForkExec runs in another thread. It reaps a child whose exec fails, and then the kernel may reuse the pid. So
+		// killIf checks the parent of the process first.
 		if starting {
 			err = killIf(pid, func() bool { return parentOf(pid) == os.Getpid() })
 		} else {
@@ -275,7 +276,8 @@ func (g *guardian) killAll() (living int, denied []int) {
 	return living, denied
 }
 
-// describeDenied describes the processes that the guardian may not kill: its own children and their descendants.
+// describeDenied describes the processes that the guardian may not kill. They are its own children and their
+// descendants.
 func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess) {
 	if a == nil {
 		return nil

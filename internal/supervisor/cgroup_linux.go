@@ -13,9 +13,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A guardian creates a cgroup of its own if it may: as root, or below a cgroup that was delegated to its user. It
-// starts its commands in that cgroup. Writing to cgroup.kill then kills all processes of an attempt in one step,
-// including those of other users. A guardian that may not create a cgroup works without one.
+// A guardian creates a cgroup of its own if it has the permission. It has the permission as root, or below a cgroup
+// that was delegated to its user. The guardian starts its commands in that cgroup. Writing to cgroup.kill then kills
+// all processes of an attempt in one step, including those of other users. A guardian that may not create a cgroup
+// works without one.
 
 // ownCgroup returns the directory of this process's cgroup, or "" if the system has no cgroup v2.
 func ownCgroup() string {
@@ -47,9 +48,9 @@ func ownCgroup() string {
 	return ""
 }
 
-// makeCgroup creates the cgroup of a guardian if permitted. Some kernels (6.18 is one) kill every process that starts
-// in a cgroup that was killed before, or that starts from within one. So a cgroup is used until it is killed, and
-// makeCgroup tests a new one first.
+// makeCgroup creates the cgroup of a guardian if permitted. After a cgroup was killed, some kernels (6.18 is one) also
+// kill every process that starts in it or from within it later. So a guardian uses a cgroup only until it is killed.
+// makeCgroup tests a new cgroup before the guardian uses it.
 func (g *guardian) makeCgroup() {
 	dir := g.lock.cgroupDir(g.slot)
 	if dir == "" || os.Mkdir(dir, 0o755) != nil {
@@ -63,7 +64,7 @@ func (g *guardian) makeCgroup() {
 	if err == nil {
 		var pid int
 		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}})
-		if err == nil { // the kernel killed the child before its exec could fail with ENOENT
+		if err == nil { // there is no error if the kernel killed the child before its exec could fail with ENOENT
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}
@@ -83,9 +84,9 @@ func (g *guardian) closeCgroup() {
 	}
 }
 
-// closeCgroupLocked does the same while the caller holds the mutex.
+// closeCgroupLocked removes the cgroup of a guardian. The caller holds the mutex.
 func (g *guardian) closeCgroupLocked() {
-	unix.Close(g.cgroupFD) // -1 if it is not open
+	unix.Close(g.cgroupFD) // the descriptor is -1 if the cgroup is not open
 	removeCgroup(g.cgroupDir)
 	g.cgroupDir, g.cgroupKilled = "", false
 }

@@ -22,9 +22,10 @@ type Child struct {
 	err    error
 }
 
-// Start works like the function Start, but the command is a child of the guardian. The guardian kills it at the
-// deadline unless Renew moves the deadline, and kills it when this process ends. The key holds the two numbers in the
-// environment of the command (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). A guardian has one command at a time.
+// Start works like the function Start, but the command is a child of the guardian. The guardian kills the command at
+// the deadline, unless Renew moves the deadline. It also kills the command when this process ends. The key holds the
+// two numbers in the environment of the command (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). A guardian has one command at
+// a time.
 //
 // If ctx ends during the start, the command is not started, or it is terminated after its start.
 //
@@ -98,7 +99,7 @@ func (g *Guardian) dropChild(c *Child) {
 // awaitStart waits for the reply to the start. If ctx ends first, the command is terminated, even if the reply arrives
 // at the same moment.
 func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
-	// Terminate and Kill fail if the guardian is gone, and then the command is dead.
+	// The errors need no handling: Terminate and Kill fail if the guardian is gone, and then the command is dead.
 	stop := context.AfterFunc(ctx, func() {
 		if cmd.KillAfter > 0 {
 			_ = c.Terminate(cmd.KillAfter)

@@ -59,8 +59,8 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	return g, nil
 }
 
-// killed reports whether SIGKILL ended a process. A process that exits on its own keeps its exit status when a signal
-// comes late.
+// killed reports whether SIGKILL ended a process. A late signal does not change the exit status of a process that has
+// exited on its own.
 func killed(state *os.ProcessState) bool {
 	if state == nil {
 		return false
@@ -132,7 +132,8 @@ func (g *Guardian) receive() {
 			break
 		}
 	}
-	// The guardian may be dead already. One that no longer sends valid messages must not start anything.
+	// The guardian may be dead already. If it lives, it has sent an invalid message, so it must not start another
+	// command.
 	_ = g.process.Kill()
 	state, err := g.process.Wait()
 	ownChildren.Delete(g.process.Pid)
@@ -170,7 +171,7 @@ func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 			return denied, true
 		}
 		if g.closing.Load() {
-			return denied, false // the record stays, and the next process that takes the lock kills them
+			return denied, false // the record stays, and the next process that takes the lock kills these processes
 		}
 	}
 	return nil, true
@@ -234,12 +235,12 @@ func (g *Guardian) send(r request, rights []byte) error {
 		}
 	}
 	if err != nil {
-		_ = g.process.Kill() // a partly written message cannot be undone
+		_ = g.process.Kill() // the guardian may have received a part of the message, and it could not read another one after that
 	}
 	return err
 }
 
-// Renew moves the deadline of the guardian's command, if keys contain that command.
+// Renew moves the deadline of the guardian's command if the list keys contains the key of that command.
 func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 	g.mu.Lock()
 	c := g.child
@@ -280,8 +281,8 @@ func (g *Guardian) Served() bool {
 	return g.served
 }
 
-// EndExpected reports whether the guardian may end. It may end after Close, and after a kill that left processes which the guardian is
-// not allowed to kill.
+// EndExpected reports whether the guardian is expected to exit. It exits after Close, and after an attempt that left
+// processes which it is not allowed to kill.
 func (g *Guardian) EndExpected() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -292,8 +293,8 @@ func (g *Guardian) EndExpected() bool {
 // not found when they outlive the guardian and its worker.
 func (g *Guardian) MarkError() string { return g.markError }
 
-// Close tells the guardian to kill the remaining processes and exit, and waits for that. It kills a guardian that does
-// not exit in time.
+// Close tells the guardian to kill the remaining processes and exit, and waits until the guardian has exited. It kills
+// a guardian that does not exit in time.
 func (g *Guardian) Close() error {
 	g.closing.Store(true)
 	_ = g.send(request{Op: opBye}, nil) // the guardian may be dead already

@@ -10,7 +10,7 @@ import (
 // systems without such a clock.
 func SinceBoot() time.Duration {
 	var at unix.Timespec
-	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &at) // always exists since Linux 2.6.39
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &at) // this clock always exists since Linux 2.6.39
 	return time.Duration(at.Nano())
 }
 
@@ -21,8 +21,8 @@ func monotonic() int64 {
 	return at.Nano()
 }
 
-// clockAt converts a time to CLOCK_MONOTONIC. It reads the clock first. If this process is stopped between the two
-// reads, the result is too early and never too late.
+// clockAt converts a time to CLOCK_MONOTONIC. It reads CLOCK_MONOTONIC before time.Until reads the clock. If this
+// process is stopped between the two reads, the result is too early and never too late.
 func clockAt(t time.Time) int64 {
 	at := monotonic()
 	return at + int64(time.Until(t))

@@ -8,8 +8,8 @@ import (
 )
 
 // A message is sent as a frame: a length of four bytes, then all fields of the message in a fixed order. Numbers are
-// varints. Strings and lists begin with their length. A field that is not set takes one byte. One method of each
-// message both writes and reads its fields.
+// varints. Strings and lists begin with their length. A field that is not set takes one byte. The method fields of each
+// message both writes and reads the fields of the message.
 
 // maxFrame limits the size of a frame. Arguments and environments are far smaller.
 const maxFrame = 16 << 20
@@ -24,7 +24,7 @@ type message interface{ fields(c *codec) }
 type codec struct {
 	reading bool
 	data    []byte // bytes written so far, or bytes still to read
-	whole   string // when reading: the whole message
+	whole   string // whole message; only set when reading
 	bad     bool   // whether the data that was read is invalid
 }
 
@@ -101,7 +101,8 @@ func integer[T ~int | ~int64](c *codec, v *T) {
 	*v, c.data = T(got), c.data[n:]
 }
 
-// length writes or reads the length of a string or list. Each element takes at least one byte.
+// length writes or reads the length of a string or list. Each element takes at least one byte, so a length greater than
+// the number of unread bytes is invalid.
 func (c *codec) length(n *int) {
 	if integer(c, n); c.reading && (*n < 0 || *n > len(c.data)) {
 		*n = 0
@@ -155,7 +156,7 @@ func decode(data []byte, m message) error {
 // frameReader splits a stream into frames.
 type frameReader struct {
 	buffer []byte
-	start  int // beginning of the data that was read and not returned
+	start  int // position of the first byte that was received but not returned yet
 	end    int
 }
 

@@ -30,8 +30,8 @@ import (
 //     free only when all of them have ended. A guardian writes its record in the lock file before it forks. It clears
 //     the record when its last child has ended. A process that takes the lock reads the records and learns which
 //     attempts may have left processes.
-//   - A command runs until its deadline at most, unless its worker renews the lease. Neither a worker that reads no
-//     messages nor another command can delay the deadline.
+//   - A command runs until its deadline at most, unless its worker renews the lease. The deadline also holds if the
+//     worker reads no messages, and other commands cannot delay it.
 //   - A command dies with its guardian (Pdeathsig). The worker finds the descendants of the command by their mark
 //     (mark_linux.go) and kills them. Then it reports the attempt as lost.
 //   - The guardian does not wait for a process that it may not kill because another user owns it. The report names that
@@ -42,9 +42,9 @@ import (
 // The worker and the guardian exchange frames over a socketpair. A frame has a length and fields; the first byte of a
 // start message carries the descriptors (frame.go). The guardian runs attempts on one thread, in a loop. The thread
 // receives a start, forks, and waits for children until the leader has ended. It then kills and reaps all other
-// children, and reports. A second goroutine reads requests. Both begin to wait in raw system calls (poll_linux.go).
-// Deadlines are timers. The forking thread lives as long as the process, because the kernel sends Pdeathsig when the
-// forking thread ends.
+// children, and reports. A second goroutine reads requests. Both first wait for an event in a raw system call
+// (poll_linux.go). Deadlines are timers. The forking thread lives as long as the process, because the kernel sends
+// Pdeathsig when the forking thread ends.
 //
 // A worker starts a guardian when it has a command to start and no idle guardian (runner/internal/exec). It keeps the
 // guardian for later commands. Starting a command then costs a message instead of a process.
@@ -54,16 +54,16 @@ import (
 //
 // # What was tried
 //
-// One guardian for all commands of a worker. It had to find the attempt of an orphan by its session and environment. An
-// orphan that had neither delayed the end of all other attempts by a second, and lived as long as any other attempt
-// ran.
+// The first design had one guardian for all commands of a worker. The guardian had to find the attempt of an orphan by
+// its session and environment. An orphan could leave the session and clear its environment. Such an orphan delayed the
+// end of all other attempts by a second, and lived as long as any other attempt ran.
 //
-// Commands that the worker starts and registers with a guardian. A worker that is killed between start and registration
-// leaves the command running.
+// In another design the worker starts each command itself and then registers it with a guardian. A worker that is
+// killed between the start and the registration leaves the command running.
 //
-// A new guardian for each command. It costs the start of a process, 4 ms.
+// A new guardian for each command costs the start of a process, which takes 4 ms.
 //
-// A guardian that is the parent of the worker. A library cannot do that.
+// A guardian could be the parent of the worker, but a library cannot choose the parent of its process.
 //
 // # Other systems
 //
@@ -124,7 +124,7 @@ var (
 
 // The operations, and the fields that each message uses.
 const (
-	opStart = "start" // key, path, argv, env, dir, null, deadline; with those of the descriptors 0, 1 and 2 that are not null
+	opStart = "start" // key, path, argv, env, dir, null, deadline; also the descriptors 0, 1 and 2, except null devices
 	opRenew = "renew" // key, deadline
 	opKill  = "kill"  // key, signal, milliseconds until KILL follows
 	opPing  = "ping"  // n
@@ -133,7 +133,7 @@ const (
 	opHello   = "hello"   // protocol, version, pid, the reason why it cannot mark processes
 	opStarted = "started" // key, pid
 	opRefused = "refused" // key, reason, errno
-	opExited  = "exited"  // key, exit, what ended it, remaining processes
+	opExited  = "exited"  // key, pid, exit (with the processes that remain), endedBy
 	opPong    = "pong"    // n
 )
 

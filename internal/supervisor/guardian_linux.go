@@ -39,14 +39,14 @@ func Guard(version string) bool {
 	runtime.LockOSThread()
 	// The worker may have inherited descriptors from its parent. Commands must not inherit them.
 	setCloseOnExec()
-	// The signals are caught and not ignored, because commands would inherit an ignored signal. They are meant for the
-	// worker, which decides when the work ends.
+	// The guardian catches these signals, because only the worker decides when the work ends. It does not ignore them,
+	// because commands would inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
-	// The name keeps pkill from killing the guardian when a user gives it the name of the program.
+	// With this name, pkill does not kill the guardian when a user passes the name of the program to pkill.
 	_ = os.WriteFile("/proc/self/comm", []byte("guardian"), 0)
-	// Needs Linux 3.4.
+	// The orphans of commands become children of this process. This option needs Linux 3.4.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-	// Commands cannot read the memory of this process.
+	// With this setting, commands of the same user cannot read the memory of this process.
 	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	// A guardian does not use the path of the lock.
 	lock := &Lock{file: os.NewFile(lockFD, "lock"), path: "lock"}
@@ -64,7 +64,7 @@ func Guard(version string) bool {
 	g.makeCgroup()
 	g.send(&reply{Op: opHello, Protocol: protocol, Version: version, Pid: os.Getpid(), Reason: why})
 	go func() {
-		// Any end of the requests means that the worker is gone.
+		// When read returns for any reason, the guardian treats the worker as gone.
 		_ = g.read()
 		g.stop()
 	}()
@@ -79,7 +79,7 @@ func Guard(version string) bool {
 // setCloseOnExec sets all descriptors above 2 to close on exec. Go does so for the files that it opens. But a command
 // would inherit descriptors that this process inherited or received from other code.
 func setCloseOnExec() {
-	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // before Linux 5.11, or filtered
+	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // the call fails before Linux 5.11, or if a filter denies it
 		setListedCloseOnExec()
 	}
 }
@@ -94,7 +94,7 @@ type guardian struct {
 	cgroupDir    string // directory of its cgroup; empty if it has none
 	cgroupFD     int
 	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
-	starts       chan startOrder // closed when nothing more starts
+	starts       chan startOrder // closed at the shutdown
 	startEvent   int             // eventfd that the starting thread polls, because it cannot poll the channel
 
 	sending sync.Mutex
@@ -118,8 +118,8 @@ type attempt struct {
 	Key
 	deadline int64  // CLOCK_MONOTONIC, in nanoseconds
 	endedBy  string // what ended the command: self, kill or deadline
-	killed   bool   // whether KILL was sent, or is due at the start
-	termSent bool   // whether TERM was sent, or is due at the start
+	killed   bool   // whether KILL was sent, or must be sent after the start
+	termSent bool   // whether TERM was sent, or must be sent after the start
 	leader   int    // pid; 0 before the start
 	ended    bool   // whether the leader has ended
 }
@@ -144,7 +144,7 @@ func (g *guardian) read() error {
 		case opStart:
 			files, lost := in.files, in.lost
 			in.files, in.lost = nil, false
-			// This process has too many open descriptors. A later start may succeed.
+			// Descriptors are lost when this process has too many open descriptors. A later start may succeed.
 			if lost {
 				closeAll(files)
 				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})
@@ -169,12 +169,12 @@ type requests struct {
 	frameReader
 	socket int
 	oob    []byte
-	files  []int // descriptors that came with the first byte of a start
+	files  []int // descriptors that came with the first byte of a start message
 	lost   bool  // whether descriptors were dropped because this process has too many
 }
 
 // next reads a request. The kernel ends a read at the byte that carries descriptors. A worker sends no second start
-// before the answer to the first one. So in.files belongs to the next start that is read.
+// message before it has the reply to the first one. So in.files belongs to the next start message.
 func (in *requests) next(r *request) error {
 	for {
 		data, ok, err := in.nextFrame()
@@ -203,8 +203,9 @@ func (in *requests) next(r *request) error {
 	}
 }
 
-// withNull returns the descriptors 0, 1 and 2 of a command. The missing ones become the null device, which is
-// descriptor 0 of a guardian.
+// withNull returns the descriptors 0, 1 and 2 of a command. The bit mask null names the missing descriptors. They
+// become the null device, which is descriptor 0 of a guardian. withNull returns false if the number of files does not
+// match the mask.
 func withNull(files []int, null int) (all []int, ok bool) {
 	rest := files
 	for i := range 3 {
@@ -289,7 +290,7 @@ func (g *guardian) expire() {
 	if a == nil || a.ended {
 		return
 	}
-	// The timer was set for another attempt, or the worker renewed the lease.
+	// The timer has fired early: it was set for another attempt, or the worker has renewed the lease.
 	if monotonic() < a.deadline {
 		g.setTimer()
 		return
@@ -335,13 +336,13 @@ func (g *guardian) kill(r request) {
 
 // terminate sends TERM to the process group of the leader.
 func (a *attempt) terminate() {
-	// A process of another user may not be signalled. It ends by itself or never.
+	// The call fails for a process of another user. Such a process ends by itself or never.
 	_ = signalGroup(a.leader, unix.SIGTERM)
-	// A stopped process handles TERM only after CONT.
+	// A stopped process handles TERM only after it receives CONT.
 	_ = signalGroup(a.leader, unix.SIGCONT)
 }
 
-// stop begins the shutdown. Nothing more starts, and every process is killed.
+// stop begins the shutdown. It prevents further starts and kills every process.
 func (g *guardian) stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -351,8 +352,8 @@ func (g *guardian) stop() {
 	g.killAll()
 }
 
-// send writes a message to the worker. It blocks while a stopped worker reads nothing, so the caller must not hold the
-// mutex.
+// send writes a message to the worker. It blocks while the worker is stopped and reads nothing, so the caller must not
+// hold the mutex.
 func (g *guardian) send(r *reply) {
 	text, err := encode(r)
 	if err != nil {
@@ -363,7 +364,7 @@ func (g *guardian) send(r *reply) {
 	for len(text) > 0 {
 		n, err := unix.Write(g.socket, text)
 		if err != nil && err != unix.EINTR {
-			return // read notices that the worker is gone
+			return // the method read notices that the worker is gone
 		}
 		text = text[max(n, 0):]
 	}

@@ -16,13 +16,14 @@ import (
 // that all of them are dead. Any number of processes may take it then, each with a shared flock.
 //
 // The worker and its guardians hold the lock through one open file description, which the guardians inherit. LOCK_UN
-// would unlock it for all of them, so nobody may call it. Closing the last descriptor and dying release the lock. A
-// command must not inherit the descriptor.
+// would unlock it for all of them, so no code may use LOCK_UN. The kernel frees the lock when the last descriptor is
+// closed, or when the last process dies. A command must not inherit the descriptor.
 //
 // The file records which attempts may have left processes. From byte 512 on it has a record of 16 bytes for each
-// guardian. The record is the key of an attempt whose processes may be alive, and zero if there is none. The guardian
-// writes it before it forks the command, and clears it after the last process has ended. The first 512 bytes hold the
-// prefix of the names of the guardians' cgroups. Every write is in place and no longer than a record.
+// guardian. The record holds the key of an attempt whose processes may be alive, or zeros if there is no such attempt.
+// The guardian writes its record before it forks the command, and clears the record after the last process has ended.
+// The first 512 bytes hold the prefix of the names of the guardians' cgroups. After the creation of the file, every
+// write is in place and no longer than a record.
 type Lock struct {
 	file *os.File
 	path string
@@ -50,8 +51,8 @@ var (
 // LockSuffix is the suffix of the names of lock files.
 const LockSuffix = ".lock"
 
-// LockPath returns the path of the liveness lock of a worker in the directory beside its database. It returns "" for a
-// text that is not a worker id. The id comes from a file that other users may write.
+// LockPath returns the path of the liveness lock of a worker in the directory beside its database. It returns "" if
+// worker is not a valid id. It checks the id because the id comes from a file that other users may write.
 func LockPath(dir, worker string) string {
 	if worker == "" || strings.Trim(worker, "0123456789abcdef-") != "" {
 		return ""
@@ -59,14 +60,14 @@ func LockPath(dir, worker string) string {
 	return filepath.Join(dir, worker+LockSuffix)
 }
 
-// Path returns the path of the lock file at its creation.
+// Path returns the path at which the lock file was created or opened.
 func (l *Lock) Path() string { return l.path }
 
 // Close closes the lock. A guardian may still hold it.
 func (l *Lock) Close() error { return l.file.Close() }
 
 // Remove removes the file of a lock that is held, so that no other process can take it. It also removes the cgroups of
-// its owner. Another process with the lock may have removed both before.
+// its owner. Both may be gone already, because several processes may hold the lock.
 func (l *Lock) Remove() error {
 	if prefix := l.cgroupPrefix(); prefix != "" {
 		dirs, _ := filepath.Glob(prefix + "*")
@@ -90,8 +91,8 @@ func (l *Lock) Intact() (intact, present bool) {
 	return os.SameFile(mine, there), true
 }
 
-// Clean reports whether no process of a command can have outlived the owner of the lock. It returns false if the file
-// cannot be read.
+// Clean returns true if the file has no records. Then no process of a command has outlived the owner of the lock. Clean
+// returns false if the file cannot be read.
 func (l *Lock) Clean() bool {
 	info, err := l.file.Stat()
 	if err != nil || info.Size() < headSize {
@@ -138,7 +139,7 @@ func (l *Lock) setRecord(slot int, k Key) error {
 	return err
 }
 
-// record returns the record of the guardian in a slot, and whether it has one.
+// record returns the record of the guardian in a slot. It returns false if the slot has no record.
 func (l *Lock) record(slot int) (Record, bool) {
 	text := make([]byte, recordSize)
 	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // the text stays zero if the file has no such record
@@ -146,8 +147,9 @@ func (l *Lock) record(slot int) (Record, bool) {
 	return Record{k, l.cgroupDir(slot)}, k != (Key{})
 }
 
-// head returns the first bytes of the file: a prefix for the names of cgroups in dir. No other worker has the same
-// prefix.
+// head returns the first 512 bytes of the lock file. They hold the prefix of the paths of the guardians' cgroups in
+// dir, followed by zeros. The prefix contains the worker id, so no other worker has the same prefix. Without a
+// directory, head returns only zeros.
 func (l *Lock) head(dir string) []byte {
 	head := make([]byte, headSize)
 	if dir != "" {

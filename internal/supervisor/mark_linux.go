@@ -16,14 +16,14 @@ import (
 // Neither exec, setsid, setuid nor a cleared environment changes them, and every user can read them in /proc.
 //
 // A living guardian identifies processes by parentage. The mark is for other programs: a worker whose guardian was
-// killed, a worker that takes over from a dead one, and doctor.
+// killed, a worker that takes over from a dead one, and the command runner doctor.
 type Mark struct {
 	task  uint64 // RLIMIT_LOCKS: id of the task
 	claim uint64 // RLIMIT_RTTIME: a fixed pattern, a hash of the worker's id, the lowest bits of the generation
 }
 
-// The layout of Mark.claim. A limit has 32 bits on 32-bit systems. No limit of a mark has all bits set, because that is
-// RLIM_INFINITY.
+// These variables describe the layout of Mark.claim. A limit has 32 bits on 32-bit systems. No limit of a mark has all
+// bits set, because that is RLIM_INFINITY.
 var (
 	wordMask                            = uint64(1)<<(bits.UintSize-1) - 1 // bits of Mark.task
 	pattern, workerBits, generationBits = uint64(0xa5), 32, 24
@@ -81,7 +81,7 @@ func readMark(pid int) Mark {
 	var words [2]uint64
 	for i := range limits {
 		var limit unix.Rlimit
-		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // a process of another user, or a seccomp filter
+		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // denied for a process of another user, or by a seccomp filter
 			return markFromProc(pid)
 		}
 		words[i] = limit.Cur

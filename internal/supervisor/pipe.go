@@ -6,13 +6,13 @@ import (
 	"os"
 )
 
-// maxPipe is the largest amount of data in a pipe. If more arrives, a process is still writing.
+// maxPipe is the largest number of bytes that a pipe can hold. If more bytes arrive, a process is still writing.
 const maxPipe = 1 << 20
 
-// ReadPipe passes the data from a pipe to take. It returns when every writer has closed the pipe, or when the read
-// deadline of r has passed. Neither is an error. The caller sets the deadline when the process that it waits for has
-// ended, because other processes may keep the pipe open. At the deadline ReadPipe still reads the data that is in the
-// pipe, because it was written before the deadline. take must not keep its argument.
+// ReadPipe passes the data from a pipe to the function take. It returns when every writer has closed the pipe, or when
+// the read deadline of r has passed. Neither is an error. The caller sets the deadline when the process that it waits
+// for has ended, because other processes may keep the pipe open. At the deadline ReadPipe still reads the data that is
+// in the pipe, because it was written before the deadline. The function take must not keep its argument.
 func ReadPipe(r *os.File, buffer []byte, take func([]byte)) error {
 	for {
 		n, err := r.Read(buffer)

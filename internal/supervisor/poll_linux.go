@@ -8,8 +8,9 @@ import (
 )
 
 // A guardian is busy for some microseconds at a time. With short commands it waits less than a millisecond in between.
-// When a goroutine blocks in the usual way, Go's scheduler gives its processor to other threads that look for work, and
-// checks all that every 20 µs. This cost as much as all other work of a guardian except the fork.
+// When a goroutine blocks in the usual way, Go's scheduler gives its processor to other threads, which look for work. A
+// monitor thread of Go checks the blocked threads every 20 µs. Together this cost as much as all other work of a
+// guardian except the fork.
 //
 // So a thread first waits for the next event in a raw system call, which the scheduler does not know about. If no event
 // comes for a while, it waits in the usual way. When the garbage collector stops a thread, it sends a signal, which
@@ -33,7 +34,8 @@ func awaitReadable(fd int) {
 	}
 }
 
-// readableWithin waits in a raw system call and reports whether a descriptor became readable. The limit must be short.
+// readableWithin waits in a raw system call and reports whether a descriptor became readable. The limit must be short,
+// because the scheduler does not know that the thread waits.
 func readableWithin(fd int, limit time.Duration) bool {
 	end := monotonic() + int64(limit)
 	for left := int64(limit); left > 0; left = end - monotonic() {

@@ -31,9 +31,9 @@ func numbers(words []string) []int {
 	return list
 }
 
-// children returns the children of all threads of this process, including zombies. The kernel lists a child with the
-// thread that forked it. It lists children that a child forked with CLONE_PARENT with the thread of that child, and
-// adopted children with the main thread.
+// children returns the children of all threads of this process, including zombies. The kernel lists a child under the
+// thread that forked it. If a child forks with CLONE_PARENT, the kernel lists the new child under the same thread. It
+// lists adopted children under the main thread.
 func children() []int {
 	threads, err := os.ReadDir("/proc/self/task")
 	if err != nil {
@@ -50,7 +50,8 @@ func children() []int {
 	return pids
 }
 
-// allChildren returns the same on kernels that do not list the children of a thread.
+// allChildren returns the children of this process. It scans all processes, because some kernels do not list the
+// children of a thread.
 func allChildren() []int {
 	var pids []int
 	for _, pid := range processes() {
@@ -86,8 +87,9 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// killIf kills pid if belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
-// the kernel has reused the pid by then, the pidfd still refers to the dead process, so no other process is killed.
+// killIf kills a process if the function belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it
+// calls belongs. If the process dies after that and the kernel reuses its pid, the pidfd still refers to the dead
+// process, so no other process is killed.
 func killIf(pid int, belongs func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {
@@ -99,7 +101,8 @@ func killIf(pid int, belongs func() bool) error {
 	if !belongs() {
 		return unix.ESRCH
 	}
-	// The kernel is older than Linux 5.3, or a filter denies pidfd_open. The check above must do.
+	// There is no pidfd: the kernel is older than Linux 5.3, or a filter denies pidfd_open. The function belongs is
+	// then the only protection against a reused pid.
 	if err != nil {
 		return unix.Kill(pid, unix.SIGKILL)
 	}

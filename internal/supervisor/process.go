@@ -24,7 +24,7 @@ type Process struct {
 	proc *os.Process
 	job  job // data that the system needs besides the pid; empty on Unix
 
-	mu     sync.Mutex // held while signalling
+	mu     sync.Mutex // held while a signal is sent
 	killed bool       // whether Kill was called before the end
 	ended  bool       // whether the leader is reaped, so that its pid may be reused
 }
@@ -52,8 +52,8 @@ func Start(c Command) (*Process, error) {
 		}
 	}
 	for _, f := range files {
-		// The file is closed. The child would start without this descriptor, and the first file that it opens would
-		// take its place.
+		// Fd returns this value for a closed file. The child would start without this descriptor, and the first file
+		// that the child opens would take its place.
 		if f.Fd() == ^uintptr(0) {
 			return nil, &os.PathError{Op: "start", Path: f.Name(), Err: os.ErrClosed}
 		}

@@ -39,19 +39,20 @@ func (p *Process) terminate() error {
 // only zombies are left of the group.
 func (p *Process) kill() error { return signalGroup(p.Pid(), unix.SIGKILL) }
 
-// wait reaps the leader and kills its process group directly afterwards. It cannot leave the leader a zombie, because
-// x/sys has no waitid for most systems.
+// wait reaps the leader and kills its process group directly afterwards. It cannot keep the leader as a zombie until
+// then, because x/sys has no waitid for most systems.
 //
 // While a member of the group lives, the kernel gives the id of the group to no new process. So the signal reaches
 // either the left-over processes or no process. One exception remains: the group is empty, and a new process takes its
-// id and becomes a group leader in the microseconds between the two calls. A Kill or Terminate at the same moment has
-// the same limit.
+// id and becomes a group leader in the microseconds between the two calls. A call of Kill or Terminate at that moment
+// has the same limit.
 func (p *Process) wait() (*os.ProcessState, int, error) {
 	state, err := p.proc.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
-	// After an error, other code has reaped the child at an unknown time.
+	// After an error, other code has reaped the child at an unknown time, so the kernel may have reused the id of the
+	// group.
 	if err != nil || unix.Kill(-p.Pid(), unix.SIGKILL) != nil {
 		return state, 0, err
 	}

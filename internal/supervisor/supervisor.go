@@ -6,8 +6,8 @@
 // A command is more than one process. Shells fork, and scripts leave processes in the background. A signal to the first
 // process does not reach the others. So each command leads a session and a process group of its own (on Windows: it has
 // a Job Object of its own). Signals go to the whole group. The attempt of the command is over when the first process,
-// the leader, has ended and the processes that it left behind are dead. So these cannot run beside the next attempt or
-// keep a pipe open.
+// the leader, has ended and the processes that it left behind are dead. So left-over processes cannot run beside the
+// next attempt or keep a pipe open.
 //
 // # Systems
 //
@@ -59,8 +59,8 @@ type Exit struct {
 	User, System time.Duration
 }
 
-// explain returns a DirError if Dir caused the error. The child reports only an error number, and not the call that
-// failed.
+// explain returns a DirError if Dir caused the error. It checks the directory itself, because the child reports only an
+// error number and not the call that failed.
 func (c *Command) explain(err error) error {
 	if err != nil && c.Dir != "" && !OutOfResources(err) {
 		if err := checkDir(c.Dir); err != nil {

@@ -13,13 +13,14 @@ import (
 // killTimeout is how long Sweep waits for killed processes to disappear.
 const killTimeout = time.Second
 
-// Sweep kills the remaining processes of commands of a worker whose guardians are dead or hang. It kills those of all
-// attempts, or of the attempts in keys. It finds processes by their marks. The records come from the worker's lock file
-// and name the cgroups of the attempts.
+// Sweep kills the remaining processes of commands of a worker whose guardians are dead or hang. If keys is nil, it
+// kills the processes of all attempts, and otherwise only those of the attempts in keys. It finds processes by their
+// marks. The records come from the worker's lock file and name the cgroups of the attempts.
 //
 // Sweep returns true when two scans in a row, 10 ms apart, have found no living process. It returns false if that does
-// not happen within one second and twenty scans. On a loaded machine a scan takes a tenth of a second, and so does the
-// death of a process. Sweep does not wait for processes of other users that this user may not kill, but returns them.
+// not happen within one second and twenty scans. The limit counts scans too, because on a loaded machine a scan takes a
+// tenth of a second, and so does the death of a process. Sweep does not wait for processes of other users that this
+// user may not kill. It returns these processes.
 func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess, clean bool) {
 	s := sweep{worker: worker, keys: keys}
 	for scans, emptyScans := 0, 0; emptyScans < 2; time.Sleep(10 * time.Millisecond) {
@@ -69,20 +70,23 @@ func (s *sweep) killMatching() (found bool) {
 			if p, ok := describeProcess(pid, readMark(pid)); ok {
 				s.denied = append(s.denied, p)
 			}
-		default: // the next scan finds a process that stays
+		default: // if the process survives, the next scan finds it again
 			found = true
 		}
 	}
 	return found
 }
 
-// killCgroup kills the cgroup of a record if it contains processes that match, including those of other users.
+// killCgroup kills the cgroup of a record if the cgroup contains a process that must be killed. Processes of other
+// users die, too.
 //
-// The guardian of a worker that only hangs may continue at any moment and start another attempt in the same cgroup.
-// That attempt must not be killed. So the cgroup of such a worker is killed only if killIf was denied. A guardian that
-// finds such a process beside its next attempt kills the cgroup itself and creates another one.
+// A call of Sweep with keys is for a worker that may only hang. Its guardian may continue at any moment and start
+// another attempt in the same cgroup. That attempt must not be killed. So killCgroup then kills the cgroup only if it
+// contains a process that killIf was not permitted to kill. A guardian that finds such a process beside its next
+// attempt kills the cgroup itself and creates another one.
 //
-// cgroup.kill is opened before the check, because the new cgroup has the same name.
+// killCgroup opens the file cgroup.kill before it checks the processes. The guardian's new cgroup has the same name,
+// and the open file still refers to the old cgroup.
 func (s *sweep) killCgroup(r Record) (killed bool) {
 	if r.Cgroup == "" {
 		return false
