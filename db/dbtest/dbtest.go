@@ -51,7 +51,7 @@ func OpenBeside(t testing.TB) *db.DB {
 		INSERT INTO tasks VALUES ('buy milk')`); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // runs after the database is closed
+	t.Cleanup(func() { // this function runs after the database is closed
 		app := Raw(t, path)
 		defer app.Close()
 		var version, tasks int
@@ -69,7 +69,7 @@ func OpenBeside(t testing.TB) *db.DB {
 // group holds the tests of one part of the store. Each test gets a new database.
 type group map[string]func(s *store)
 
-// Run runs the suite. open opens a new database for each test.
+// Run runs the suite. The function open opens a new database for each test.
 func Run(t *testing.T, open func(testing.TB) *db.DB) {
 	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "due": dues, "finish": finishes,
 		"lease": leases, "revoke": revocations,
@@ -102,14 +102,15 @@ type store struct {
 	raw *sql.DB
 }
 
-// stopper is the part of testing.TB that must uses. A store is no testing.TB, because its Output method is that of
-// the database.
+// stopper holds the methods of testing.TB that the helper must calls. The helper cannot take a testing.TB, because a
+// store does not implement it: the method Output of a store is the one of the database.
 type stopper interface {
 	Helper()
 	Fatal(...any)
 }
 
-// must returns v and ends the test if err is not nil. It is for calls whose error is not under test.
+// must returns a function that returns v, and that ends the test if err is not nil. Tests use it for calls that must
+// not fail.
 func must[V any](v V, err error) func(t stopper) V {
 	return func(t stopper) V {
 		t.Helper()
@@ -152,13 +153,13 @@ func (s *store) worker(names ...string) *db.Worker {
 	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now}, list))(s)
 }
 
-// claim runs a cycle of w that promotes due tasks and claims up to n tasks.
+// claim runs a cycle of the worker w. The cycle promotes due tasks and claims at most n tasks.
 func (s *store) claim(w *db.Worker, n int) []jobs.Task {
 	s.Helper()
 	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Claim: db.Claim{Free: n, Idle: true, Lease: lease}}))(s).Claimed
 }
 
-// claimOnly claims a task and fails the test unless exactly one task can be claimed.
+// claimOnly claims the only claimable task. It ends the test if the worker can claim no task or more than one.
 func (s *store) claimOnly(w *db.Worker) jobs.Task {
 	s.Helper()
 	claimed := s.claim(w, 2)
@@ -202,7 +203,7 @@ func (s *store) wantTask(id int64, state jobs.State, reason jobs.Reason) jobs.Ta
 	return got
 }
 
-// counted returns how many finished tasks the counters have for each state.
+// counted returns the number of finished tasks in each state, as the counters of the queues have it.
 func (s *store) counted() map[jobs.State]int {
 	s.Helper()
 	sum := map[jobs.State]int{}

@@ -74,7 +74,7 @@ func (s *store) exec(text string, args ...any) {
 	}
 }
 
-// number returns one integer from a query.
+// number returns the integer that a query selects.
 func (s *store) number(text string) (n int64) {
 	s.Helper()
 	if err := s.raw.QueryRowContext(s.Context(), s.statement(text)).Scan(&n); err != nil {

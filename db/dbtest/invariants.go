@@ -20,7 +20,8 @@ func violations(history []change) []string {
 		if moved && !lifecycle.CanMove(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
-		// A task that changes its worker is pending in between, so the state changes whenever the worker does.
+		// A task becomes pending before another worker claims it. So every change of the worker comes with a change of
+		// the state.
 		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) {
 			wrong("I3: another owner without a claim")
 		}

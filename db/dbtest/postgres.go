@@ -10,14 +10,14 @@ import (
 	"example.com/runner/internal/pgdriver"
 )
 
-// OpenServer opens a new database on the server at address. The address names a schema of the test.
+// OpenServer opens a new database on the server at address. The address names a schema that belongs to the test.
 func OpenServer(t testing.TB, address string) *db.DB {
 	t.Helper()
 	return OpenAt(t, address, db.Options{Create: true, Normal: true, Engine: pgdriver.Engine(), Dir: t.TempDir()})
 }
 
-// Empty deletes all rows of the database at address and reports whether that worked. It keeps the data of a failed
-// test.
+// Empty deletes all rows of the database at the address and reports whether that succeeded. After a failed test it
+// deletes nothing and returns false.
 func Empty(t testing.TB, address string) bool {
 	if t.Failed() {
 		return false

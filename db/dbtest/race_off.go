@@ -2,5 +2,5 @@
 
 package dbtest
 
-// raceDetector reports whether the race detector is on.
+// raceDetector says whether the race detector is on.
 const raceDetector = false

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// inParallel calls do n times in parallel and returns the errors.
+// inParallel calls the function do n times in parallel and returns the errors.
 func inParallel(n int, do func(i int) error) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -171,7 +171,7 @@ var commits = group{
 		ctx, cancel := context.WithCancel(s.Context())
 		_, err := s.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
 			if yield(commandSpec(), nil) {
-				cancel() // the sequence is at its end, so the commit follows
+				cancel() // this was the last element of the sequence, so the commit follows
 			}
 		}, s.now)
 		if err != nil || s.number(`SELECT count(*) FROM tasks`) != 1 {

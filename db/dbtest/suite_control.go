@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// inState adds a task in a state and returns its id. Attempts and losses are 1 where the state permits it.
+// inState adds a task in a state and returns its id. The task has one attempt and one loss if the state permits it.
 func (s *store) inState(state jobs.State, options ...jobs.Option) int64 {
 	s.Helper()
 	job := "control." + string(state)

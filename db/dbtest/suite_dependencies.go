@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// endsDoNotNeedDependentsThatWait sets dependents to pending too early with plain SQL. The tasks that they depend on must still
-// end.
+// endsDoNotNeedDependentsThatWait sets dependents to pending too early with plain SQL. The tasks that these dependents
+// depend on must still be able to end.
 func endsDoNotNeedDependentsThatWait(s *store) {
 	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
@@ -102,7 +102,7 @@ func aFinishedDependencyCounts(s *store) {
 	}
 }
 
-// everyEndReleases tests all ways in which a task ends other than a finish.
+// everyEndReleases checks that a task releases its dependents when it ends in another way than by a finish.
 func everyEndReleases(s *store) {
 	w := newOrderStore(s)
 	ends := map[string]func(w *orderStore, id int64){
@@ -202,7 +202,7 @@ func retryWithDependents(s *store) {
 	w.wantState(b, jobs.Pending)
 }
 
-// manyTasks is the number of dependencies of one task, and of dependents of one task.
+// manyTasks is the number of dependencies of one task, and the number of dependents of another task.
 const manyTasks = 10_000
 
 func manyDependenciesAndDependents(s *store) {

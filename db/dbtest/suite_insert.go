@@ -18,7 +18,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// specSeq returns a sequence of specs. If end is not nil, the last element is that error.
+// specSeq returns a sequence of specs. If the error end is not nil, it is the last element of the sequence.
 func specSeq(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
 	return func(yield func(jobs.Spec, error) bool) {
 		for _, spec := range specs {
@@ -66,7 +66,7 @@ var inserts = group{
 					specs = append(specs, jobs.Define[int]("f").With(c, jobs.Label(fmt.Sprint(c, " ", i))))
 				}
 				switch c % 10 {
-				case 3: // its last task depends on the one before it, so it needs a statement of its own
+				case 3: // the last task depends on the task before it, so it needs a statement of its own
 					last := &specs[len(specs)-1]
 					last.Earlier = []int{len(specs) - 2}
 				case 7:
@@ -99,7 +99,7 @@ var inserts = group{
 	},
 	"many tasks in one insert get the returned ids, also with tasks that need statements of their own": func(s *store) {
 		var specs []jobs.Spec
-		for i := range 75 { // this makes several full statements, a partial one, and single ones in between
+		for i := range 75 { // 75 tasks need several full statements, a partial one, and single inserts in between
 			options := []jobs.Option{jobs.Label(fmt.Sprint("number ", i))}
 			if i%31 == 30 {
 				options = append(options, jobs.Unique(fmt.Sprint("key ", i)))

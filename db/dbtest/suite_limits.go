@@ -48,7 +48,8 @@ func runningLimits(s *store) {
 	}
 }
 
-// aJobsLimitHoldsWithinOneClaim mixes a job that has few starts left with an unlimited job in one queue.
+// aJobsLimitHoldsWithinOneClaim mixes two jobs in one queue. The limit of one job permits only a few more starts, and
+// the other job has no limit.
 func aJobsLimitHoldsWithinOneClaim(s *store) {
 	t, w := s.T, newOrderStore(s)
 	other := jobs.Define[string]("other")
@@ -95,7 +96,7 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 		return ids(w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
 	}
 	w.add(jobs.Priority(9))
-	s.wantIDs(claimIDs(true), []int64{lost}) // the only start that the rate permits
+	s.wantIDs(claimIDs(true), []int64{lost}) // the rate permits only this start
 	if reaped := must(revokeAndReap(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 		s.Fatalf("got %+v, want 1 of them", reaped)
 	}

@@ -20,7 +20,7 @@ var notInSQL = []string{"in", "expires_in", "path"}
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
 // inserted value.
 func plainOptions(s *store) {
-	s.insert(commandSpec(), commandSpec()) // dependencies for the option after
+	s.insert(commandSpec(), commandSpec()) // the option after uses these tasks as dependencies
 	for i := range taskspec.OptionList() {
 		o := &taskspec.OptionList()[i]
 		if slices.Contains(notInSQL, o.Key) {
@@ -31,7 +31,7 @@ func plainOptions(s *store) {
 		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, %s) VALUES (json_array('true'), ?)`, o.Key), plainValue(s, o.Field(&want)))
 		id := s.number(`SELECT max(id) FROM tasks`)
 		s.now = time.Now()
-		s.look(s.worker()) // the first look sets the state of a task with dependencies
+		s.look(s.worker()) // the first cycle sets the state of a task with dependencies
 		t := s.get(id)
 		got := taskoption.SpecOf(&t)
 		got.ExpiresAt = t.ExpiresAt

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// orders tests what decides which task starts next: dependencies, lanes, limits and age.
+// orders tests the rules that decide which task starts next: dependencies, lanes, limits and age.
 var orders = group{
 	"a replaced task waits, blocks and is blocked by its new options": replaceTask,
 	"a task starts when all its dependencies have completed":          afterStartsWhenAllHaveCompleted,
@@ -70,7 +70,7 @@ func (w *orderStore) cycle(c db.Cycle) db.CycleResult {
 	return must(w.w.Cycle(w.Context(), c))(w)
 }
 
-// claim promotes due tasks and claims up to free tasks.
+// claim promotes due tasks and claims tasks. The argument free is the maximum number of claims.
 func (w *orderStore) claim(free int) []jobs.Task { w.Helper(); return w.store.claim(w.w, free) }
 
 func (w *orderStore) finish(task jobs.Task, err error) db.Finished {

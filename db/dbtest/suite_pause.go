@@ -40,7 +40,7 @@ var pauses = group{
 		}
 		err(s.PauseDeletion(s.Context(), db.Pause{At: s.now.Add(-time.Hour), By: "bob"}))
 		err(s.PauseDeletion(s.Context(), p))
-		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // another pause has replaced that one
+		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // the time names an earlier pause, so the current one stays
 		s.resume(db.AllQueues)
 		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
 			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
@@ -103,7 +103,7 @@ var pauses = group{
 	"a suspect in a paused queue does not block a busy worker": func(s *store) {
 		all := s.insert(commandSpec(jobs.Queue("a"), jobs.MaxLosses(2)), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("b")))
 		dead, w := s.worker(), s.worker()
-		for s.claim(dead, 1)[0].ID != all[0] { // queues take turns
+		for s.claim(dead, 1)[0].ID != all[0] { // a worker takes tasks from the queues in turn
 		}
 		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
 			!lifecycle.Suspect(s.get(all[0])) {

@@ -16,8 +16,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// plains tests the rows that other programs may write, and rows that they might write by mistake. The table rejects
-// a malformed row, or only its own task fails. No row blocks other tasks.
+// plains tests the rows that other programs may write, and rows that they might write by mistake. Either the table
+// rejects a malformed row, or only the task of that row fails. No row blocks other tasks.
 var plains = group{
 	"a row needs nothing but args": func(s *store) {
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('backup.sh', '--full'))`)
@@ -358,8 +358,8 @@ var plains = group{
 	},
 }
 
-// insertRow inserts a row into the table tasks directly, which no program should do. Columns that are not given get
-// the defaults of the view enqueue.
+// insertRow inserts a row directly into the table tasks. Other programs should use the view enqueue instead. Columns
+// that are not given get the defaults of the view enqueue.
 func (s *store) insertRow(columns string, values ...any) {
 	s.Helper()
 	if _, err := s.tryInsertRow(columns, values...); err != nil {
@@ -383,7 +383,7 @@ func (s *store) tryInsertRow(columns string, values ...any) (sql.Result, error) 
 		values...)
 }
 
-// wantRejected inserts a row and fails the test unless the error contains why.
+// wantRejected inserts a row and fails the test unless the insert returns an error that contains the text why.
 func (s *store) wantRejected(row, why string) {
 	s.Helper()
 	if _, err := s.raw.ExecContext(s.Context(), s.statement(`INSERT INTO enqueue `+row)); err == nil {

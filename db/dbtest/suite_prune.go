@@ -34,7 +34,7 @@ func (s *store) addFinished(w *db.Worker, n int, o lifecycle.Outcome) []int64 {
 	return ids
 }
 
-// pruneAll prunes until nothing is left to prune. It returns how many tasks each transaction deleted.
+// pruneAll calls Prune until it deletes no more tasks. It returns the number of tasks that each transaction deleted.
 func (s *store) pruneAll(p db.Prune) (steps []int) {
 	s.Helper()
 	for {
@@ -65,7 +65,7 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{3})
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(oldFailed, young, waits))
-		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // the attempts of the failed tasks
+		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // these tables keep only the rows of the failed tasks
 			if n := s.number(`SELECT count(*) FROM ` + table); n != want {
 				s.Errorf("got %d rows of %s after %d tasks, want %d", n, table, len(old)+4, want)
 			}

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// revoke lets one worker claim a task and another one revoke the claim.
+// revoke adds a task. One worker claims the task, and another worker revokes the claim.
 func (s *store) revoke() (w, reaper *db.Worker, claimed jobs.Task, revoked []db.Lease) {
 	s.Helper()
 	s.insert(commandSpec())

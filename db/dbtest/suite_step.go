@@ -13,14 +13,14 @@ func (s *store) steps(id int64) []jobs.Step {
 	return must(s.Steps(s.Context(), id))(s)
 }
 
-// steps also tests progress reports. Both are data that a running attempt writes about itself.
+// steps tests steps and progress reports. A running attempt writes both about itself.
 var steps = group{
 	"steps are read back in order and unchanged": func(s *store) {
 		w, claimed := s.runningTask()
 		want := []jobs.Step{{Name: "charge", GenerationID: claimed.GenerationID, Value: []byte(`{"n":1}`), At: s.now},
 			{Name: "pause", GenerationID: claimed.GenerationID, WakeAt: s.now.Add(lease), At: s.now}}
 		for i, step := range want {
-			for range 2 { // twice, as after a lost reply to the first call
+			for range 2 { // a worker repeats the call if the reply to the first one is lost
 				if err := w.AddStep(s.Context(), claimsOf(claimed)[0], i+1, step); err != nil {
 					s.Fatal(err)
 				}

@@ -33,7 +33,7 @@ const (
 	stopFor  = 30 * time.Second
 )
 
-// Start creates a server and starts it. settings are lines of its configuration such as "fsync=on". Without
+// Start creates a server and starts it. The settings are lines of its configuration such as "fsync=on". Without
 // settings the server may lose data in a power failure.
 func Start(ctx context.Context, settings ...string) (*Server, error) {
 	bin, err := find()
@@ -72,7 +72,7 @@ func find() (string, error) {
 
 // version returns the version in the path of a program.
 func version(path string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // a directory without a version sorts first
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // a directory without a version has the version 0 and sorts first
 	return n
 }
 
@@ -138,8 +138,8 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
-	// The guard reads from a pipe that closes when this process dies, however it dies. Then it ends the server and
-	// removes its directory. The guard ignores signals that a terminal sends to the whole process group.
+	// The guard reads from a pipe that the kernel closes when this process dies for any reason. The guard then ends the
+	// server and removes its directory. The guard ignores signals that a terminal sends to the whole process group.
 	guard := s.command("sh", "-c", `trap "" HUP INT QUIT TERM; cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`,
 		strconv.Itoa(process.Process.Pid), s.Dir)
 	guard.Path = "/bin/sh"
@@ -180,7 +180,7 @@ func (s *Server) Log() string {
 	return string(text[max(len(text)-2000, 0):])
 }
 
-// Address returns the address of a database of the server. options are added as parameters such as
+// Address returns the address of a database of the server. The options are added as parameters such as
 // "pool_max_conns=4".
 func (s *Server) Address(database string, options ...string) string {
 	query := url.Values{"host": {s.Dir}}
@@ -191,7 +191,8 @@ func (s *Server) Address(database string, options ...string) string {
 	return "postgres://postgres@/" + database + "?" + query.Encode()
 }
 
-// Kill ends the server at once with SIGQUIT. Committed data has reached the operating system.
+// Kill ends the server at once with SIGQUIT. It loses no committed data, because that data has reached the operating
+// system.
 func (s *Server) Kill() error { return s.end(syscall.SIGQUIT) }
 
 // Crash kills the first process of the server with SIGKILL. The other processes end after it.

@@ -17,9 +17,9 @@ var ErrNoPooler = errors.New("pgbouncer not found in PATH")
 
 const poolPort = "6432" // part of the socket's file name
 
-// Pool starts PgBouncer in front of the server and returns an address that reaches a database through PgBouncer. mode is
-// session, transaction or statement. stop ends PgBouncer, and so does the end of this process. A server has one pool at
-// a time.
+// Pool starts PgBouncer in front of the server and returns an address that reaches a database through PgBouncer. The
+// mode is session, transaction or statement. The function stop ends PgBouncer, and so does the end of this process. A
+// server has one pool at a time.
 func (s *Server) Pool(ctx context.Context, mode, database string) (address string, stop func(), err error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {

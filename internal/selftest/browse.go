@@ -12,7 +12,7 @@ import (
 
 const browseEvery = 50 * time.Millisecond
 
-// Browse serves the web pages on this machine and requests one after the other until ctx ends. It returns an error
+// Browse serves the web pages on this machine and requests one page after the other until ctx ends. It returns an error
 // if a request fails or its status is a server error. It notes replies that report a busy database.
 func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	w := workspace{dir}
@@ -29,7 +29,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute} // longer than any freeze
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute} // the timeout is longer than any freeze
 	go func() { _ = server.Serve(listen) }()                               // ends when the server is closed
 	defer func() { _ = server.Close() }()
 	for i := 0; ctx.Err() == nil; i++ {

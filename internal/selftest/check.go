@@ -22,12 +22,12 @@ type evidence struct {
 	lastSeen  map[attemptProcess]int64 // when the processes of attempts were last seen alive; monotonic µs
 	offset    int64                    // wall clock minus monotonic clock, ms
 	drift     int64                    // change of offset during the run, ms
-	locked    []span                   // when the nemesis kept all others from writing; ms of the wall clock
+	locked    []span                   // periods in which the nemesis kept all other processes from writing; ms of the wall clock
 
 	lifetimesOf  map[int][]lifetime // by pid
-	kills        map[int][]int64    // times at which somebody was about to kill a worker, by its pid
+	kills        map[int][]int64    // times just before a kill of a worker, by pid of the worker
 	guardiansHit map[int]bool       // pids of workers whose guardians were killed or stopped
-	stoppedSpans map[int][]span     // when a worker or a guardian of it was stopped, by pid of the worker
+	stoppedSpans map[int][]span     // periods in which a worker or one of its guardians was stopped, by pid of the worker
 }
 
 // span is a period of time.
@@ -102,7 +102,7 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
-	for _, lock := range locks { // a killed reaper leaves its lock file; the next worker removes it after a minute
+	for _, lock := range locks { // a reaper that was killed leaves its lock file; the next worker removes that file after a minute
 		info, err := os.Stat(lock)
 		id := strings.TrimSuffix(filepath.Base(lock), ".lock")
 		if workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {
@@ -165,7 +165,7 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	if k := report.CommitKills; len(opens) >= k { // only the openings after a kill in a commit; later ones compete with other load
+	if k := report.CommitKills; len(opens) >= k { // keep the openings after a kill in a commit; later ones compete with other load
 		opens = opens[:k]
 	}
 	report.Figures.OpenP50, report.Figures.OpenMax = seconds(percentile(opens, 0.5)), seconds(percentile(opens, 1))
@@ -190,7 +190,8 @@ func (e *evidence) checkEnds(r *replay, report *Report) {
 	}
 }
 
-// checkExecutions checks what commands and functions noted about each other (I9).
+// checkExecutions checks the notes of commands and functions (I9). Each execution needs a claim, runs within its lease,
+// and does not overlap with another execution of the task.
 func (e *evidence) checkExecutions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}
@@ -232,7 +233,7 @@ func (e *evidence) checkExecutions(r *replay, report *Report) {
 	}
 }
 
-// measureResumes measures how soon work continues after the server is back.
+// measureResumes measures the time from the return of the server to the next claim.
 func (e *evidence) measureResumes(r *replay, report *Report) {
 	f := &report.Figures
 	for _, n := range e.notes {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// index builds the lookup maps from the notes. Their times are ms of the wall clock.
+// index builds the lookup maps from the notes. The times in the maps are ms of the wall clock.
 func (e *evidence) index() {
 	e.lifetimesOf, e.kills, e.guardiansHit, e.stoppedSpans = map[int][]lifetime{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
 	for _, l := range e.lifetimes {
@@ -64,7 +64,7 @@ func (d *nesting) end(at int64) {
 	}
 }
 
-// overlap returns how much of a period lies in spans, which are sorted and disjoint.
+// overlap returns the part of a period that the spans cover. The spans must be sorted and disjoint.
 func overlap(spans []span, from, to int64) (sum int64) {
 	first := sort.Search(len(spans), func(i int) bool { return spans[i].to > from })
 	for _, s := range spans[first:] {
@@ -78,9 +78,9 @@ func overlap(spans []span, from, to int64) (sum int64) {
 
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
-// deathOf returns when a worker died. If a process noted that it was about to kill the worker, that time counts and
-// killed is true. Otherwise it is the time at which the parent of the worker noticed the end. known is false if
-// there is no record of the process.
+// deathOf returns when a worker died. If a process noted that it was about to kill the worker, that time counts and the
+// result killed is true. Otherwise deathOf returns the time at which the parent of the worker noticed the end. The
+// result known is false if there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		started, ended := e.wall(l.started), e.wall(l.ended)
@@ -98,11 +98,11 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 }
 
 // checkDeaths checks that no worker was declared dead before it died (I3), and measures the delay (I13). Faults in
-// guardians and in other workers do not matter for that.
+// guardians and in other workers do not affect these results.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
-	const noticed = 1000 // ms in which a parent notices the end of a child
+	const noticed = 1000 // time limit in ms for a parent to notice the end of a child
 	var recovered, leases []time.Duration
-	lost := map[string]bool{} // workers that lost tasks by their death
+	lost := map[string]bool{} // workers that had tasks when they died
 	for _, t := range r.tasks {
 		for _, c := range t.claims {
 			switch c.endedBy {
@@ -135,7 +135,7 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // ms
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // checkExecutions reports this
+		if c == nil { // checkExecutions reports an attempt without a claim
 			continue
 		}
 		last := e.wall(seen)
@@ -167,7 +167,7 @@ func (r *replay) claimOf(task, generation int64) *claim {
 	return t.claims[at]
 }
 
-// attemptProcessOf returns the record of a living process.
+// attemptProcessOf returns the attempt process with the pid, or the zero value if no note names that process.
 func (e *evidence) attemptProcessOf(pid int) attemptProcess {
 	start := startTime(pid)
 	for m := range e.lastSeen {
@@ -182,10 +182,10 @@ func (m attemptProcess) has(trait string) bool {
 	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
-// measureDelays measures the time from the end of a command to the record of its end, while leftovers of other
-// tasks live. It excludes the time in which the worker or a guardian of it was stopped.
+// measureDelays measures the time from the end of a command to the record of its end, while leftovers of other tasks
+// live. It excludes the time in which the worker or one of its guardians was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
-	var alive []span // when leftovers were alive
+	var alive []span // periods in which leftovers were alive
 	for _, n := range e.notes {
 		start, traits, ok := n.process()
 		if !ok || traits == leader {
@@ -214,7 +214,7 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(alive, at, at+1) == 0 {
 			continue
 		}
-		if n.pid == r.pidOf(c.worker) { // the note of a function has the pid of the worker
+		if n.pid == r.pidOf(c.worker) { // skip functions, which run in the worker and note its pid
 			continue
 		}
 		excluded := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
@@ -231,7 +231,7 @@ func (r *replay) pidOf(worker string) int {
 	return 0
 }
 
-// merge sorts spans and joins those that overlap.
+// merge sorts spans and joins overlapping ones.
 func merge(list []span) (merged []span) {
 	slices.SortFunc(list, func(a, b span) int { return int(a.from - b.from) })
 	for _, s := range list {

@@ -10,10 +10,10 @@ import (
 	"modernc.org/sqlite"
 )
 
-// database is the connection of the harness. It does not use the product.
+// database is the connection of the harness. It does not use the code of the product.
 type database struct {
 	pool   *sql.DB
-	server bool // the database is on a server
+	server bool // whether the database is on a server
 }
 
 // connect opens the database with the SQL driver alone.
@@ -58,8 +58,8 @@ func code(err error) int {
 	return 0
 }
 
-// unfinished counts the unfinished tasks, and the workers that are not marked as ended although they are not in
-// pids.
+// unfinished counts the unfinished tasks. It also counts the workers that the database does not mark as ended although
+// their processes are not in pids.
 func (db *database) unfinished(ctx context.Context, pids []int) (tasks, strays int, err error) {
 	live := "0"
 	for _, pid := range pids {

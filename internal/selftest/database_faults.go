@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// withWriteLock calls do while no other connection can write. Like all faults of this file, it ignores errors: a
-// fault may fail.
+// withWriteLock calls the function do while no other connection can write. Like all functions of this file, it ignores
+// errors, because a fault may fail.
 func (db *database) withWriteLock(do func()) {
 	if db.server {
 		db.withServerLock(do)
 		return
 	}
 	db.onConnection(func(conn *sql.Conn) {
-		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // pauses of SQLite's own busy handler get too long
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // SQLite's busy handler would pause too long
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
 				do()
@@ -26,7 +26,7 @@ func (db *database) withWriteLock(do func()) {
 	})
 }
 
-// withSnapshot calls do while a read transaction prevents a reset of the write-ahead log.
+// withSnapshot calls the function do while a read transaction prevents a reset of the write-ahead log.
 func (db *database) withSnapshot(do func()) {
 	if db.server {
 		db.withServerSnapshot(do)

@@ -16,7 +16,7 @@ import (
 func connectServer(address string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", address+"&search_path=runner&application_name=judge")
 	if err == nil {
-		db.SetMaxIdleConns(0) // the nemesis kills the server again soon
+		db.SetMaxIdleConns(0) // no idle connections, because the nemesis soon kills the server again
 	}
 	return db, err
 }
@@ -49,7 +49,7 @@ func dollarParameters(text string) string {
 	return text
 }
 
-// withServerLock calls do while no other connection can write.
+// withServerLock calls the function do while no other connection can write.
 func (db *database) withServerLock(do func()) {
 	db.inTransaction(func(tx *sql.Tx) {
 		if _, err := tx.Exec("LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err == nil {
@@ -58,7 +58,7 @@ func (db *database) withServerLock(do func()) {
 	})
 }
 
-// withServerSnapshot calls do while an open transaction prevents vacuum from removing rows.
+// withServerSnapshot calls the function do while an open transaction prevents vacuum from removing rows.
 func (db *database) withServerSnapshot(do func()) {
 	db.inTransaction(func(tx *sql.Tx) {
 		var n int
@@ -87,7 +87,7 @@ func (db *database) serverLockHeldFor(d time.Duration) bool {
 	return first != 0 && holder() == first
 }
 
-// endConnection ends a connection of the product on the server. n selects the connection.
+// endConnection ends a connection of the product on the server. The number n selects the connection.
 func (db *database) endConnection(n int) {
 	_, _ = db.pool.Exec(`SELECT pg_terminate_backend(pid) FROM (SELECT pid FROM pg_stat_activity WHERE application_name = 'runner'
 		ORDER BY pid OFFSET $1 % greatest((SELECT count(*) FROM pg_stat_activity WHERE application_name = 'runner'), 1) LIMIT 1) AS one`, n)

@@ -24,8 +24,8 @@ func newExecutor(w workspace) (*executor, error) {
 	return &executor{w, notes}, err
 }
 
-// resultOf returns the result of an execution. It names the generation, so that the judge sees whose end was
-// accepted.
+// resultOf returns the result of an execution. The result names the generation of the execution. From it the judge sees
+// which execution's end the product accepted.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
@@ -63,7 +63,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 			marker.Close()
 			if worker, guardians := e.workerAndGuardians(); worker != 0 {
 				e.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
-				if task%2 == 0 { // only the guardian of this command
+				if task%2 == 0 { // an even task kills only the guardian of its own command
 					guardians = guardians[:1]
 				}
 				for _, pid := range guardians {
@@ -99,7 +99,8 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	return 0
 }
 
-// prepare does what a kind of task does before it waits.
+// prepare performs the actions of a task that come before its waiting time. Depending on its kind, the task changes its
+// user or leaves processes behind.
 func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
 	switch {
 	case k == otherUser:
@@ -107,7 +108,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 			return err
 		}
 		return dropPrivileges()
-	case lock == nil: // an earlier execution holds the lock; the judge has a note of it
+	case lock == nil: // an earlier execution holds the lock; begin has noted that for the judge
 		return nil
 	case k == leavesHidden:
 		return e.leaveProcesses(lock, d, task, generation)
@@ -121,7 +122,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 	return nil
 }
 
-// writeResult writes the result of a command. It tries again while the disk is full.
+// writeResult writes the result of a command. It repeats a failed write, because the disk may be full for a moment.
 func writeResult(generation int64) error {
 	err := os.WriteFile(os.Getenv("RUNNER_RESULT"), []byte(resultOf(generation)), 0o600)
 	for end := time.Now().Add(2 * maxDiskFull); err != nil && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -130,9 +131,9 @@ func writeResult(generation int64) error {
 	return err
 }
 
-// workerAndGuardians returns the worker of this command and the guardians of that worker, the guardian of this
-// command first. The worker is 0 if the worker or this guardian is dead, because then the command has another
-// parent.
+// workerAndGuardians returns the worker of this command and the guardians of that worker. The first guardian in the
+// list is the one of this command. The worker is 0 if the worker or this guardian is dead, because the command then has
+// another parent.
 func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own
@@ -150,7 +151,7 @@ func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	return worker, append([]int{own}, others...)
 }
 
-// holders names the living processes of earlier attempts, which hold the lock of the task.
+// holders lists the living processes of earlier attempts, which hold the lock of the task.
 func (e *executor) holders(task, generation int64) (names string) {
 	notes, _ := readNotes(e.workspace)
 	for _, n := range notes {

@@ -23,13 +23,13 @@ type event struct {
 	priority                  int
 	queue, job, label, key    string
 	lane                      string
-	waits                     bool // a blocked task waits for more than its lane
+	waits                     bool // whether a blocked task waits for more than its lane
 	reason, err, result       string
 	pid                       int
 	xid, oldest, began        int64 // on a server: the transaction, the oldest open transaction, and the start of the transaction in ms
 }
 
-// events calls do for each event until do returns false.
+// events calls the function do for each event until it returns false.
 func (db *database) events(ctx context.Context, do func(event) bool) error {
 	rows, err := db.pool.QueryContext(ctx, `SELECT seq, at, op, coalesce(id, 0), coalesce(old_state, ''), coalesce(state, ''),
 		coalesce(old_generation, 0), coalesce(generation, 0), coalesce(old_worker, ''), coalesce(worker, ''), coalesce(old_lease, 0),

@@ -31,7 +31,7 @@ const (
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
-	maxLeftovers     = 20               // most processes that one task leaves behind
+	maxLeftovers     = 20               // maximum number of processes that one task leaves behind
 	leftoverLifetime = 90 * time.Second // how long a leftover would live; longer than the longest wait for the end of an attempt
 )
 
@@ -48,8 +48,8 @@ func drawTraits(random *rand.Rand) (traits []string) {
 	return traits
 }
 
-// leaveProcesses leaves a random number of processes behind, spread over the time d. They hold the lock of the
-// task.
+// leaveProcesses leaves a random number of processes behind, spread over the duration d. These processes hold the lock
+// of the task.
 func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(maxLeftovers)
@@ -63,7 +63,7 @@ func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generati
 	return nil
 }
 
-// leaveProcess leaves one process behind. It holds the lock of the task.
+// leaveProcess leaves one process behind. That process holds the lock of the task.
 func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation int64) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -79,7 +79,7 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) { // a sibling is not a child of this process
+	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) { // only a child can be waited for, and a sibling is none
 		return c.Wait()
 	}
 	return nil
@@ -103,7 +103,7 @@ func Child(dir string, args []string) error {
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // this process has these traits already
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // this process already has these traits
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}
@@ -113,8 +113,8 @@ func Child(dir string, args []string) error {
 	return nil
 }
 
-// noteProcess notes that this process belongs to an attempt. The watcher finds it by this note, whatever it does
-// later.
+// noteProcess notes that this process belongs to an attempt. By this note the watcher finds the process even if the
+// process later changes its environment, session or user.
 func (e *executor) noteProcess(task, generation int64, traits []string) {
 	e.notes.add(opProcess, task, generation, fmt.Sprintf("%d %s", startTime(os.Getpid()), strings.Join(traits, ",")))
 }

@@ -9,7 +9,7 @@ import (
 
 const nobody = 65534 // unprivileged user and group to which commands change
 
-// setStartTraits prepares c to start a process with these traits.
+// setStartTraits prepares the command c to start a process with these traits.
 func setStartTraits(c *exec.Cmd, traits []string) {
 	attr := &syscall.SysProcAttr{Setpgid: slices.Contains(traits, ownGroup), Setsid: slices.Contains(traits, ownSession)}
 	if slices.Contains(traits, asSibling) {
@@ -18,13 +18,13 @@ func setStartTraits(c *exec.Cmd, traits []string) {
 	c.SysProcAttr = attr
 }
 
-// setOwnTraits gives this process the traits that a process can only give itself.
+// setOwnTraits gives this process the traits that a parent cannot give it.
 func setOwnTraits(traits []string) {
 	if slices.Contains(traits, ignoresSIGTERM) {
 		ignoreTerminate()
 	}
 	if slices.Contains(traits, changesUser) {
-		_ = dropPrivileges() // without the right to change user it stays as it is
+		_ = dropPrivileges() // a process without the right to change its user keeps it
 	}
 	if slices.Contains(traits, undumpable) {
 		const setDumpable = 4 // PR_SET_DUMPABLE; the argument 0 hides the environment from other users and from this one

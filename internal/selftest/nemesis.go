@@ -38,14 +38,14 @@ type nemesis struct {
 	violations []Violation  // found in side databases
 
 	sideDatabases int         // number of side databases so far
-	sideBusy      atomic.Bool // a side database is in use
+	sideBusy      atomic.Bool // whether a side database is in use
 }
 
-// fault is something that the nemesis does, with its relative frequency.
+// fault is a fault that the nemesis can inject, with its relative frequency.
 type fault struct {
 	name   string
 	weight int
-	do     func(*nemesis) bool // reports whether it did anything
+	do     func(*nemesis) bool // injects the fault; returns false if it did nothing
 }
 
 // faults are the faults for all engines. In addition, the nemesis freezes all processes at fixed intervals; see
@@ -107,7 +107,7 @@ func (n *nemesis) killsAndStops() (sum int) {
 	return sum
 }
 
-// victim returns a random process of a role. It rarely picks a stopped one.
+// victim returns a random process of a role. It prefers processes that are not stopped.
 func (n *nemesis) victim(of role) *proc {
 	list := n.processes.running(of)
 	if len(list) == 0 {
@@ -139,8 +139,8 @@ func (n *nemesis) stopDuration() time.Duration {
 	return Lease/2 + time.Duration(n.random.Int64N(int64(2*Lease)))
 }
 
-// stopBriefly stops a worker, or guardians of it, and resumes them after d. It reports whether it stopped any; it
-// skips processes that are stopped already.
+// stopBriefly stops a worker or some of its guardians, and resumes them after the duration d. It skips processes that
+// are already stopped. It returns false if it stopped none.
 func (n *nemesis) stopBriefly(worker int, pids []int, d time.Duration) bool {
 	resume := n.stopProcesses(worker, pids)
 	if resume == nil {
@@ -153,8 +153,8 @@ func (n *nemesis) stopBriefly(worker int, pids []int, d time.Duration) bool {
 	return true
 }
 
-// stopProcesses stops a worker, or guardians of it. It returns a function that resumes them in random order, or nil
-// if it stopped none. Only the first call of that function has an effect.
+// stopProcesses stops a worker or some of its guardians. It returns a function that resumes them in random order, or
+// nil if it stopped none. Only the first call of that function has an effect.
 func (n *nemesis) stopProcesses(worker int, pids []int) (resumeAll func()) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -182,7 +182,7 @@ func (n *nemesis) stopProcesses(worker int, pids []int) (resumeAll func()) {
 	})
 }
 
-// sleep waits for d, or until the nemesis stops.
+// sleep waits for the duration d, or until the nemesis stops.
 func (n *nemesis) sleep(d time.Duration) {
 	select {
 	case <-time.After(d):
@@ -224,7 +224,7 @@ func (n *nemesis) stopWorker() bool {
 	return true
 }
 
-// workerWithGuardians returns a worker and one or all of its guardians, or nil if it has none.
+// workerWithGuardians returns a worker and one or all of its guardians. It returns nil if the worker has no guardian.
 func (n *nemesis) workerWithGuardians() (*proc, []int) {
 	p := n.victim(workerRole)
 	if p == nil {
@@ -354,12 +354,12 @@ func (n *nemesis) burnCPU() bool {
 
 const (
 	maxDiskFull = time.Second // longest time for which the disk stays full
-	smallDisk   = 1 << 30     // size in bytes up to which a disk is filled; larger disks may belong to somebody else
+	smallDisk   = 1 << 30     // size in bytes up to which a disk is filled; larger disks may be in use by other programs
 	leaveFree   = 2 << 20     // bytes left free for the histories; runner accepts no new work with so little free space
 )
 
-// fillDisk fills a small disk for a moment. Running tasks can still finish then, but nothing is enqueued or
-// claimed.
+// fillDisk fills a small disk for a moment. While the disk is full, running tasks can still finish, but the product
+// enqueues and claims no tasks.
 func (n *nemesis) fillDisk() bool {
 	free, total := diskSpace(n.dir)
 	if total == 0 || total > smallDisk || free <= leaveFree {

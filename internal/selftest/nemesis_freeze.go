@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	freezeEvery = 14 * time.Second // interval between freezes; by chance alone a short run might have none
-	freezeFirst = 2 * time.Second  // time of the first freeze after the start
+	freezeEvery = 14 * time.Second // fixed interval between freezes, because a short run might have no random freeze
+	freezeFirst = 2 * time.Second  // time from the start to the first freeze
 )
 
 // resumePauses are upper limits of the pause between two processes that resume after a freeze. Each freeze draws
@@ -20,12 +20,12 @@ var resumePauses = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecon
 func (n *nemesis) freeze() {
 	commands := n.random.IntN(2) == 0
 	d := Lease*12/10 + time.Duration(n.random.Int64N(int64(Lease*13/10)))
-	n.mu.Lock() // other faults resume no process during the freeze
+	n.mu.Lock() // other faults need this lock to resume a process, so they resume none during the freeze
 	defer n.mu.Unlock()
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
 	var frozen []int
-	for again := true; again; { // ends, because stopped processes start no others
+	for again := true; again; { // the loop ends, because stopped processes start no others
 		again = false
 		for _, pid := range n.victims(commands) {
 			if !n.stopped[pid] && !slices.Contains(frozen, pid) && stop(pid) == nil {
@@ -43,7 +43,8 @@ func (n *nemesis) freeze() {
 	n.counts["freeze"]++
 }
 
-// victims lists the clients, the workers and their guardians, and with commands set also the processes of commands.
+// victims lists the clients, the workers and their guardians. If commands is true, it also lists the processes of
+// commands.
 func (n *nemesis) victims(commands bool) (list []int) {
 	t := readTree()
 	for _, pid := range n.processes.allPIDs() {
@@ -56,9 +57,10 @@ func (n *nemesis) victims(commands bool) (list []int) {
 	return list
 }
 
-// lockDuringSweep stops a worker and its guardians until another worker considers their leases expired and kills
-// their commands. Then it holds the write lock and resumes the stopped processes, so that they run between the kill
-// and its record. In half of the cases it also stops the other workers for a moment, which delays the record.
+// lockDuringSweep stops a worker and its guardians until another worker considers their leases expired and kills their
+// commands. Then it holds the write lock and resumes the stopped processes, so that they run after the kill and before
+// the other worker can record the kill. In half of the cases it also stops the other workers for a moment, which delays
+// the record.
 func (n *nemesis) lockDuringSweep() bool {
 	p, t := n.busiest()
 	if p == nil {
@@ -120,7 +122,7 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 // sweepBegins waits until another worker kills a command of a stopped worker. It returns false if no command dies
 // in time.
 func (n *nemesis) sweepBegins(worker int) bool {
-	n.sleep(Lease * 9 / 10) // commands that end before the lease does have ended by themselves
+	n.sleep(Lease * 9 / 10) // wait first, so that commands that end by themselves before the end of the lease do not count
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, pid := range commands {

@@ -25,8 +25,8 @@ func (n *nemesis) cutHost() bool {
 	return true
 }
 
-// partition cuts a simulated host off from the server for a while. Its connections stay half open, and a host that
-// holds the lock keeps it.
+// partition cuts a simulated host off from the server for a while. The connections of the host stay half open. If one
+// of them holds the write lock, it keeps the lock.
 func (n *nemesis) partition() bool {
 	p, d := n.proxies[n.random.IntN(len(n.proxies))], n.stopDuration()
 	resumeTraffic, ok := p.stall()

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// The notes are the second history: what each process of the run saw and did. Each process appends whole lines with
-// single writes to one file, so a killed process loses no line that it wrote.
+// The notes are the second history. In it each process of the run records its observations and actions. Each process
+// appends whole lines with single writes to one file, so a killed process loses no line that it wrote.
 
-// The operations of notes. The comments name the fields that each one sets; the task and the generation of the
-// others are 0.
+// The operations of notes. The comment of each operation names the fields that it sets. In other operations the task
+// and the generation are 0.
 const (
 	opTry    = "try"    // text: label; a client is about to enqueue the task
 	opAck    = "ack"    // task, text: label; a client received the id of the task
@@ -30,7 +30,7 @@ const (
 
 	opKill      = "kill"      // text: pid of a worker that the writer is about to kill
 	opStop      = "stop"      // text: pid of a worker; the nemesis is about to stop the worker or guardians of it
-	opResume    = "resume"    // text: pid of a worker; the nemesis has resumed what it had stopped
+	opResume    = "resume"    // text: pid of a worker; the nemesis has resumed the processes that it had stopped
 	opGuardians = "guardians" // text: pid of a worker; the writer is about to kill or stop guardians of it
 	opLocked    = "locked"    // the nemesis holds the write lock, or has stopped a process that may hold it
 	opDown      = "down"      // the nemesis is about to kill the server
@@ -64,7 +64,7 @@ func openNotes(w workspace) (*notesFile, error) {
 	return &notesFile{file: file}, nil
 }
 
-// add appends a note. It panics if the write fails, because the run cannot be judged then.
+// add appends a note. It panics if the write fails, because the run cannot be judged without the note.
 func (n *notesFile) add(op string, task, generation int64, text string) {
 	line := fmt.Appendf(nil, "%d %d %s %d %d %s\n", monotonic(), os.Getpid(), op, task, generation, text)
 	if _, err := n.file.Write(line); err != nil {

@@ -27,7 +27,7 @@ type proc struct {
 	done      chan struct{}
 	err       error
 	log       *os.File
-	terms     int   // number of SIGTERMs sent to it
+	terms     int   // number of SIGTERMs that the harness sent to it
 	logFrom   int64 // offset of its first line in the log
 }
 
@@ -74,8 +74,8 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 	return p, nil
 }
 
-// failure returns why the end of the process is a fault of the product, or an empty text. It also reports whether
-// the process ended for lack of guardians.
+// failure explains why the end of the process is a fault of the product. It returns an empty text if the end is no
+// fault. The result noGuardians is true if the process ended because its guardians did not start or died.
 func (p *proc) failure() (text string, noGuardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {

@@ -22,8 +22,8 @@ func readTree() tree {
 	return t
 }
 
-// guardians lists the guardians of a worker, which are its direct children. A child of a guardian also has the name
-// guardian until its exec, but it is a command.
+// guardians lists the guardians of a worker, which are its direct children. A command also has the name guardian until
+// its exec, but it is a child of a guardian and not of the worker.
 func (t tree) guardians(worker int) (list []int) {
 	for _, pid := range t.children[worker] {
 		if t.names[pid] == guardianName {
@@ -44,7 +44,7 @@ func (t tree) commands(worker int) (list []int) {
 	return list
 }
 
-// below lists the descendants of a process.
+// below lists all descendants of a process.
 func (t tree) below(of int) (list []int) {
 	for _, pid := range t.children[of] {
 		list = append(append(list, pid), t.below(pid)...)

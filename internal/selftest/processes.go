@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// processes starts and supervises the processes of a run. It restarts a process that dies until its role is
-// stopped.
+// processes starts and supervises the processes of a run. It restarts each process that dies, until the role of that
+// process is stopped.
 type processes struct {
 	workspace
 	path, name string
@@ -52,7 +52,8 @@ func newProcesses(w workspace, path, name string, notes *notesFile) *processes {
 	return &processes{workspace: w, path: path, name: name, notes: notes, spawner: newSpawner(), alive: map[*proc]bool{}}
 }
 
-// command prepares the program with args. Its standard error is appended to the log of that name.
+// command prepares the program with the given arguments. The program appends its standard error to the file of the
+// given log.
 func (ps *processes) command(log string, args ...string) (*exec.Cmd, *os.File, error) {
 	file, err := os.OpenFile(ps.logFile(log), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -69,7 +70,8 @@ func (ps *processes) command(log string, args ...string) (*exec.Cmd, *os.File, e
 	return cmd, file, nil
 }
 
-// hostOf returns the simulated host of a process, from 1. Names that end in a digit are spread over all hosts.
+// hostOf returns the number of the simulated host of a process. The first host has the number 1. Processes whose names
+// end in a digit are spread over all hosts.
 func hostOf(name string) int {
 	if last := name[len(name)-1]; '0' <= last && last <= '9' {
 		return int(last-'0')%hosts + 1
@@ -117,7 +119,7 @@ func (ps *processes) startAll(seed uint64) {
 	ps.keepRunning(&slot{role: readerRole, name: "reader"})
 }
 
-// keepRunning starts the process of a slot, and starts it again whenever it ends.
+// keepRunning starts the process of a slot, and starts it again each time it ends.
 func (ps *processes) keepRunning(s *slot) {
 	ps.mu.Lock()
 	ps.slots = append(ps.slots, s)
@@ -152,7 +154,8 @@ func (ps *processes) keepRunning(s *slot) {
 	})
 }
 
-// allPIDs lists the running processes that the harness started itself. Guardians and commands are not among them.
+// allPIDs lists the running processes that the harness started itself. It omits guardians and commands, which the
+// workers start.
 func (ps *processes) allPIDs() (pids []int) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
@@ -210,7 +213,8 @@ func (ps *processes) stopRole(of role) {
 	}
 }
 
-// stopAll stops all roles and waits. It kills a process that does not exit in time and records that as a failure.
+// stopAll stops all roles and waits until their processes have exited. It kills a process that does not exit in time
+// and records that as a failure.
 func (ps *processes) stopAll(within time.Duration) {
 	for _, r := range []role{workerRole, enqueuerRole, browserRole, readerRole} {
 		ps.stopRole(r)

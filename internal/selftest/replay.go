@@ -9,15 +9,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// replay goes through the history in commit order and checks each event against the invariants. It checks every
-// event, and only the lengths of leases depend on time.
+// replay goes through the history in commit order and checks each event against the invariants. It checks every event.
+// Only the checks of lease lengths depend on time.
 type replay struct {
 	tasks      map[int64]*taskHistory
 	workers    map[string]*workerHistory
 	keys       map[string]int64 // owner of each unique key among unfinished tasks
 	pending    map[int64]*taskHistory
 	blocked    map[int64]*taskHistory
-	ended      []endedBelow            // one for each of the latest events on a server
+	ended      []endedBelow            // ended transactions, for each of the latest events on a server
 	lanes      map[string]*taskHistory // task that holds each lane
 	heartbeats []event                 // renewed leases whose heartbeat event has not come yet
 	claimRow   []*taskHistory          // consecutive claims by one worker from one queue
@@ -35,7 +35,7 @@ type taskHistory struct {
 	label, queue, job, key string
 	lane                   string
 	after, afterAny        []int64
-	waits                  bool // blocked by more than its lane
+	waits                  bool // whether the task waits for more than its lane
 	priority               int
 	state                  jobs.State
 	setBy                  int64 // transaction that set the state; 0 in a file
@@ -45,7 +45,7 @@ type taskHistory struct {
 	maxAttempts, maxLosses int
 	claims                 []*claim
 	deleted                bool
-	completed, failed      bool // the task was completed before, or failed or cancelled before
+	completed, failed      bool // whether the task was completed earlier; whether it failed or was cancelled earlier
 }
 
 // claim is one claim of a task.
@@ -56,11 +56,11 @@ type claim struct {
 	began        int64 // when the transaction of the claim began; 0 in a file
 	leaseEnd     int64 // current end of the lease
 	leaseWritten int64 // time of the last write of leaseEnd
-	revoked      bool  // the worker can no longer write anything about the claim
+	revoked      bool  // whether it is revoked; the worker can then write nothing more about the claim
 	endedAt      int64 // 0 while the task runs
 	endedBy      endedBy
-	recorded     bool // the attempt has a record
-	abandoned    bool // the worker stopped without waiting for the function
+	recorded     bool // whether the attempt has a record
+	abandoned    bool // whether the worker stopped without waiting for the function
 }
 
 // endedBy is how a claim ended.
@@ -82,7 +82,7 @@ type workerHistory struct {
 	running     map[int64]*taskHistory
 	joinedAt    int64 // when it joined
 	leftAt      int64 // when it was marked as ended; 0 before that
-	leftItself  bool  // it marked itself as ended
+	leftItself  bool  // whether it marked itself as ended
 }
 
 func newReplay(found func(string, int64, string, ...any)) *replay {
@@ -99,8 +99,8 @@ func (t *taskHistory) lastClaim() *claim {
 	return t.claims[len(t.claims)-1]
 }
 
-// lookahead is how many later events the replay keeps in memory. One transaction makes fewer events; all events of
-// a long run would take too much memory.
+// lookahead is how many later events the replay keeps in memory. One transaction makes fewer events. The replay cannot
+// keep all events, because those of a long run would take too much memory.
 const lookahead = 2000
 
 func (r *replay) all(events iter.Seq[event]) {
@@ -117,7 +117,7 @@ func (r *replay) all(events iter.Seq[event]) {
 	r.checkOrder(nil)
 }
 
-// event replays the first event of ahead. The others are some of the events after it.
+// event replays the first event of the list ahead. The rest of the list holds the events that follow it in the history.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
 	isClaim := e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
@@ -173,14 +173,15 @@ func (r *replay) insert(e event) {
 	t := r.task(e.id)
 	t.label, t.queue, t.job, t.key, t.lane = e.label, e.queue, e.job, e.key, e.lane
 	t.priority, t.maxLosses, t.maxAttempts = e.priority, e.maxLosses, e.maxAttempts
-	if t.waits = e.waits; t.state == "" { // false if the trigger of the update ran before that of the insert
+	if t.waits = e.waits; t.state == "" { // the state is set already if the trigger of an update ran before that of the insert
 		r.setState(t, jobs.State(e.state))
 		t.setBy = e.xid
 		t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
 	}
 }
 
-// depends records a dependency. The first worker that sees a task of plain SQL writes its dependencies again.
+// depends records a dependency. A dependency may occur twice: the first worker that sees a task of plain SQL writes its
+// dependencies again.
 func (r *replay) depends(e event) {
 	t := r.task(e.id)
 	list := &t.after
@@ -218,7 +219,7 @@ func (r *replay) setState(t *taskHistory, to jobs.State) {
 	}
 }
 
-// checkLane checks that at most one task holds a lane, and that the first waiting task gets it next.
+// checkLane checks that at most one task holds a lane, and that the first waiting task gets the lane next.
 func (r *replay) checkLane(t *taskHistory, to jobs.State) {
 	if t.lane == "" {
 		return

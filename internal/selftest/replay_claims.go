@@ -46,7 +46,8 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks consecutive claims against the tasks that were pending. ahead holds the events after the claims.
+// checkOrder checks consecutive claims against the tasks that were pending. The list ahead holds the events after the
+// claims.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return

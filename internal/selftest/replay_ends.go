@@ -36,8 +36,8 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 	}
 }
 
-// reportedByWorker reports whether the worker itself recorded a loss, because its guardian died. It reads the
-// record of the attempt: if a client cancels the task meanwhile, the task has the reason cancelled.
+// reportedByWorker reports whether the worker itself recorded a loss, because its guardian died. It reads the record of
+// the attempt and not the reason of the task, because the reason changes if a client cancels the task meanwhile.
 func reportedByWorker(e event, rest []event) bool {
 	for _, next := range rest {
 		if next.op == "attempt" && next.id == e.id && next.generation == e.oldGeneration {
@@ -81,7 +81,7 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	}
 }
 
-// attempt checks the record of an accepted end.
+// attempt checks the record of an attempt whose end the product has accepted.
 func (r *replay) attempt(e event) {
 	t := r.task(e.id)
 	c := t.lastClaim()

@@ -23,7 +23,7 @@ type Report struct {
 	KillsStops  int            `json:"kills_and_stops"`
 	CommitKills int            `json:"commit_kills"` // kills of processes while they committed
 	Faults      map[string]int `json:"acts"`
-	Server      bool           `json:"server"` // the database was on a server
+	Server      bool           `json:"server"` // whether the database was on a server
 
 	Violations []Violation `json:"violations"`
 	Figures    Figures     `json:"figures"`
@@ -43,7 +43,7 @@ type Figures struct {
 	Unreadable  int     `json:"unreadable_leftovers"`
 	Foreign     int     `json:"foreign_leftovers"`
 	OwnKills    int     `json:"own_kills"`     // attempts that a signal ended; only runner sends signals
-	DelayP99    float64 `json:"end_delay_p99"` // from the end of a command until its record, while leftovers of others live
+	DelayP99    float64 `json:"end_delay_p99"` // from the end of a command to the record of that end, while leftovers of other tasks live
 	DelayMax    float64 `json:"end_delay_max"`
 	Delays      int     `json:"end_delays"`
 	Overlaps    int     `json:"overlaps"`
@@ -52,7 +52,7 @@ type Figures struct {
 	Busy        int     `json:"busy"`              // errors that report a busy database
 	OpenMax     float64 `json:"open_max"`          // opening a database whose last process was killed in a commit
 	OpenP50     float64 `json:"open_p50"`
-	Resumed     int     `json:"resumed"` // times that work continued after a kill of the server
+	Resumed     int     `json:"resumed"` // how many times work continued after a kill of the server
 	// from the return of the server to the next claim, less the time of locks and partitions by the harness
 	ResumeMax float64 `json:"resume_max"`
 	Drain     float64 `json:"drain"` // from the last fault to the end of the last task

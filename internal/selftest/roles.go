@@ -52,8 +52,8 @@ func NoteOpening(dir string, took time.Duration) error {
 	return nil
 }
 
-// Enqueue enqueues tasks until ctx ends. It also cancels and retries some of them. path is the program that command
-// tasks run.
+// Enqueue enqueues tasks until ctx ends. It also cancels and retries some of them. The argument path is the program
+// that command tasks run.
 func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, every time.Duration) error {
 	e, err := newEnqueuer(dir, path, me, seed, every)
 	if err != nil {
@@ -87,8 +87,8 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 	})
 }
 
-// insertPlain enqueues a task with plain SQL and returns its id. It returns 0 if the unique key is taken, because
-// then the newest task has another label.
+// insertPlain enqueues a task with plain SQL and returns its id. It returns 0 if an unfinished task has the same unique
+// key. It recognises this case because the newest task then has another label.
 //
 // On a server it first takes a table lock, so that a claim sees either all of the insert or none of it. Otherwise
 // the order of the history would differ from the order of the commits.
@@ -139,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // without pauses it enqueues more tasks than the workers could run as commands
+		light := e.every == 0 // an enqueuer without pauses enqueues more tasks than the workers could run as commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int
@@ -153,7 +153,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			if functions >= backlog {
 				continue
 			}
-			light = commands >= backlog // starting commands is what costs processor time
+			light = commands >= backlog // enqueue functions then, because starting commands costs much more processor time
 		}
 		d := e.draw(light)
 		e.notes.add(opTry, 0, 0, d.label)

@@ -3,8 +3,8 @@
 // After the run the judge checks two independent histories against the invariants. Triggers in the database write
 // the first history. Clients and commands write the second one, the notes.
 //
-// The judge does not use the code that it checks. This package opens the database with the SQL driver alone and
-// imports only package jobs. It reaches the product through its program: command lines, and hidden roles that the
+// The judge does not use the code that it checks. This package opens the database with the SQL driver alone and imports
+// only package jobs. It uses the product only through its program. It runs command lines, and hidden roles that the
 // main package implements (see RoleCommand).
 package selftest
 
@@ -22,8 +22,8 @@ import (
 	"time"
 )
 
-// Constants of a run. The lease is much shorter than in production, so that many leases expire in a run of one
-// minute. The nemesis stops processes for 0.5 to 2.5 leases.
+// These constants configure a run. The lease is much shorter than in production, so that many leases expire in a run of
+// one minute. The nemesis stops processes for 0.5 to 2.5 leases.
 const (
 	Lease = time.Second
 	Slots = 4                      // concurrency of each worker
@@ -33,7 +33,7 @@ const (
 	enqueuers = 2
 	backlog   = 40 // number of pending tasks at which enqueuers pause
 
-	killServerEvery = 8 * time.Second // interval between kills of the server; by chance alone a short run might have none
+	killServerEvery = 8 * time.Second // fixed interval between kills of the server, because a short run might have no random kill
 
 	drainWithin = 90 * time.Second // time limit for all tasks to finish after the last fault
 	endWithin   = 15 * time.Second // time limit for workers to exit after SIGTERM
@@ -57,7 +57,7 @@ type Options struct {
 type Progress struct {
 	Phase        string // commits, faults, drain or check
 	Done, Of     time.Duration
-	Faults, Left int // kills and stops so far; unfinished tasks, in the drain only
+	Faults, Left int // number of kills and stops so far; number of unfinished tasks (only during the drain)
 }
 
 // Run runs the workload on a new database, injects faults and judges the histories. It returns an error only if the
@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 		r.report.Dir = ""
 		return r.report, os.RemoveAll(dir)
 	}
-	// The report file is a convenience. A failed write must not hide the report.
+	// A failed write of this file is not an error, because Run also returns the report.
 	if text, err := json.MarshalIndent(r.report, "", "  "); err == nil {
 		_ = os.WriteFile(filepath.Join(dir, "report.json"), text, 0o600)
 	}
@@ -172,7 +172,7 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 		}
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
 		p.kill()
-		_ = p.wait() // the error is the SIGKILL
+		_ = p.wait() // wait returns an error because of the SIGKILL
 		r.report.CommitKills++
 	}
 	return nil
@@ -211,7 +211,7 @@ func (r *run) drain(ctx context.Context) error {
 			return err
 		}
 		r.reportProgress(Progress{Phase: "drain", Done: time.Since(began), Faults: r.nemesis.killsAndStops(), Left: left})
-		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // after the time limit, check reports the unfinished tasks
+		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // after the time limit, the judge reports the unfinished tasks
 			r.report.Figures.Drain = seconds(time.Since(began))
 			return ctx.Err()
 		}

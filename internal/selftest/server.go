@@ -24,7 +24,8 @@ const hosts = 2
 // onServer reports whether an address names a database on a server.
 func onServer(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
-// addresses lists the addresses of the database of the run: the direct one, then one for each simulated host.
+// addresses lists the addresses of the database of the run. The first address is the direct one. After it comes one for
+// each simulated host.
 func (w workspace) addresses() []string {
 	text, err := os.ReadFile(filepath.Join(w.dir, "addresses"))
 	if err != nil {
@@ -51,7 +52,7 @@ func (r *run) setUpServer() error {
 	return os.WriteFile(filepath.Join(r.dir, "addresses"), []byte(strings.Join(list, "\n")), 0o600)
 }
 
-// host returns the environment of a process on simulated host n, from 1.
+// host returns the environment of a process on the simulated host n. The first host has the number 1.
 func (w workspace) host(n int) []string {
 	list := w.addresses()
 	return []string{"RUNNER_DB=" + list[n], "XDG_STATE_HOME=" + filepath.Join(w.dir, "host"+strconv.Itoa(n))}

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// Some faults can destroy the content of a database if the product does not detect them. Each of them gets a
-// database of its own, so that a loss does not spoil the histories of the run. The rule is the same: every
-// acknowledged task must exist. The product may reject calls, and every process that has the database open may
-// exit.
+// Some faults can destroy the content of a database if the product does not detect them. The nemesis injects each such
+// fault into a database of its own, so that a loss does not spoil the histories of the run. The rule for such a
+// database is the same: every acknowledged task must exist. The product may reject calls, and every process that has
+// the database open may exit.
 
 // boundName is the role of an enqueuer that opens the database through a bind mount, and its process name.
 const boundName = "bound"
 
 const (
 	sideAcks = 3                // number of acknowledged enqueues before the fault
-	sideOpen = 10 * time.Second // time limit for them
+	sideOpen = 10 * time.Second // time limit for these enqueues
 )
 
 // bindMount lets a process open a database through a bind mount of the file, as in a container that mounts only
@@ -54,8 +54,8 @@ func (n *nemesis) removeShm() bool {
 	})
 }
 
-// withSideDatabase creates a database that an enqueuer and a worker have open, and calls do in the background. Then
-// it kills all processes and looks for lost tasks.
+// withSideDatabase creates a database that an enqueuer and a worker have open. It calls the function do in the
+// background. Then it kills all processes and looks for lost tasks.
 func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 	if !n.sideBusy.CompareAndSwap(false, true) {
 		return false
@@ -69,7 +69,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 			found = append(found, Violation{"I11", 0, err.Error()})
 		}
 		if len(found) == 0 {
-			_ = os.RemoveAll(s.dir) // otherwise it stays for the report
+			_ = os.RemoveAll(s.dir) // a directory with violations stays for the report
 			return
 		}
 		n.mu.Lock()

@@ -23,13 +23,13 @@ func monotonic() int64 {
 	return at.Nano() / 1000
 }
 
-// lockTask takes the lock of a task: one byte of a file, locked until no process has the open file any more. It
-// returns held if another execution holds the lock.
+// lockTask takes the lock of a task, which is a lock on one byte of a file. The lock lasts until no process has that
+// open file any more. The result held is true if another execution holds the lock.
 func lockTask(path string, task int64) (file *os.File, held bool, err error) {
 	if file, err = os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return nil, false, err
 	}
-	const setOFDLock = 37 // F_OFD_SETLK locks for the open file, not for the process
+	const setOFDLock = 37 // F_OFD_SETLK: the lock belongs to the open file, not to the process
 	lock := syscall.Flock_t{Type: syscall.F_WRLCK, Start: task, Len: 1}
 	switch err = syscall.FcntlFlock(file.Fd(), setOFDLock, &lock); {
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.EACCES):
@@ -71,8 +71,8 @@ func reserve(file *os.File, bytes int64) {
 	_ = syscall.Fallocate(int(file.Fd()), keepSize, 0, bytes)
 }
 
-// spawner starts processes that the kernel kills when this process dies. It uses one thread for all, because the
-// kernel watches the thread that forked.
+// spawner starts processes that the kernel kills when this process dies. It starts all of them on one thread, because
+// the kernel kills them when the thread that forked them ends.
 type spawner struct{ jobs chan func() }
 
 func newSpawner() *spawner {

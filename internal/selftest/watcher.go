@@ -45,8 +45,8 @@ func newWatcher(dir workspace, notes *notesFile) *watcher {
 	return w
 }
 
-// check reads the notes from an offset on. It checks which of the noted processes and of those seen before are
-// alive.
+// check reads the notes from an offset on. It checks which of the noted processes are alive, both those of the new
+// notes and those of earlier notes.
 func (w *watcher) check(from int64) (next int64) {
 	notes, next := w.notes.since(from)
 	for _, n := range notes {

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// kind is what a task of the workload does. It determines how the task may end.
+// kind is the behaviour of a task of the workload. The kind determines how the task may end.
 type kind string
 
 const (
@@ -30,7 +30,7 @@ const (
 	cancelRetry     kind = "cancel-retry"     // is cancelled while it runs and ignores that; it is retried at once
 )
 
-// kindWeights is how many of 1000 tasks have each kind. The rest are quick.
+// kindWeights lists how many of 1000 tasks have each kind. All other tasks are quick.
 var kindWeights = []struct {
 	kind kind
 	of   int
@@ -40,7 +40,7 @@ var kindWeights = []struct {
 const (
 	failingAttempts = 3
 	poisonLosses    = 2
-	manyLosses      = 100_000 // limit of all other kinds; the nemesis may hit a task any number of times
+	manyLosses      = 100_000 // limit of losses for all other kinds, because the nemesis may hit a task any number of times
 	urgent          = 50      // priority above all others
 	tickLabel       = "ticks:quick"
 	functionJob     = "selftest.function"
@@ -119,7 +119,7 @@ func (g *generator) draw(light bool) draft {
 		options = append(options, jobs.AtMostOnce())
 	case timesOut:
 		options = append(options, jobs.Timeout(time.Duration(200+g.random.IntN(400))*time.Millisecond))
-	case cancelRetry: // runs at once, so that the cancel meets a running task
+	case cancelRetry: // the priority makes the task run at once, so that it is cancelled while it runs
 		options = append(options, jobs.Priority(urgent))
 	}
 	if k == quick && g.random.IntN(25) == 0 {
@@ -155,8 +155,8 @@ func kindOf(label string) kind {
 	return kind(k)
 }
 
-// validEnd reports whether a task of a kind may end the way t did. cancelled: a client was about to cancel the
-// task. broken: a dependency of the task did not complete.
+// validEnd reports whether a task of a kind may end in the way in which t ended. The argument cancelled is true if a
+// client has tried to cancel the task. The argument broken is true if a dependency of the task did not complete.
 func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
 		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)
@@ -188,7 +188,7 @@ func (d draft) columns(now time.Time) (key, lane, after, afterAny, runAt, timeou
 		if ids == nil {
 			return nil
 		}
-		text, _ := json.Marshal(ids) // a list of numbers has no error
+		text, _ := json.Marshal(ids) // encoding a list of numbers cannot fail
 		return string(text)
 	}
 	if d.spec.In > 0 {

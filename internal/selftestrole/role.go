@@ -1,4 +1,5 @@
-// Package selftestrole runs the processes of a selftest on package runner. Package selftest starts and kills them.
+// Package selftestrole runs the processes of a selftest on package runner. Package selftest starts and kills these
+// processes.
 package selftestrole
 
 import (
@@ -20,12 +21,13 @@ import (
 	"example.com/runner/web"
 )
 
-// Run runs this process in a role of the selftest; see selftest.RoleCommand. dir is the directory of the run.
+// Run runs this process in a role of the selftest; see selftest.RoleCommand. The argument dir is the directory of the
+// run.
 func Run(ctx context.Context, stderr io.Writer, role, dir string, args []string) error {
 	if role == "child" {
 		return selftest.Child(dir, args)
 	}
-	args = append(args, "", "", "") // a missing argument becomes an invalid one
+	args = append(args, "", "", "") // a missing argument becomes an empty one, which is invalid
 	switch role {
 	case "task":
 		return failure.ExitStatus(selftest.Task(dir, args[0], args[1]))

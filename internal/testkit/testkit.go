@@ -16,13 +16,15 @@ import (
 // Patience is the time that Eventually waits.
 const Patience = 30 * time.Second
 
-// Eventually polls until done returns true. It fails the test after Patience.
+// Eventually calls the function done repeatedly until it returns true. It ends the test if that takes longer than
+// Patience.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	Within(t, Patience, what, done)
 }
 
-// Within polls until done returns true. It fails the test after limit.
+// Within calls the function done repeatedly until it returns true. It ends the test if that takes longer than the
+// limit.
 func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !done(); time.Sleep(5 * time.Millisecond) {
@@ -32,7 +34,7 @@ func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
 	}
 }
 
-// Equal fails the test when got is not equal to want. For structs it names the fields that differ.
+// Equal fails the test when the two values are not equal. For structs it names the fields that differ.
 func Equal[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {
@@ -52,7 +54,7 @@ func Equal[T any](t testing.TB, what string, got, want T) {
 			t.Errorf("%s: %s: got %+v, want %+v", what, field.Name, a, b)
 		}
 	}
-	if !t.Failed() { // they differ in a field that is not exported
+	if !t.Failed() { // the values differ in a field that is not exported
 		t.Errorf("%s: got %+v, want %+v", what, got, want)
 	}
 }
@@ -65,7 +67,7 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
-// ErrorIs fails the test when err does not wrap want, or when its text does not contain each of texts.
+// ErrorIs fails the test when err does not wrap the error want, or when the text of err lacks one of the given texts.
 func ErrorIs(t testing.TB, err, want error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -79,7 +81,7 @@ func ErrorIs(t testing.TB, err, want error, texts ...string) {
 	}
 }
 
-// ErrorContains fails the test when err is nil or its text does not contain each of texts.
+// ErrorContains fails the test when err is nil, or when the text of err lacks one of the given texts.
 func ErrorContains(t testing.TB, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
@@ -93,7 +95,7 @@ func ErrorContains(t testing.TB, err error, texts ...string) {
 	}
 }
 
-// Len ends the test when list does not have n elements.
+// Len ends the test when the list does not have n elements.
 func Len[E any](t testing.TB, what string, list []E, n int) {
 	t.Helper()
 	if len(list) != n {
@@ -109,7 +111,7 @@ func Between[T cmp.Ordered](t testing.TB, what string, got, low, high T) {
 	}
 }
 
-// Contains fails the test for each of parts that text lacks.
+// Contains fails the test once for each part that is missing in the text.
 func Contains(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -119,7 +121,7 @@ func Contains(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// ContainsNone fails the test for each of parts that text contains.
+// ContainsNone fails the test once for each part that is in the text.
 func ContainsNone(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {

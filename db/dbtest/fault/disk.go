@@ -15,7 +15,7 @@ import (
 // Op is an operation of SQLite on a file.
 type Op int
 
-// The operations that a Disk can make fail.
+// A Disk can make each of these operations fail.
 const (
 	Open Op = iota
 	Read
@@ -24,7 +24,7 @@ const (
 	Sync
 	Delete
 	Lock      // a writer takes the write lock of the database
-	Committed // a transaction is in the log; an error is one after the commit
+	Committed // a transaction has reached the log; an error of this operation is an error after the commit
 )
 
 func (op Op) String() string {
@@ -44,7 +44,7 @@ type Event struct {
 // Code is the result of an operation: OK, or an error that replaces the operation.
 type Code int32
 
-// The results that tests use.
+// Tests use these results.
 const (
 	OK       Code = sqlite3.SQLITE_OK
 	Busy     Code = sqlite3.SQLITE_BUSY
@@ -107,8 +107,8 @@ func diskOf(path string) *Disk {
 	return disks[strings.TrimSuffix(path, "-wal")]
 }
 
-// Decide sets the function that decides each operation. It is called by one goroutine at a time. With nil every
-// operation works.
+// Decide sets the function that decides the result of each operation. Only one goroutine at a time calls this function.
+// If it is nil, every operation succeeds.
 func (d *Disk) Decide(decide func(Event) Code) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -157,10 +157,11 @@ func (d *Disk) deleted(path string) {
 // Image holds the files of a database by the suffix of their names: "" and "-wal".
 type Image map[string][]byte
 
-// Killed returns the files that another process finds if this one is killed now. The decide function may call it.
+// Killed returns the files that remain if this process is killed now. The function decide may call Killed.
 func (d *Disk) Killed() Image { return d.image(d.now) }
 
-// PowerCut returns the files that remain if the power fails now: only synced data. The decide function may call it.
+// PowerCut returns the files that remain if the power fails now. They contain only synced data. The function decide may
+// call PowerCut.
 func (d *Disk) PowerCut() Image { return d.image(d.durable) }
 
 func (d *Disk) image(files map[string][]byte) Image {

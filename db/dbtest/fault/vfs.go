@@ -8,13 +8,13 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// This file implements a SQLite VFS on top of the VFS of the system. It replaces some methods in the method table
-// of an open file. The new methods first ask the Disk.
+// This file implements a SQLite VFS on top of the VFS of the system. It replaces some methods in the method table of an
+// open file. The new methods first ask the Disk whether the operation fails.
 
 type methods = sqlite3.Tsqlite3_io_methods
 
 var (
-	system sqlite3.Tsqlite3_vfs // copy of the system's VFS, whose functions this one calls
+	system sqlite3.Tsqlite3_vfs // copy of the system's VFS; the functions of this file call its functions
 	below  uintptr              // address of the system's VFS
 	zone   = libc.NewTLS()      // thread state for calls of C code
 
@@ -58,7 +58,8 @@ func lasting[T any](value T) uintptr {
 // at returns a pointer to the value at an address of C code.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// pointer returns the address of a declared function for C code. function is the reverse.
+// pointer returns the address of a declared Go function for C code. The helper with the name function converts an
+// address back.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
@@ -87,7 +88,8 @@ func open(tls *libc.TLS, _, name, id uintptr, flags int32, out uintptr) int32 {
 	return rc
 }
 
-// tableOver returns the system's method table at an address with the methods of this file in it.
+// tableOver returns a copy of the system's method table at an address. In the copy, methods of this file replace some
+// methods of the system.
 func tableOver(address uintptr) uintptr {
 	mu.Lock()
 	defer mu.Unlock()
@@ -168,7 +170,7 @@ func flush(_ *libc.TLS, id uintptr, _ int32) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// lock is called for the locks of the log's index. The first one is the write lock.
+// SQLite calls lock for the locks in the index of the write-ahead log. The first lock is the write lock.
 func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	f := fileOf(id)
 	if want := int32(sqlite3.SQLITE_SHM_LOCK | sqlite3.SQLITE_SHM_EXCLUSIVE); offset == 0 && n == 1 && flags == want {
@@ -179,7 +181,8 @@ func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](f.real.FxShmLock)(tls, id, offset, n, flags)
 }
 
-// control is called when a transaction has been committed. An error from here reaches the caller of the commit.
+// SQLite calls control when a transaction has been committed. The caller of the commit receives an error that control
+// returns.
 func control(tls *libc.TLS, id uintptr, op int32, arg uintptr) int32 {
 	f := fileOf(id)
 	if op == sqlite3.SQLITE_FCNTL_COMMIT_PHASETWO {

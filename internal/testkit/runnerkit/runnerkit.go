@@ -1,5 +1,5 @@
-// Package runnerkit holds the helpers of tests that work with a runner.Runner: opening, enqueueing, working, reading. Each one ends
-// the test when it fails.
+// Package runnerkit holds the helpers of tests that use a runner.Runner. They open databases, and enqueue, execute and
+// read tasks. Each helper ends the test when it fails.
 package runnerkit
 
 import (
@@ -13,13 +13,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// Open opens a new database in a file of the test. It is closed when the test ends.
+// Open opens a new database in a temporary file. The database is closed when the test ends.
 func Open(t testing.TB, options runner.Options) *runner.Runner {
 	t.Helper()
 	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), options)
 }
 
-// OpenAt opens the database at path or address. It is closed when the test ends.
+// OpenAt opens the database at an address, which is a URL or a path. The database is closed when the test ends.
 func OpenAt(t testing.TB, address string, options runner.Options) *runner.Runner {
 	t.Helper()
 	r, err := runner.Open(t.Context(), address, options)
@@ -44,7 +44,7 @@ func Enqueue(t testing.TB, r *runner.Runner, spec jobs.Spec) jobs.Task {
 	return task
 }
 
-// Drain works until no task is due.
+// Drain runs a worker until no task is due.
 func Drain(t testing.TB, r *runner.Runner) {
 	t.Helper()
 	if err := r.WorkUntilEmpty(t.Context()); err != nil {
@@ -52,7 +52,7 @@ func Drain(t testing.TB, r *runner.Runner) {
 	}
 }
 
-// Work works in the background until stop is called or the test ends.
+// Work runs a worker in the background until the returned function is called or the test ends.
 func Work(t testing.TB, r *runner.Runner) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background()) // the context of the test ends before its cleanups
