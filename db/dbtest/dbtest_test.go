@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given { // each check opens a database and makes about 30 calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
+	if !given { // a check opens a database and makes about 30 calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
 		if err := flag.Set("rapid.checks", "40"); err != nil {
 			panic(err)
 		}

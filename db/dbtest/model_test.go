@@ -14,9 +14,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestModel makes random calls of a store and compares each result with a model, which is a few maps. At the end it
-// checks the history of all changes. The model also uses lifecycle.Next: the test checks that the store applies each
-// decision to the right task only, even for late calls.
+// TestModel makes random calls of a store and compares each result with a model. The model keeps the expected tasks in
+// maps. At the end the test checks the history of all changes. The model uses lifecycle.Next as the store does. So the
+// test does not check the decisions, but that the store applies each decision only to the right task, even for late
+// calls.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -45,7 +46,7 @@ type model struct {
 	tasks   map[int64]*jobs.Task // expected tasks
 	keys    map[string]int64     // unfinished tasks by unique key
 	started map[int64]bool       // tasks that have started
-	held    [][]jobs.Task        // claims of each worker as the worker knows them; some may be lost
+	held    [][]jobs.Task        // claims that each worker believes to have; some of them may be lost
 	old     []jobs.Task          // finished claims
 }
 
@@ -130,7 +131,7 @@ func (m *model) cycle(r *rapid.T) {
 	}
 	alone := idle && suspects > 0 // an idle worker claims one suspect and no other task
 	if suspects > 0 && !idle && len(claimed) == 0 {
-		return // a suspect has waited long enough, so a busy worker claims nothing more
+		return // a busy worker claims no more tasks if a suspect has waited long enough
 	}
 	for _, t := range m.tasks {
 		if t.State == jobs.Pending && t.Job != "other" && lifecycle.Suspect(*t) == alone {
@@ -152,7 +153,7 @@ func (m *model) cycle(r *rapid.T) {
 			return int(a.ID - b.ID)
 		})
 	}
-	for _, c := range claimed { // each claim is the first task that was left in its queue
+	for _, c := range claimed { // each claimed task must be the first remaining task of its queue
 		list := waiting[c.Queue]
 		if len(list) == 0 || list[0].ID != c.ID {
 			r.Fatalf("got a claim of task %d in queue %s, want the first of %v", c.ID, c.Queue, list)
@@ -170,7 +171,7 @@ func (m *model) cycle(r *rapid.T) {
 	m.held[i] = append(m.held[i], claimed...)
 }
 
-// takeClaim removes a random claim that a worker believes it has.
+// takeClaim draws a claim that a worker believes to have, and removes it from the list of the worker.
 func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	if len(m.held[i]) == 0 {
@@ -201,7 +202,7 @@ func anyOutcome(r *rapid.T) lifecycle.Outcome {
 
 func (m *model) finishSome(r *rapid.T) {
 	i, claimed := m.takeClaim(r)
-	m.sleep(time.Millisecond) // the reaper and the worker may record a loss at the same millisecond, as one loss
+	m.sleep(time.Millisecond) // otherwise the reaper and the worker could record a loss in the same millisecond, which counts as one loss
 	o := anyOutcome(r)
 	t := m.owns(claimed)
 	done := m.finish(m.workers[i], claimed, o)
@@ -261,7 +262,7 @@ func (m *model) reapSome(r *rapid.T) {
 	}
 }
 
-// revokeSome revokes claims without recording their loss, like a reaper that dies in between.
+// revokeSome revokes claims without recording their loss, like a reaper that dies between the two steps.
 func (m *model) revokeSome(r *rapid.T) {
 	seen := m.leases(m.workers[rapid.IntRange(0, len(m.workers)-1).Draw(r, "reaper")])
 	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })

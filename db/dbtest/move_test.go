@@ -32,7 +32,7 @@ func TestAnInterruptedMoveContinues(t *testing.T) {
 	}
 }
 
-const movedTasks = 300 // more than one step moves
+const movedTasks = 300 // more tasks than one step moves
 
 var moving = time.UnixMilli(1_800_000_000_000)
 
@@ -50,7 +50,7 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 		t.Fatal(err)
 	}
 
-	// Interrupt the move after its start and after each step. Each time it starts from the beginning.
+	// Interrupt the move after its start and after each step. Each new attempt starts from the beginning.
 	for step := 0; ; step++ {
 		m, done, err := transfer.Begin(ctx, from, to, moving)
 		if err != nil || done {
@@ -97,11 +97,11 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 		t.Errorf("got error %v, done %v; want nil, true", err, done)
 	}
 
-	// Each task runs once, in the new database.
+	// Each task runs only once, and in the new database.
 	if got := claimed(t, from); got != nil {
 		t.Errorf("got %d claims in the old database, want none", len(got))
 	}
-	if got := claimed(t, to); len(got) != movedTasks-1 { // one task waits for another
+	if got := claimed(t, to); len(got) != movedTasks-1 { // one task cannot be claimed, because it waits for another task
 		t.Errorf("got %d claims, want %d", len(got), movedTasks-1)
 	}
 	ids, err := insert(t, to, 1)
@@ -182,7 +182,7 @@ func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
 	}
 }
 
-// fill enqueues tasks, cancels the last ones and deletes them.
+// fill enqueues tasks. It cancels the last of these tasks and deletes them.
 func fill(t *testing.T, d *db.DB) {
 	t.Helper()
 	ids, err := insert(t, d, movedTasks+4) // the caller adds one more with plain SQL
@@ -225,7 +225,7 @@ func wantRejected(t *testing.T, d *db.DB, why string) {
 	}
 }
 
-// claimed returns all tasks that a worker can claim, or nil if the database rejects it.
+// claimed returns all tasks that a worker can claim, or nil if the database rejects the worker.
 func claimed(t *testing.T, d *db.DB) []jobs.Task {
 	t.Helper()
 	w, err := d.Register(t.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: time.Minute, StartedAt: moving.Add(-time.Hour)},

@@ -64,7 +64,7 @@ type orderModel struct {
 	before  map[int64]jobs.Task  // tasks after the previous step
 	after   map[int64][2][]int64 // dependencies given at the enqueue
 	paused  map[string]bool
-	retried map[int64]bool // tasks retried in this step; they wait for unfinished dependencies only
+	retried map[int64]bool // tasks retried in this step; such a task waits only for unfinished dependencies
 }
 
 func (m *orderModel) Fatal(args ...any) { m.T.Helper(); m.T.Fatal(args...) }
@@ -80,7 +80,7 @@ func (m *orderModel) ids() []int64 {
 	return list
 }
 
-// drawIDs draws up to most existing tasks.
+// drawIDs draws the ids of existing tasks. The argument most is the maximum number of ids.
 func (m *orderModel) drawIDs(t *rapid.T, name string, most int) []int64 {
 	all := m.ids()
 	if len(all) == 0 {
@@ -128,7 +128,7 @@ func (m *orderModel) claim(t *rapid.T) {
 			t.Fatalf("got a claim of task %d from paused queue %s, want none", task.ID, task.Queue)
 		}
 	}
-	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // more tasks may run if a limit was set after their start
+	for _, l := range must(m.Limits(m.Context(), m.now))(m) { // tasks that started before a limit was set may exceed it
 		if l.Running > 0 && l.InUse > l.Running && slices.ContainsFunc(claimed, func(task jobs.Task) bool {
 			return l.Target == jobs.Target{Kind: jobs.QueueTarget, Name: task.Queue} ||
 				l.Target == jobs.Target{Kind: jobs.JobTarget, Name: task.Job}
@@ -164,7 +164,7 @@ func (m *orderModel) cancel(t *rapid.T) {
 	must(m.Cancel(m.Context(), m.drawIDs(t, "cancel", 1), "x", false, m.now))(m)
 }
 
-// lose lets another worker record the loss of a random running task.
+// lose draws a running task, and another worker records the loss of that task.
 func (m *orderModel) lose(t *rapid.T) {
 	task := m.takeRunning(t)
 	other := m.worker("test")
@@ -254,7 +254,7 @@ func (m *orderModel) check() {
 			m.T.Fatalf("%v: got %d in use, want %d", target, l.InUse, inUse[target])
 		}
 	}
-	for _, task := range tasks { // a task waits for a lane only if another task holds it or its rate is used up, and not before the holder
+	for _, task := range tasks { // a task may wait for a lane only if an earlier task holds the lane, or if the rate of the lane is used up
 		if task.State != jobs.Blocked || task.Waits {
 			continue
 		}
@@ -277,10 +277,11 @@ func (m *orderModel) check() {
 	clear(m.retried)
 }
 
-// dueUnseen reports whether the rate of a lane permits a start that no worker has noticed yet.
+// dueUnseen reports whether the rate of a lane permits another start, although no worker has promoted a task for it
+// yet.
 func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
-// checkDependencies checks the state of a task against its dependencies.
+// checkDependencies checks that the state of a task agrees with the states of its dependencies.
 func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task) {
 	open := slices.Concat(task.After, task.AfterAny)
 	if task.Waits != (len(open) > 0) || task.Waits && task.State != jobs.Blocked {
@@ -295,7 +296,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 	if m.retried[task.ID] || known && !was.Waits {
 		return
 	}
-	after, afterAny := was.After, was.AfterAny // dependencies at the previous step
+	after, afterAny := was.After, was.AfterAny // dependencies after the previous step
 	if !known {
 		after, afterAny = m.after[task.ID][0], m.after[task.ID][1]
 	}
@@ -324,7 +325,7 @@ func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 	if task, ok := before[id]; ok {
 		return task.State
 	}
-	return jobs.Completed // it was deleted long ago, when no task waited for it
+	return jobs.Completed // the task was deleted in an earlier step, when no task waited for it
 }
 
 // drain removes all limits and pauses and runs all tasks.

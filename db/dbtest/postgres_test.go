@@ -9,7 +9,8 @@ import (
 	"example.com/runner/internal/testkit/pgkit"
 )
 
-// free lists the addresses of schemas that tests have left empty. Creating a schema takes longer than most tests.
+// free lists the addresses of empty schemas that later tests can use. Tests reuse schemas, because creating one takes
+// longer than most tests.
 var free = struct {
 	sync.Mutex
 	addresses []string
@@ -19,7 +20,7 @@ var free = struct {
 func openOnServer(t testing.TB) *db.DB {
 	t.Helper()
 	address := emptyAddress(t)
-	t.Cleanup(func() { // runs after the database is closed
+	t.Cleanup(func() { // this function runs after the database is closed
 		if dbtest.Empty(t, address) {
 			free.Lock()
 			defer free.Unlock()

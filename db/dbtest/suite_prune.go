@@ -65,7 +65,7 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{3})
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(oldFailed, young, waits))
-		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // these tables keep only the rows of the failed tasks
+		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // rows of the failed tasks
 			if n := s.number(`SELECT count(*) FROM ` + table); n != want {
 				s.Errorf("got %d rows of %s after %d tasks, want %d", n, table, len(old)+4, want)
 			}

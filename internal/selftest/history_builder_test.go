@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// historyBuilder builds a history by hand. Its clock is both the wall clock in ms and, times 1000, the clock of the
-// notes.
+// historyBuilder builds a history by hand. The field now is the wall clock in ms. Multiplied by 1000, it is also the
+// clock of the notes.
 type historyBuilder struct {
 	evidence
 	events []event
@@ -57,7 +57,8 @@ func (s *historyBuilder) enqueue(id int64, k kind) {
 	s.note(1, opAck, id, 0, token)
 }
 
-// update changes a task. change gets an event with the current values and the next generation.
+// update changes a task. The function change receives an event with the current values and the next generation, and
+// modifies it.
 func (s *historyBuilder) update(id int64, change func(*event)) {
 	t := s.tasks[id]
 	e := event{op: "update", id: id, oldState: t.state, state: t.state, oldGeneration: t.generation, generation: t.generation + 1,
@@ -91,7 +92,7 @@ func (s *historyBuilder) end(id int64, change func(*event)) {
 
 func (s *historyBuilder) complete(id int64) { s.end(id, func(e *event) { e.state = "completed" }) }
 
-// revoke takes a claim from its worker. The task stays running until the loss is recorded.
+// revoke takes a claim from its worker. The state of the task stays running until the loss is recorded.
 func (s *historyBuilder) revoke(id int64) { s.update(id, func(e *event) { e.lease = 0 }) }
 
 // endRevoked records the end of a revoked claim.

@@ -7,7 +7,7 @@ import (
 
 // historyCase is a history and the invariants that it violates.
 type historyCase struct {
-	want  string // invariants, separated by spaces
+	want  string // names of the violated invariants, separated by spaces
 	build func() *historyBuilder
 }
 
@@ -28,7 +28,7 @@ func TestInvalidHistories(t *testing.T) {
 	checkHistories(t, invalidExecutions)
 }
 
-// invalidEnds are histories in which a task is lost (I1), or an end of an old claim is accepted (I2).
+// invalidEnds are histories in which a task is lost (I1), or in which the product accepts the end of an old claim (I2).
 var invalidEnds = map[string]historyCase{
 	"an acknowledged task is missing": {"I1", func() *historyBuilder {
 		s := validHistory()
@@ -190,7 +190,7 @@ var invalidLeasesAndStates = map[string]historyCase{
 	}},
 }
 
-// invalidExecutions are histories in which code runs when it must not: I9 and I10.
+// invalidExecutions are histories in which the code of a task runs at a time at which it must not run: I9 and I10.
 var invalidExecutions = map[string]historyCase{
 	"two executions of a command at once": {"I9", func() *historyBuilder {
 		s := validHistory()

@@ -15,7 +15,8 @@ func claimedHistory(k kind) *historyBuilder {
 	return s
 }
 
-// takeOver lets w1 hang: the claim of task 1 is revoked and lost, and w2 runs the task.
+// takeOver adds the events after a hang of worker w1. The claim of task 1 is revoked and recorded as lost, and worker
+// w2 runs the task.
 func takeOver(s *historyBuilder) *historyBuilder {
 	s.wait(testLease)
 	s.revoke(1)
@@ -155,8 +156,8 @@ var leftoverHistories = map[string]historyCase{
 	}},
 }
 
-// TestRecoveryIsMeasuredAfterAKillOfTheGuardian checks that a killed guardian does not exclude its worker from the measured
-// recoveries.
+// TestRecoveryIsMeasuredAfterAKillOfTheGuardian checks that the recovery of a worker is measured even if its guardian
+// was killed before.
 func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	s := claimedHistory(quick)
 	s.wait(100)
@@ -178,8 +179,8 @@ func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	}
 }
 
-// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which ends of commands are measured. They are the ends of commands without
-// leftovers, at times when leftovers of other tasks live.
+// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks that only some delays are measured. They are the delays
+// of commands without leftovers, at times when leftovers of other tasks live.
 func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s := claimedHistory(quick)
 	m := s.attemptProcess(21, 2, 2, noEnvironment)

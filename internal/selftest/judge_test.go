@@ -59,12 +59,12 @@ func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 		e.state, e.attempt, e.losses, e.reason, e.err = "cancelled", 0, 1, "cancelled", "cancelled by root"
 	})
 	checkViolations(t, s.judge())
-	s.events[len(s.events)-1].err = lostText // a reaper took the task before the lease ended
+	s.events[len(s.events)-1].err = lostText // with this error, a reaper took the task before the lease ended
 	checkViolations(t, s.judge(), "I3")
 }
 
-// TestATaskMayBeCancelledByItsInsert inserts a task whose dependency has failed already. Then the history has no update with a
-// reason.
+// TestATaskMayBeCancelledByItsInsert inserts a task whose dependency has already failed. The insert itself cancels the
+// task, so the history has no update with a reason.
 func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	s := validHistory()
 	s.enqueue(3, quick)
@@ -75,13 +75,13 @@ func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	late.state, late.reason = "cancelled", "dependency"
 	s.add(event{op: "depends", id: 4, generation: 3})
 	checkViolations(t, s.judge())
-	s.events[len(s.events)-1].generation = 2 // this dependency has completed
+	s.events[len(s.events)-1].generation = 2 // the event now names a dependency that has completed
 	checkViolations(t, s.judge(), "I5")
 }
 
 func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	hung := validHistory()
-	hung.note(3, opOverlap, 2, 6, "function") // the earlier execution was by w2, which hung
+	hung.note(3, opOverlap, 2, 6, "function") // worker w2 ran the earlier execution and then hung
 	abandoned := newHistory()
 	abandoned.join("w1", 11)
 	abandoned.join("w2", 12)
@@ -98,8 +98,8 @@ func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	}
 }
 
-// TestARevokedClaimIsLost has a reaper that revokes the claim of a hung worker before it kills the processes. After that only
-// the loss may be recorded.
+// TestARevokedClaimIsLost has a reaper that revokes the claim of a hung worker before it kills the processes. After the
+// revocation only a loss of the claim may be recorded.
 func TestARevokedClaimIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait int64

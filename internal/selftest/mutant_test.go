@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// mutant is a version of the product with a deliberate defect. It shows whether the tests find that defect. go
-// build -overlay builds it, so the source files stay as they are. A file in mutants names the defect, the test and
-// the invariants that must find it, and the replaced texts.
+// mutant is a version of the product with a deliberate defect. It shows whether the tests find that defect. The command
+// go build -overlay builds it, so the source files do not change. A file in mutants names the defect, the test and the
+// invariants that must find it, and the replaced texts.
 type mutant struct {
 	name, defect string
 	invariants   []string          // a selftest finds a violation of one of these, if the timing permits it
@@ -80,8 +80,8 @@ func mutate(t *testing.T, name, source, edits string) string {
 	return source
 }
 
-// TestMutantsFitTheSource checks that each mutant applies to the current source. make mutants builds them and runs
-// the tests.
+// TestMutantsFitTheSource checks that each mutant applies to the current source. The command make mutants builds the
+// mutants and runs the tests.
 func TestMutantsFitTheSource(t *testing.T) {
 	for _, m := range mutants(t) {
 		for file := range m.files {
@@ -105,7 +105,7 @@ func TestMutantsFitTheSource(t *testing.T) {
 	}
 }
 
-// hasTest reports whether a directory has a test whose name contains name.
+// hasTest reports whether a directory has a test whose name contains the given text.
 func hasTest(t *testing.T, dir, name string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, dir, "*_test.go"))

@@ -15,14 +15,14 @@ import (
 	"time"
 )
 
-// rounds is how many selftests look for a mutant before its test does. The timing decides which faults hit which
-// processes.
+// rounds is the number of selftests that look for the defect of a mutant before the named test runs. Several rounds
+// help, because the timing decides which faults hit which processes.
 const (
 	rounds   = 3
 	roundFor = "8s"
 )
 
-// TestMutants builds each mutant and looks for its defect. A defect that nothing finds is an error of the tests.
+// TestMutants builds each mutant and looks for its defect. The test fails if no test and no selftest finds the defect.
 func TestMutants(t *testing.T) {
 	becomeSubreaper(t)
 	for _, m := range mutants(t) {
@@ -35,7 +35,7 @@ func TestMutants(t *testing.T) {
 			if m.invariants != nil {
 				by = m.violates(t, overlay, dir)
 			}
-			if by == "" { // a short selftest may miss the defect or cannot reach it; the test always reaches it
+			if by == "" { // a short selftest may miss the defect; the named test always finds it
 				by = m.failsTest(t, overlay)
 			}
 			if by == "" {
@@ -47,8 +47,8 @@ func TestMutants(t *testing.T) {
 	}
 }
 
-// becomeSubreaper makes this process the parent of guardians whose worker has died, and kills them at the end. Some
-// mutants leave guardians that never end.
+// becomeSubreaper makes this process the parent of guardians whose worker has died. It kills these guardians at the end
+// of the test. Some mutants leave guardians that never end.
 func becomeSubreaper(t *testing.T) {
 	t.Helper()
 	const setChildSubreaper = 36
@@ -134,7 +134,7 @@ func (m mutant) violates(t *testing.T, overlay, dir string) string {
 			t.Fatalf("report of the selftest: got error %v, want none: %s %s", err, out, stderr.String())
 		}
 		broken := report.Broken()
-		for _, i := range broken { // log one violation of each invariant, also of unexpected ones
+		for _, i := range broken { // log one violation of each invariant, also of invariants that the mutant does not name
 			t.Log(report.Violations[slices.IndexFunc(report.Violations, func(v Violation) bool { return v.Invariant == i })])
 		}
 		if slices.ContainsFunc(m.invariants, func(i string) bool { return slices.Contains(broken, i) }) {

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// TestACommandLivesAfterAnotherProcessHasKilledTheCgroup kills the cgroup of a guardian, like a worker that takes over or an
-// administrator. The next command must live, although the kernel kills every process that starts in a killed cgroup.
+// TestACommandLivesAfterAnotherProcessHasKilledTheCgroup kills the cgroup of a guardian, as a worker that takes over or
+// an administrator may do. The next command must live, although the kernel kills every process that starts in a killed
+// cgroup.
 func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	killed, _, _ := startScript(t, g, "exec sleep 300", time.Minute)
@@ -25,8 +26,8 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	}
 }
 
-// TestASweepOfOneAttemptKeepsTheNextInTheCgroup has a guardian that hung and continues while another worker sweeps its last
-// attempt. The next attempt uses the same cgroup and must live.
+// TestASweepOfOneAttemptKeepsTheNextInTheCgroup has a guardian that hung. The guardian continues while another worker
+// sweeps its last attempt. The next attempt uses the same cgroup and must live.
 func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Minute)

@@ -16,11 +16,11 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestACommandOutlivesOtherWorkOfItsGuardian checks that the thread that forked a command lives through all other work of the
-// guardian. The kernel kills a command when that thread ends.
+// TestACommandOutlivesOtherWorkOfItsGuardian checks that the thread that forked a command does not end while the
+// guardian does other work. The kernel kills a command when that thread ends.
 func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
-	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // gives the garbage collector of the guardian work
+	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // a large environment gives the garbage collector of the guardian work
 	for range 200 {
 		c := Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{garbage}}
 		child, err := g.Start(t.Context(), c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
@@ -46,8 +46,9 @@ func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	}
 }
 
-// blockExec makes every exec of a file block until release is called. It takes a file lease: an open waits until the
-// holder of the lease gives it up. A server that does not answer blocks an exec in the same way.
+// blockExec makes every exec of a file block until release is called. It takes a file lease. An open of the file then
+// waits until the holder of the lease gives up the lease. A file server that does not answer blocks an exec in the same
+// way.
 func blockExec(t *testing.T, path string) (release func()) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -169,8 +170,9 @@ func killForkers(t *testing.T, g *Guardian) {
 	}
 }
 
-// TestALackOfDescriptorsIsAResourceError starts commands while a guardian has no free descriptors. The error is not one of the
-// command, does not harm other commands, and ends with the lack.
+// TestALackOfDescriptorsIsAResourceError starts commands while a guardian has no free descriptors. The error must be a
+// resource error and not an error of the command. It must not affect other commands. Commands start again when
+// descriptors are free.
 func TestALackOfDescriptorsIsAResourceError(t *testing.T) {
 	g, lock := startGuardian(t)
 	bystander, _, _ := startScript(t, startGuardianInSlot(t, lock, 1), "exec sleep 300", 5*time.Minute)

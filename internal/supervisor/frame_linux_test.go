@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// messages adds the seeds for fuzzing.
+// messages adds valid messages as seeds for fuzzing.
 func messages(f *testing.F) {
 	f.Helper()
 	long := strings.Repeat("x", 1<<16)
@@ -66,13 +66,13 @@ func FuzzRequests(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer lock.Close()
-		go func() { // the first byte of a start carries the descriptors
+		go func() { // the first byte of a start message carries the descriptors
 			// the guardian may have closed the socket
 			_, _, _ = socket.WriteMsgUnix(data[:min(1, len(data))], unix.UnixRights(0, 0, 0), nil)
 			_, _ = socket.Write(data[min(1, len(data)):])
 			socket.Close()
 		}()
-		g := newGuardian("w", 0, lock, pair[1]) // starts nothing, because run is not called
+		g := newGuardian("w", 0, lock, pair[1]) // this guardian starts no command, because the test does not call run
 		read := make(chan error, 1)
 		go func() { read <- g.read() }()
 		select {

@@ -75,7 +75,7 @@ func TestTheDeadlineKillsUnlessItIsRenewed(t *testing.T) {
 		b, key, _ := startScript(t, other, "exec sleep 60", deadline)
 		other.Renew([]Key{key}, time.Now().Add(time.Minute))
 		inTime := time.Since(began) < deadline/2
-		text, _ := ra.ReadString('\n') // empty if the command was killed before it printed
+		text, _ := ra.ReadString('\n') // the text is empty if the command was killed before it printed the pid
 		child, _ := strconv.Atoi(strings.TrimSpace(text))
 		if exit, err := waitChild(t, a); !errors.Is(err, ErrDeadline) || exit.Signal != 9 || child != 0 && running(child) {
 			t.Errorf("got %+v, error %v; want signal 9, %v and no process left", exit, err, ErrDeadline)
@@ -193,8 +193,8 @@ func TestACancelledStartKillsTheCommand(t *testing.T) {
 	}
 }
 
-// TestACancelledStartTerminatesTheCommandBeforeItKills cancels a start when the command runs already, but its start is not yet
-// reported. The cancellation sends TERM, as it does later.
+// TestACancelledStartTerminatesTheCommandBeforeItKills cancels a start when the command already runs, but the guardian
+// has not reported the start yet. The cancellation sends TERM, as it does after the report.
 func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 	g, _ := startGuardian(t)
 	for i := range 20 {
@@ -223,8 +223,8 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing has a worker that reads nothing, like a stopped one, so the replies of its
-// guardian fill the socket. The guardian must enforce the deadline nevertheless.
+// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing has a worker that reads nothing, like a stopped worker. So the
+// replies of the guardian fill the socket. The guardian must enforce the deadline nevertheless.
 func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	// This client reads no replies, because receive is not called.
 	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: newTestLock(t)}}
@@ -267,8 +267,8 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	testkit.Eventually(t, "the end of the command", func() bool { return !running(command) })
 }
 
-// TestAKillAfterTheDeadlineCountsAsTheDeadline kills a command before its guardian notices that the deadline has passed. A
-// worker that sweeps does this if the guardian is stopped.
+// TestAKillAfterTheDeadlineCountsAsTheDeadline kills a command before its guardian notices that the deadline has
+// passed. A worker that calls Sweep does this if the guardian is stopped.
 func TestAKillAfterTheDeadlineCountsAsTheDeadline(t *testing.T) {
 	for _, test := range []struct {
 		left time.Duration

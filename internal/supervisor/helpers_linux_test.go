@@ -42,8 +42,8 @@ func startGuardianInSlot(t testing.TB, lock *Lock, slot int) *Guardian {
 	return g
 }
 
-// worker is the id of the worker of all commands here. It is unique on this machine, where the same tests may run at
-// the same time.
+// worker is the id of the worker of all commands in these tests. The id is unique on this machine, because the same
+// tests may run in several processes at the same time.
 var worker = fmt.Sprint("test-", os.Getpid())
 
 var generation atomic.Int64
@@ -82,7 +82,7 @@ func waitChild(t testing.TB, c *Child) (Exit, error) {
 	return c.Wait()
 }
 
-// line reads a line that contains a number.
+// line reads a line and returns the number in it.
 func line(t testing.TB, r *bufio.Reader) int {
 	t.Helper()
 	text, err := r.ReadString('\n')
@@ -93,8 +93,8 @@ func line(t testing.TB, r *bufio.Reader) int {
 	return n
 }
 
-// newRelease returns a line of a script that waits until release is called. Without it the guardian could kill the script's
-// processes before the script has printed their pids.
+// newRelease returns a line for a script. At that line the script waits until the test calls the function release.
+// Without the wait the guardian could kill the script's processes before the script has printed their pids.
 func newRelease(t testing.TB) (line string, release func()) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "release")

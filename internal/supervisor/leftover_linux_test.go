@@ -88,8 +88,8 @@ func leaveProcesses(n string) {
 	_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 }
 
-// TestVeryManyLeftOverProcessesAreKilled runs a command that leaves very many processes behind. Meanwhile another guardian
-// starts commands, and they end.
+// TestVeryManyLeftOverProcessesAreKilled runs a command that leaves very many processes behind. Meanwhile another
+// guardian must be able to start and end commands.
 func TestVeryManyLeftOverProcessesAreKilled(t *testing.T) {
 	g, lock := startGuardian(t)
 	other := startGuardianInSlot(t, lock, 1)

@@ -49,7 +49,7 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}
 	second.Close()
-	late, err := os.OpenFile(path, os.O_RDWR, 0) // a process that opened the file in time and takes the lock too late
+	late, err := os.OpenFile(path, os.O_RDWR, 0) // another process may open the file before its removal and take the lock after it
 	if err != nil {
 		t.Fatal(err)
 	}

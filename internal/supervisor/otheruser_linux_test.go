@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unprivilegedWorker is a worker of a user other than root that may change to other users, as sudo does. It runs a
-// command that leaves a process of another user behind, and prints the result.
+// unprivilegedWorker is a worker of a user other than root. Its commands may change to other users, as sudo does. It
+// runs a command that leaves a process of another user behind, and prints the result.
 func unprivilegedWorker(path string) {
 	lock, err := NewLock(path)
 	if err != nil {
@@ -41,7 +41,8 @@ func unprivilegedWorker(path string) {
 	fmt.Println("closed:", g.Close())
 }
 
-// anotherUser starts a child that becomes another user, and exits before it. Without arguments it is that child.
+// anotherUser starts a child that becomes another user, and exits before the child. If words is empty, this process is
+// that child.
 func anotherUser(words []string) {
 	if len(words) == 0 {
 		if err := syscall.Setresuid(otherUID, otherUID, otherUID); err != nil {
@@ -129,7 +130,7 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second { // 0.25 s on an idle machine
+	if took := time.Since(began); took > 5*time.Second { // it takes 0.25 s on an idle machine
 		t.Errorf("the end was reported after %v, want at most 5 s", took)
 	}
 	if !running(pid) {
@@ -147,7 +148,7 @@ func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 	}
 	// The cgroup can be removed only after the worker in it has ended. Cleanups run in reverse order.
 	t.Cleanup(func() { removeCgroup(dir) })
-	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // systemd delegates a cgroup in this way
+	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // systemd delegates a cgroup by a change of owner
 		if err := os.Chown(file, workerUID, workerUID); err != nil {
 			t.Fatal(err)
 		}
@@ -183,8 +184,8 @@ func needsRoot(t testing.TB) {
 	}
 }
 
-// runSweep sweeps for the processes of a worker and prints the result. As a child of namespaceInit it runs in a pid
-// namespace of its own.
+// runSweep sweeps for the processes of a worker and prints the result. As a child of namespaceInit it runs in another
+// pid namespace than the test.
 func runSweep(worker string) {
 	denied, clean := Sweep(worker, nil, nil)
 	for _, p := range denied {

@@ -48,5 +48,5 @@ func TestReadPipeReturnsAlthoughAProcessKeepsWriting(t *testing.T) {
 	if err := ReadPipe(r, make([]byte, 4096), func([]byte) {}); err != nil {
 		t.Errorf("got error %v, want none", err)
 	}
-	r.Close() // ends the writer
+	r.Close() // the closed read end ends the writer
 }

@@ -68,21 +68,22 @@ func TestMain(m *testing.M) {
 // killed.
 const limit = 20 * time.Second
 
-// self returns the test program as a command. The first word selects what it runs as.
+// self returns a command that runs the test program. The first word selects the program that TestMain runs instead of
+// the tests.
 func self(t testing.TB, words ...string) Command {
 	t.Helper()
 	path, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // without it, the exit takes a second with -race
+	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // otherwise the exit takes a second with -race
 }
 
 func shell(script string) Command {
 	return Command{Path: "/bin/sh", Argv: []string{"sh", "-c", script}, Env: []string{"PATH=/usr/bin:/bin"}}
 }
 
-// startPiped starts c with its output in a pipe. It closes its own copy of the write end.
+// startPiped starts the command c with its output in a pipe. It closes this process's copy of the write end.
 func startPiped(t testing.TB, c Command) (*Process, *os.File) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -99,7 +100,8 @@ func startPiped(t testing.TB, c Command) (*Process, *os.File) {
 	return p, r
 }
 
-// wait returns how p ended. It fails the test if Wait does not return in time.
+// wait waits until the process p has ended, and returns how it ended. It fails the test if Wait does not return in
+// time.
 func wait(t testing.TB, p *Process) Exit {
 	t.Helper()
 	timer := time.AfterFunc(limit, func() {
@@ -114,7 +116,7 @@ func wait(t testing.TB, p *Process) Exit {
 	return exit
 }
 
-// output runs c to its end and returns its output. No process may keep the pipe open.
+// output runs the command c to its end and returns its output. No left-over process may keep the pipe open.
 func output(t testing.TB, c Command) (string, Exit) {
 	t.Helper()
 	p, r := startPiped(t, c)
@@ -179,7 +181,7 @@ func TestLeftOverIsKilledWhenTheLeaderEnds(t *testing.T) {
 	if exit := wait(t, p); exit.Code != 7 || exit.LeftOver != 1 {
 		t.Errorf("got %+v, want exit status 7 and 1 left over", exit)
 	}
-	if _, err := io.ReadAll(r); err != nil { // ends only when no process holds the pipe
+	if _, err := io.ReadAll(r); err != nil { // ReadAll returns only when no process holds the pipe
 		t.Errorf("read the pipe: got error %v, want none", err)
 	}
 	testkit.Eventually(t, "the end of the left-over process", gone(child))
@@ -270,7 +272,7 @@ func TestSignalsRaceWithTheEnd(t *testing.T) {
 		})
 		for range i % 5 {
 			err := errors.Join(p.Terminate(), p.Kill())
-			if err != nil && !(runtime.GOOS == "darwin" && errors.Is(err, unix.EPERM)) { // only a zombie was left
+			if err != nil && !(runtime.GOOS == "darwin" && errors.Is(err, unix.EPERM)) { // macOS returns EPERM if only a zombie is left
 				t.Errorf("Terminate and Kill: got error %v, want none", err)
 			}
 		}
@@ -294,8 +296,8 @@ func BenchmarkStartWait(b *testing.B) {
 	}
 }
 
-// BenchmarkExec measures the same with the standard library, without a session and without a search for left-over
-// processes.
+// BenchmarkExec measures the start and the end of a command with the standard library alone. That command has no
+// session of its own, and nothing looks for left-over processes.
 func BenchmarkExec(b *testing.B) {
 	for b.Loop() {
 		if err := exec.Command("true").Run(); err != nil {

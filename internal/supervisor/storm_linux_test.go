@@ -68,7 +68,7 @@ func sleepers(worker string) (pids []int) {
 	return pids
 }
 
-// rounds is the number of repetitions of tests that depend on chance. make storm uses 200.
+// rounds is the number of repetitions of tests that depend on chance. The command make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
 func TestAWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
@@ -81,10 +81,11 @@ func TestAWorkerKilledDuringManyStartsLeavesNoProcess(t *testing.T) {
 		worker := fmt.Sprintf("storm-%d-%d", os.Getpid(), round)
 		path := filepath.Join(t.TempDir(), worker+".lock")
 		p, r := startPiped(t, self(t, "storm", path, worker))
-		number(t, r) // the storm has begun
+		number(t, r) // the first number shows that the storm has begun
 		time.Sleep(time.Duration(rand.Int64N(int64(150 * time.Millisecond))))
 		began := time.Now()
-		// Only the worker is killed. p.Kill would kill its process group; its commands are in sessions of their own.
+		// Kill only the process of the worker, and not its process group as p.Kill does. The commands are in sessions
+		// of their own.
 		if err := unix.Kill(p.Pid(), unix.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
