@@ -102,8 +102,8 @@ type store struct {
 	raw *sql.DB
 }
 
-// stopper holds the methods of testing.TB that the helper must calls. The helper cannot take a testing.TB, because a
-// store does not implement it: the method Output of a store is the one of the database.
+// stopper holds the methods of testing.TB that the helper must() needs. A store implements stopper but not testing.TB,
+// because the method Output of a store is the one of the database.
 type stopper interface {
 	Helper()
 	Fatal(...any)
@@ -203,7 +203,7 @@ func (s *store) wantTask(id int64, state jobs.State, reason jobs.Reason) jobs.Ta
 	return got
 }
 
-// counted returns the number of finished tasks in each state, as the counters of the queues have it.
+// counted returns the number of finished tasks in each state, according to the counters of the queues.
 func (s *store) counted() map[jobs.State]int {
 	s.Helper()
 	sum := map[jobs.State]int{}

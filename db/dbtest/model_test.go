@@ -16,8 +16,8 @@ import (
 
 // TestModel makes random calls of a store and compares each result with a model. The model keeps the expected tasks in
 // maps. At the end the test checks the history of all changes. The model uses lifecycle.Next as the store does. So the
-// test does not check the decisions, but that the store applies each decision only to the right task, even for late
-// calls.
+// test does not check the decisions. It checks that the store applies each decision only to the right task, even if the
+// call comes late.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -46,7 +46,7 @@ type model struct {
 	tasks   map[int64]*jobs.Task // expected tasks
 	keys    map[string]int64     // unfinished tasks by unique key
 	started map[int64]bool       // tasks that have started
-	held    [][]jobs.Task        // claims that each worker believes to have; some of them may be lost
+	held    [][]jobs.Task        // claims that each worker believes it has; some of them may be lost
 	old     []jobs.Task          // finished claims
 }
 
@@ -171,7 +171,7 @@ func (m *model) cycle(r *rapid.T) {
 	m.held[i] = append(m.held[i], claimed...)
 }
 
-// takeClaim draws a claim that a worker believes to have, and removes it from the list of the worker.
+// takeClaim draws a claim that a worker believes it has, and removes it from the list of the worker.
 func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	if len(m.held[i]) == 0 {
@@ -202,7 +202,7 @@ func anyOutcome(r *rapid.T) lifecycle.Outcome {
 
 func (m *model) finishSome(r *rapid.T) {
 	i, claimed := m.takeClaim(r)
-	m.sleep(time.Millisecond) // otherwise the reaper and the worker could record a loss in the same millisecond, which counts as one loss
+	m.sleep(time.Millisecond) // a loss that reaper and worker record in the same millisecond counts once
 	o := anyOutcome(r)
 	t := m.owns(claimed)
 	done := m.finish(m.workers[i], claimed, o)

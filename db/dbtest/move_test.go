@@ -225,7 +225,7 @@ func wantRejected(t *testing.T, d *db.DB, why string) {
 	}
 }
 
-// claimed returns all tasks that a worker can claim, or nil if the database rejects the worker.
+// claimed returns all tasks that a worker can claim, or nil if the database rejects the claims.
 func claimed(t *testing.T, d *db.DB) []jobs.Task {
 	t.Helper()
 	w, err := d.Register(t.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: time.Minute, StartedAt: moving.Add(-time.Hour)},

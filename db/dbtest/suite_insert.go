@@ -18,7 +18,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// specSeq returns a sequence of specs. If the error end is not nil, it is the last element of the sequence.
+// specSeq returns a sequence of specs. If end is not nil, that error is the last element of the sequence.
 func specSeq(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
 	return func(yield func(jobs.Spec, error) bool) {
 		for _, spec := range specs {

@@ -20,7 +20,7 @@ var notInSQL = []string{"in", "expires_in", "path"}
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
 // inserted value.
 func plainOptions(s *store) {
-	s.insert(commandSpec(), commandSpec()) // the option after uses these tasks as dependencies
+	s.insert(commandSpec(), commandSpec()) // the option "after" names these tasks as dependencies
 	for i := range taskspec.OptionList() {
 		o := &taskspec.OptionList()[i]
 		if slices.Contains(notInSQL, o.Key) {

@@ -132,7 +132,7 @@ func (e *evidence) checkDeaths(r *replay, report *Report) {
 
 // checkSurvivors checks that no process outlived its attempt or its worker (I10).
 func (e *evidence) checkSurvivors(r *replay, report *Report) {
-	const late = 1000 // ms
+	const late = 1000 // ms that a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
 		if c == nil { // checkExecutions reports an attempt without a claim

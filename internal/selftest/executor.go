@@ -24,8 +24,8 @@ func newExecutor(w workspace) (*executor, error) {
 	return &executor{w, notes}, err
 }
 
-// resultOf returns the result of an execution. The result names the generation of the execution. From it the judge sees
-// which execution's end the product accepted.
+// resultOf returns the result of an execution. The result names the generation of the execution. From the generation
+// the judge learns the execution whose end the product accepted.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {

@@ -36,7 +36,8 @@ func (s *historyBuilder) seenAliveFor(m attemptProcess, ms int64) {
 	s.lastSeen[m] = (s.now + ms) * 1000
 }
 
-// TestKillsByRunner checks the rules for processes that runner kills: they die in time, and their attempts count as losses.
+// TestKillsByRunner checks the rules for processes that runner kills: the processes die in time, and their attempts
+// count as losses.
 func TestKillsByRunner(t *testing.T) {
 	checkHistories(t, killHistories)
 	checkHistories(t, leftoverHistories)
@@ -179,8 +180,8 @@ func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	}
 }
 
-// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks that only some delays are measured. They are the delays
-// of commands without leftovers, at times when leftovers of other tasks live.
+// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks the selection of measured delays. The judge measures
+// only commands without leftovers, and only while leftovers of other tasks live.
 func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s := claimedHistory(quick)
 	m := s.attemptProcess(21, 2, 2, noEnvironment)

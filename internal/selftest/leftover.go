@@ -79,7 +79,7 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) { // only a child can be waited for, and a sibling is none
+	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) { // wait for a child; a sibling is no child
 		return c.Wait()
 	}
 	return nil

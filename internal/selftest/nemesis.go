@@ -41,7 +41,7 @@ type nemesis struct {
 	sideBusy      atomic.Bool // whether a side database is in use
 }
 
-// fault is a fault that the nemesis can inject, with its relative frequency.
+// fault describes a fault that the nemesis can inject. The field weight is its relative frequency.
 type fault struct {
 	name   string
 	weight int

@@ -12,8 +12,8 @@ import (
 // The notes are the second history. In it each process of the run records its observations and actions. Each process
 // appends whole lines with single writes to one file, so a killed process loses no line that it wrote.
 
-// The operations of notes. The comment of each operation names the fields that it sets. In other operations the task
-// and the generation are 0.
+// The operations of notes. The comment of each operation names the fields that it sets. If the comment does not name
+// the task or the generation, that field is 0.
 const (
 	opTry    = "try"    // text: label; a client is about to enqueue the task
 	opAck    = "ack"    // task, text: label; a client received the id of the task

@@ -77,7 +77,7 @@ func newReport(o Options, dir string) *Report {
 		Server: o.Server != nil, Faults: map[string]int{}, Violations: []Violation{}}
 }
 
-// Broken lists the violated invariants.
+// Broken lists the names of the violated invariants.
 func (r *Report) Broken() []string {
 	var list []string
 	for _, v := range r.Violations {

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	deniedGrace = 250 * time.Millisecond // how long a guardian waits for processes of other users, which it cannot kill without a cgroup
+	deniedGrace = 250 * time.Millisecond // time to wait for processes of other users, which a guardian cannot kill without a cgroup
 	minPause    = 50 * time.Microsecond  // time between two checks of processes that were killed
 	maxPause    = 50 * time.Millisecond
 )
@@ -91,7 +91,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	return len(exit.Denied) == 0
 }
 
-// finish ends an attempt and makes the guardian ready for the next one.
+// finish ends an attempt and makes the guardian ready for the next attempt.
 func (g *guardian) finish(a *attempt) {
 	g.mu.Lock()
 	a.ended = true
@@ -151,14 +151,14 @@ func (g *guardian) awaitLeader(a *attempt) Exit {
 	}
 }
 
-// awaitAnyChild waits until a child has ended and leaves it a zombie. The kernel does not reuse the pid of a zombie.
+// awaitAnyChild waits until a child has ended and leaves it as a zombie. The kernel does not reuse the pid of a zombie.
 func awaitAnyChild() (int, error) {
 	var info unix.Siginfo
 	for {
 		// WALL includes children that clone created with an exit signal other than SIGCHLD.
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT|unix.WALL, nil)
 		if err == nil {
-			// Package unix has no name for si_pid. It follows three ints and is aligned like a pointer.
+			// Package unix has no name for si_pid. The field si_pid follows three ints and is aligned like a pointer.
 			return int(*(*int32)(unsafe.Add(unsafe.Pointer(&info), 8+unsafe.Sizeof(uintptr(0))))), nil
 		}
 		if err != unix.EINTR {
@@ -197,8 +197,9 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	return exit, true
 }
 
-// killRemaining kills all remaining processes of an attempt and waits until none is left. It returns the processes that
-// it may not kill after deniedGrace. If a is nil, it also waits for those processes, as long as the worker lives.
+// killRemaining kills all remaining processes of an attempt and waits until none is left. After deniedGrace it gives up
+// on processes that it may not kill, and returns them. If a is nil, it waits for those processes, too, as long as the
+// worker lives.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()

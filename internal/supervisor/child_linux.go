@@ -122,8 +122,8 @@ func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
 	}
 }
 
-// deliver passes the reply to awaitStart. It returns false if the buffer is full, because the guardian has replied too
-// often.
+// deliver passes the reply to awaitStart. It returns false if the guardian has replied too often, so that the buffer is
+// full.
 func (c *Child) deliver(r reply) bool {
 	select {
 	case c.answer <- r:

@@ -104,7 +104,7 @@ func (g *Guardian) launch() error {
 	return nil
 }
 
-// hello reads the first message. It proves that the process is a guardian of the same version.
+// hello reads the first message. This message proves that the process is a guardian of the same version.
 func (g *Guardian) hello() error {
 	if err := g.socket.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return err
@@ -171,7 +171,7 @@ func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 			return denied, true
 		}
 		if g.closing.Load() {
-			return denied, false // the record stays, and the next process that takes the lock kills these processes
+			return denied, false // the record stays; the next process that takes the lock kills these processes
 		}
 	}
 	return nil, true
@@ -235,7 +235,7 @@ func (g *Guardian) send(r request, rights []byte) error {
 		}
 	}
 	if err != nil {
-		_ = g.process.Kill() // the guardian may have received a part of the message, and it could not read another one after that
+		_ = g.process.Kill() // after a part of a message, the guardian cannot read another message
 	}
 	return err
 }
@@ -254,7 +254,7 @@ func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 // Ping asks the guardian for a reply. It kills a guardian that has not answered the last two pings.
 func (g *Guardian) Ping() {
 	if g.pingsSent.Load()-g.lastPong.Load() >= 2 {
-		_ = g.process.Kill() // receive notices the end of the socket
+		_ = g.process.Kill() // the method receive notices the end of the socket
 		return
 	}
 	_ = g.send(request{Op: opPing, N: g.pingsSent.Add(1)}, nil)
@@ -304,7 +304,7 @@ func (g *Guardian) Close() error {
 		_ = g.process.Kill()
 		<-g.done
 	}
-	if !g.clean { // receive sets clean before it closes done
+	if !g.clean { // the method receive sets clean before it closes done
 		return errors.New("some processes of commands did not exit")
 	}
 	return nil

@@ -23,7 +23,7 @@ import (
 //     Every child of the guardian therefore belongs to that attempt, whatever the environment, session or user of the
 //     child. The attempt is over when the guardian has no child left. The processes of one attempt cannot delay another
 //     attempt.
-//   - The guardian both forks the command and waits for it. A command never runs without the knowledge of its guardian.
+//   - The guardian both forks the command and waits for it. So the guardian knows every command that runs.
 //   - The guardian never signals a pid that the kernel may have reused, because it waits for no child while it sends
 //     signals.
 //   - The worker and its guardians hold the liveness lock of the worker through one open file description. The lock is
@@ -68,7 +68,7 @@ import (
 // # Other systems
 //
 // Only Linux has guardians. On other systems the worker starts commands itself, and the commands of a killed worker
-// continue to run. Their records stay in the lock file, so other workers wait until the leases expire.
+// continue to run. The records of these commands stay in the lock file, so other workers wait until the leases expire.
 
 // guardianArg is the first argument of a guardian process. It distinguishes a guardian from other uses of the host
 // program.
@@ -91,7 +91,7 @@ type GuardianOptions struct {
 }
 
 const (
-	helloTimeout = 20 * time.Second // time for a guardian to start, on a small machine that has just booted
+	helloTimeout = 20 * time.Second // time for a guardian to start; enough for a small machine that has just booted
 	sendTimeout  = 2 * time.Second  // time for a guardian to read a message
 	closeTimeout = 5 * time.Second  // time for a guardian to exit
 )

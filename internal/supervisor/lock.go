@@ -13,7 +13,7 @@ import (
 
 // Lock is the liveness lock of a worker: an exclusive flock on a file of its own. The worker and its guardians hold it
 // as long as one of them lives, and the kernel frees it when the last one dies. A process that takes the lock has proof
-// that all of them are dead. Any number of processes may take it then, each with a shared flock.
+// that all of them are dead. Any number of processes may then take the lock, each with a shared flock.
 //
 // The worker and its guardians hold the lock through one open file description, which the guardians inherit. LOCK_UN
 // would unlock it for all of them, so no code may use LOCK_UN. The kernel frees the lock when the last descriptor is

@@ -49,8 +49,8 @@ func TakeLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-// Free reports whether the owner of the lock at path is dead. It returns false if that is not certain: there is no lock file, or this
-// user may not read it.
+// Free reports whether the owner of the lock at path is dead. It also returns false if the state of the owner is
+// unknown: there is no lock file, or this user may not read it.
 func Free(path string) bool {
 	file, err := openLock(path, os.O_RDONLY)
 	if err != nil {

@@ -20,7 +20,7 @@ type Guardian struct {
 	served atomic.Bool
 }
 
-// StartGuardian starts no process.
+// StartGuardian starts no process. The Guardian that it returns starts commands directly.
 func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	return &Guardian{lock: o.Lock, slot: o.Slot}, nil
 }
@@ -51,19 +51,19 @@ func (g *Guardian) Renew([]Key, time.Time) {}
 // Ping does nothing, because there is no guardian process.
 func (g *Guardian) Ping() {}
 
-// Pid returns the id of this process.
+// Pid returns the id of this process, because there is no guardian process.
 func (g *Guardian) Pid() int { return os.Getpid() }
 
-// Done returns a channel that is never closed.
+// Done returns a channel that is never closed, because there is no guardian process that could end.
 func (g *Guardian) Done() <-chan struct{} { return nil }
 
-// Idle returns true: a command can always be started.
+// Idle returns true, because this process can always start a command.
 func (g *Guardian) Idle() bool { return true }
 
 // Served reports whether a command was started.
 func (g *Guardian) Served() bool { return g.served.Load() }
 
-// EndExpected returns true: there is no guardian process whose end could be a surprise.
+// EndExpected returns true, because there is no guardian process that could end unexpectedly.
 func (g *Guardian) EndExpected() bool { return true }
 
 // MarkError returns "": this system has no marks.
@@ -119,10 +119,10 @@ type Mark struct{}
 // MarkOf returns a mark that no process has.
 func MarkOf(string, Key) Mark { return Mark{} }
 
-// OwnedBy returns false.
+// OwnedBy returns false, because this system has no marks.
 func (Mark) OwnedBy(string) bool { return false }
 
-// Task returns 0.
+// Task returns 0, because this system has no marks.
 func (Mark) Task() int64 { return 0 }
 
 // Sweep returns false: this system has no marks, so Sweep cannot tell whether processes remain.

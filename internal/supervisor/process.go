@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// Process is a command that this process has started itself, without a guardian. On Linux only tests use it, and run
+// Process is a command that this process has started itself, without a guardian. On Linux only tests use it. They run
 // the code of the other Unix systems. All methods may be called at any time from any goroutine.
 //
 // # Limits
@@ -17,7 +17,7 @@ import (
 //   - Unix: only the process group of the leader is killed. A process that has left the group lives on. The remaining
 //     risk of a reused pid is described at the method wait in process_unix.go.
 //   - Windows: every process is killed, except those that start before the leader is in its job.
-//   - A process of another user (sudo) can be killed only with the right to do so.
+//   - This process can kill a process of another user (sudo) only if it has the right to do so.
 //   - The program must not ignore SIGCHLD, and must not wait for children that it did not start. Otherwise a pid may be
 //     reused too early.
 type Process struct {
@@ -82,7 +82,8 @@ func (p *Process) Terminate() error {
 }
 
 // Kill kills the processes of the command: its process group, or its job on Windows. Kill does not wait. An error means
-// that some process could not be killed; all others were. Kill does nothing after the command has ended.
+// that some process could not be killed. All other processes were killed. Kill does nothing after the command has
+// ended.
 func (p *Process) Kill() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

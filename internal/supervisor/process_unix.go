@@ -42,10 +42,10 @@ func (p *Process) kill() error { return signalGroup(p.Pid(), unix.SIGKILL) }
 // wait reaps the leader and kills its process group directly afterwards. It cannot keep the leader as a zombie until
 // then, because x/sys has no waitid for most systems.
 //
-// While a member of the group lives, the kernel gives the id of the group to no new process. So the signal reaches
-// either the left-over processes or no process. One exception remains: the group is empty, and a new process takes its
-// id and becomes a group leader in the microseconds between the two calls. A call of Kill or Terminate at that moment
-// has the same limit.
+// While a member of the group lives, the kernel gives the id of the group to no new process. So the signal reaches the
+// left-over processes, or no process if none is left. One risk remains: if the group is empty, a new process may take
+// its id and become a group leader in the microseconds between the two calls. A call of Kill or Terminate at that
+// moment has the same risk.
 func (p *Process) wait() (*os.ProcessState, int, error) {
 	state, err := p.proc.Wait()
 	p.mu.Lock()

@@ -58,8 +58,8 @@ func lasting[T any](value T) uintptr {
 // at returns a pointer to the value at an address of C code.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
-// pointer returns the address of a declared Go function for C code. The helper with the name function converts an
-// address back.
+// pointer returns the address of a declared Go function for C code. The helper function() converts an address back to a
+// Go function.
 func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&struct{ f F }{f})) }
 
 func function[F any](p uintptr) F { return *(*F)(unsafe.Pointer(&struct{ p uintptr }{p})) }
@@ -170,7 +170,7 @@ func flush(_ *libc.TLS, id uintptr, _ int32) int32 {
 	return sqlite3.SQLITE_OK
 }
 
-// SQLite calls lock for the locks in the index of the write-ahead log. The first lock is the write lock.
+// lock handles the locks in the index of the write-ahead log. The lock at offset 0 is the write lock.
 func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	f := fileOf(id)
 	if want := int32(sqlite3.SQLITE_SHM_LOCK | sqlite3.SQLITE_SHM_EXCLUSIVE); offset == 0 && n == 1 && flags == want {
@@ -181,8 +181,8 @@ func lock(tls *libc.TLS, id uintptr, offset, n, flags int32) int32 {
 	return function[func(*libc.TLS, uintptr, int32, int32, int32) int32](f.real.FxShmLock)(tls, id, offset, n, flags)
 }
 
-// SQLite calls control when a transaction has been committed. The caller of the commit receives an error that control
-// returns.
+// control handles the file controls of SQLite. SQLite sends the control COMMIT_PHASETWO when a transaction has been
+// committed. The caller of the commit receives the error that control returns for it.
 func control(tls *libc.TLS, id uintptr, op int32, arg uintptr) int32 {
 	f := fileOf(id)
 	if op == sqlite3.SQLITE_FCNTL_COMMIT_PHASETWO {
