@@ -35,7 +35,7 @@ func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 	return d
 }
 
-// OpenBeside opens a new database in a file of another program, which has tables with the same names.
+// OpenBeside opens a new database in a file of another program. The tables of that program have the same names.
 func OpenBeside(t testing.TB) *db.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -184,7 +184,7 @@ func (s *store) withTimes(task jobs.Task, o lifecycle.Outcome) lifecycle.Outcome
 	return o
 }
 
-// get returns a task, or a task without an id if there is none.
+// get returns a task, or the zero value if there is no such task.
 func (s *store) get(id int64) jobs.Task {
 	s.Helper()
 	tasks := must(s.List(s.Context(), jobs.Filter{IDs: []int64{id}}, db.Page{}))(s)

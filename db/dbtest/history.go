@@ -53,7 +53,7 @@ func (s *store) record() {
 // for the autovacuum process.
 const rawBusyTimeout = 10 * time.Second
 
-// Raw opens a database file with the SQL driver alone, as another program does.
+// Raw opens a database file with the SQL driver and without package db, as another program does.
 func Raw(t testing.TB, path string) *sql.DB {
 	t.Helper()
 	file := url.URL{Scheme: "file", OmitHost: true, Path: path,

@@ -30,7 +30,7 @@ func violations(history []change) []string {
 			wrong("I4: the state changed, the generation grew by %d", grown)
 		case revoked && grown != 1:
 			wrong("a claim was revoked, the generation grew by %d", grown)
-		case !moved && !revoked && grown != 0 && c.generation != 1: // a row of plain SQL gets its first generation from the trigger
+		case !moved && !revoked && grown != 0 && c.generation != 1: // the trigger gives a row of plain SQL its first generation
 			wrong("the generation grew by %d for nothing", grown)
 		}
 		if moved && c.state == jobs.Running {

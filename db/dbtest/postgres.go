@@ -39,7 +39,7 @@ func Empty(t testing.TB, address string) bool {
 	return err == nil
 }
 
-// RawOf opens a database with the SQL driver alone, as another program does.
+// RawOf opens a database with the SQL driver and without package db, as another program does.
 func RawOf(t testing.TB, d *db.DB) *sql.DB {
 	t.Helper()
 	if d.Server() != nil {
@@ -48,7 +48,7 @@ func RawOf(t testing.TB, d *db.DB) *sql.DB {
 	return Raw(t, d.Path())
 }
 
-// rawServer opens the database on a server with the SQL driver alone.
+// rawServer opens the database on a server with the SQL driver and without package db.
 func rawServer(t testing.TB, address string) *sql.DB {
 	t.Helper()
 	server, err := pgdriver.Engine().Connect(address, rawBusyTimeout)

@@ -99,7 +99,7 @@ var controls = group{
 						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
 							(db.ActionResult{ID: id, State: state, Done: true}), before)
 					}
-				case jobs.Scheduled, jobs.Retrying: // the due time changes, the counts stay
+				case jobs.Scheduled, jobs.Retrying: // the due time changes, the counts do not
 					if in > 0 {
 						to = state
 					}

@@ -197,7 +197,7 @@ var finishes = group{
 		for i, task := range claimed {
 			ends[i] = db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
 		}
-		s.finishAll(w, ends[20]) // the reply to this finish is lost
+		s.finishAll(w, ends[20]) // the call below repeats this finish, as if its reply were lost
 		ends[5].Task.GenerationID--
 		done := s.finishAll(w, ends...)
 		for i, id := range all {

@@ -16,7 +16,7 @@ type database struct {
 	server bool // whether the database is on a server
 }
 
-// connect opens the database with the SQL driver alone.
+// connect opens the database with the SQL driver and without the code of the product.
 func connect(w workspace) (*sql.DB, error) {
 	if onServer(w.databaseAddress()) {
 		return connectServer(w.databaseAddress())

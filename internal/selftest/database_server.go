@@ -12,7 +12,7 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib" // driver of the harness
 )
 
-// connectServer opens a database on a server with the driver alone.
+// connectServer opens a database on a server with the driver and without the code of the product.
 func connectServer(address string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", address+"&search_path=runner&application_name=judge")
 	if err == nil {

@@ -46,8 +46,8 @@ func TestAValidHistoryHasNoViolation(t *testing.T) {
 	}
 }
 
-// TestACancelledLossIsReportedByTheWorker has a guardian that dies, and a client that cancels the task before the worker
-// records the loss.
+// TestACancelledLossIsReportedByTheWorker judges a history in which a guardian dies. A client cancels the task before
+// the worker records the loss.
 func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)
@@ -98,8 +98,8 @@ func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	}
 }
 
-// TestARevokedClaimIsLost has a reaper that revokes the claim of a hung worker before it kills the processes. After the
-// revocation only a loss of the claim may be recorded.
+// TestARevokedClaimIsLost judges histories in which a reaper revokes the claim of a hung worker before it kills the
+// processes. After the revocation only a loss of the claim may be recorded.
 func TestARevokedClaimIsLost(t *testing.T) {
 	for name, c := range map[string]struct {
 		wait int64

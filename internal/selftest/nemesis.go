@@ -14,8 +14,8 @@ import (
 //
 //   - A fault must be possible on the machine of a user: SIGKILL, SIGSTOP, a full disk, a lost connection, a suspended laptop.
 //   - The nemesis acts from outside, with signals, SQL, the network and the disk. The product has no hooks for it.
-//   - If the judge must know about a fault, the nemesis writes a note before it acts. Otherwise the judge could take an effect of the
-//     fault for a violation.
+//   - If the judge must know about a fault, the nemesis writes a note before it acts. Otherwise the judge could mistake
+//     an effect of the fault for a violation.
 //   - A fault that may block all writers is noted as opLocked. The judge subtracts that time from delays and leases.
 //   - Every fault ends. A stopped process that holds the write lock is resumed early, because all other processes wait for it.
 

@@ -22,7 +22,7 @@ func (ps *processes) runReader(s *slot) {
 	copied := time.Now()
 	for i := 0; ; i++ {
 		line := lines[i%len(lines)]
-		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // a database on a server has no backup command
+		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // the command backup needs a database in a file
 			copied, line = time.Now(), []string{"backup", "--force", ps.dir + "/backup.db"}
 		}
 		ps.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// replay goes through the history in commit order and checks each event against the invariants. It checks every event.
-// Only the checks of lease lengths depend on time.
+// replay goes through the history in commit order and checks each event against the invariants. Only the checks of
+// lease lengths depend on time.
 type replay struct {
 	tasks      map[int64]*taskHistory
 	workers    map[string]*workerHistory
@@ -180,8 +180,8 @@ func (r *replay) insert(e event) {
 	}
 }
 
-// depends records a dependency. A dependency may occur twice: the first worker that sees a task of plain SQL writes its
-// dependencies again.
+// depends records a dependency. A dependency may occur twice: if plain SQL inserted the task, the first worker that
+// sees it writes its dependencies again.
 func (r *replay) depends(e event) {
 	t := r.task(e.id)
 	list := &t.after

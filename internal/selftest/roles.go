@@ -93,11 +93,11 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 // On a server it first takes a table lock, so that a claim sees either all of the insert or none of it. Otherwise
 // the order of the history would differ from the order of the commits.
 func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args []any, label string) (id int64, err error) {
-	tx, err := db.BeginTx(ctx, nil) // BEGIN IMMEDIATE; see connect
+	tx, err := db.BeginTx(ctx, nil) // this executes BEGIN IMMEDIATE; see connect
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = tx.Rollback() }() // has no effect after a commit
+	defer func() { _ = tx.Rollback() }() // Rollback has no effect after a commit
 	newest := `SELECT id FROM tasks WHERE id = (SELECT max(id) FROM tasks) AND label = ?`
 	if server {
 		if _, err := tx.ExecContext(ctx, "LOCK TABLE tasks IN SHARE ROW EXCLUSIVE MODE"); err != nil {

@@ -3,9 +3,9 @@
 // After the run the judge checks two independent histories against the invariants. Triggers in the database write
 // the first history. Clients and commands write the second one, the notes.
 //
-// The judge does not use the code that it checks. This package opens the database with the SQL driver alone and imports
-// only package jobs. It uses the product only through its program. It runs command lines, and hidden roles that the
-// main package implements (see RoleCommand).
+// The judge does not use the code that it checks. This package opens the database with the SQL driver. Of the product
+// it imports only package jobs. Otherwise it uses the product only through its program. It runs command lines, and
+// hidden roles that the main package implements (see RoleCommand).
 package selftest
 
 import (
@@ -152,8 +152,8 @@ func (r *run) setUp(ctx context.Context) (err error) {
 	return err
 }
 
-// killDuringCommits kills one enqueuer after the other while it commits. Each new enqueuer notes how long it takes
-// to open the database that the killed one left.
+// killDuringCommits kills one enqueuer after the other during a commit. Each new enqueuer notes how long it takes to
+// open the database that the killed one left.
 func (r *run) killDuringCommits(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1))
 	for i := range max(5, min(60, int(r.For.Seconds()))) {

@@ -110,7 +110,7 @@ func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 	return w.lostTasks()
 }
 
-// lostTasks looks for every acknowledged task, with the SQL driver alone.
+// lostTasks looks for every acknowledged task. It uses the SQL driver and not the code of the product.
 func (w workspace) lostTasks() (found []Violation, err error) {
 	db, err := connect(w)
 	if err != nil {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// A role that gets SIGTERM before the database is open returns no error. The selftest would report an error as a fault of the product.
+// TestARoleEndsBeforeTheDatabaseIsOpen checks that a role returns no error if SIGTERM comes before the database is
+// open. The selftest would report such an error as a fault of the product.
 func TestARoleEndsBeforeTheDatabaseIsOpen(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

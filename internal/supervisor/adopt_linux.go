@@ -16,8 +16,8 @@ var (
 )
 
 // Dedicate prepares a process that is only a worker. This process becomes the parent of the orphans of a dead guardian.
-// It kills these orphans if GuardianOptions.Adopt is set. Commands of the same user cannot read its memory or
-// environment, and it leaves no core dump.
+// It kills these orphans if GuardianOptions.Adopt is set. Commands of the same user cannot read the memory or the
+// environment of this process, and it leaves no core dump.
 func Dedicate() error {
 	err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 	if err == nil {
@@ -39,7 +39,7 @@ func ReapAdopted() {
 // killAdopted kills and reaps the orphans of dead guardians.
 func killAdopted() {
 	for _, pid := range adopted() {
-		_ = unix.Kill(pid, unix.SIGKILL) // a process of another user stays
+		_ = unix.Kill(pid, unix.SIGKILL) // the call fails for a process of another user
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }

@@ -96,8 +96,8 @@ func killCgroup(dir string) {
 	_ = os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) // the cgroup may have been removed
 }
 
-// removeCgroup removes a cgroup and the cgroups that commands have created below it. A cgroup that contains a process
-// stays.
+// removeCgroup removes a cgroup and the cgroups that commands have created below it. It keeps a cgroup that still
+// contains a process.
 func removeCgroup(dir string) {
 	var system unix.Statfs_t
 	if unix.Statfs(dir, &system) != nil || system.Type != unix.CGROUP2_SUPER_MAGIC {

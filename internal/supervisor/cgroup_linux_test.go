@@ -26,7 +26,7 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	}
 }
 
-// TestASweepOfOneAttemptKeepsTheNextInTheCgroup has a guardian that hung. The guardian continues while another worker
+// TestASweepOfOneAttemptKeepsTheNextInTheCgroup uses a guardian that hung. The guardian continues while another worker
 // sweeps its last attempt. The next attempt uses the same cgroup and must live.
 func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)

@@ -39,7 +39,7 @@ type Guardian struct {
 }
 
 // StartGuardian starts a guardian process and returns when it is ready. The error is ErrLost if the process was killed
-// meanwhile.
+// before it was ready.
 func StartGuardian(o GuardianOptions) (*Guardian, error) {
 	g := &Guardian{options: o, done: make(chan struct{})}
 	if err := g.launch(); err != nil {

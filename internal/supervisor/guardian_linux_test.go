@@ -223,8 +223,8 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing has a worker that reads nothing, like a stopped worker. So the
-// replies of the guardian fill the socket. The guardian must enforce the deadline nevertheless.
+// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing uses a worker that reads nothing, like a stopped worker. So the
+// replies of the guardian fill the socket. The guardian must still enforce the deadline.
 func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	// This client reads no replies, because receive is not called.
 	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: newTestLock(t)}}

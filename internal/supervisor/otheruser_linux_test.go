@@ -207,8 +207,8 @@ func namespaceInit(worker string) {
 	}
 }
 
-// TestASweepReportsAProcessThatDoesNotDie has a process that survives SIGKILL. The sweep returns false, so the task of that
-// process is not released.
+// TestASweepReportsAProcessThatDoesNotDie sweeps for a process that survives SIGKILL. The sweep returns false, so the
+// task of that process is not released.
 func TestASweepReportsAProcessThatDoesNotDie(t *testing.T) {
 	needsRoot(t)
 	c := exec.Command("/proc/self/exe")
