@@ -17,9 +17,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestRandomOrders makes random calls of a store: enqueue, claim, finish, cancel, retry, limit, pause, loss and
-// delete. After each call it checks that a lane runs one task at a time in order, that no task starts before its
-// dependencies, and that each blocked task has a reason. At the end all tasks finish.
+// TestRandomOrders makes random calls of a store: enqueue, claim, finish, cancel, retry, limit, pause, loss and delete.
+// After each call it checks three rules. A lane runs one task at a time, in order. No task starts before its
+// dependencies. Each blocked task has a reason. At the end all tasks must finish.
 func TestRandomOrders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

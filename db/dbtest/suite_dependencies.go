@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// endsDoNotNeedDependentsThatWait sets dependents to pending too early with plain SQL. The tasks that these dependents
-// depend on must still be able to end.
+// endsDoNotNeedDependentsThatWait sets dependent tasks to pending with plain SQL, before their dependencies have ended.
+// The dependencies must still be able to end.
 func endsDoNotNeedDependentsThatWait(s *store) {
 	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))

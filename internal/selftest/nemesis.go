@@ -19,7 +19,7 @@ import (
 //   - A fault that may block all writers is noted as opLocked. The judge subtracts that time from delays and leases.
 //   - Every fault ends. A stopped process that holds the write lock is resumed early, because all other processes wait for it.
 
-// nemesis is the state of the fault injection.
+// nemesis injects faults and holds the state of the fault injection.
 type nemesis struct {
 	workspace
 	processes  *processes
@@ -35,7 +35,7 @@ type nemesis struct {
 
 	mu         sync.Mutex
 	stopped    map[int]bool // pids of stopped processes
-	violations []Violation  // found in side databases
+	violations []Violation  // violations in side databases
 
 	sideDatabases int         // number of side databases so far
 	sideBusy      atomic.Bool // whether a side database is in use
@@ -237,7 +237,7 @@ func (n *nemesis) workerWithGuardians() (*proc, []int) {
 	return p, guardians
 }
 
-// someGuardians lists one guardian of a worker, or all of them.
+// someGuardians lists either one random guardian of a worker or all of its guardians.
 func (n *nemesis) someGuardians(worker int) []int {
 	guardians := readTree().guardians(worker)
 	if len(guardians) == 0 || n.random.IntN(2) == 0 {

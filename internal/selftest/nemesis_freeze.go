@@ -57,10 +57,10 @@ func (n *nemesis) victims(commands bool) (list []int) {
 	return list
 }
 
-// lockDuringSweep stops a worker and its guardians until another worker considers their leases expired and kills their
-// commands. Then it holds the write lock and resumes the stopped processes, so that they run after the kill and before
-// the other worker can record the kill. In half of the cases it also stops the other workers for a moment, which delays
-// the record.
+// lockDuringSweep stops a worker and its guardians. After the leases have expired, another worker kills the commands of
+// the stopped worker. Then lockDuringSweep holds the write lock and resumes the stopped processes. So they run after
+// the kill and before the other worker can record it. In half of the cases lockDuringSweep also stops the other workers
+// for a moment, which delays the record.
 func (n *nemesis) lockDuringSweep() bool {
 	p, t := n.busiest()
 	if p == nil {

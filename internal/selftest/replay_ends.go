@@ -37,7 +37,7 @@ func (r *replay) end(t *taskHistory, c *claim, e event, rest []event) {
 }
 
 // reportedByWorker reports whether the worker itself recorded a loss, because its guardian died. It reads the record of
-// the attempt and not the reason of the task, because the reason changes if a client cancels the task meanwhile.
+// the attempt. The reason of the task is not reliable, because a client may cancel the task meanwhile.
 func reportedByWorker(e event, rest []event) bool {
 	for _, next := range rest {
 		if next.op == "attempt" && next.id == e.id && next.generation == e.oldGeneration {

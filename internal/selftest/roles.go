@@ -139,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // an enqueuer without pauses enqueues more tasks than the workers could run as commands
+		light := e.every == 0 // without pauses, an enqueuer enqueues more tasks than the workers could run as commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int

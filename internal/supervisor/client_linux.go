@@ -157,8 +157,8 @@ func (g *Guardian) receive() {
 	close(g.done)
 }
 
-// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when none is left, or when
-// Close gives up.
+// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when none is left. After a
+// call of Close it tries only once.
 func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 	defer g.removeCgroup()
 	lock, slot := g.options.Lock, g.options.Slot

@@ -122,7 +122,7 @@ var (
 	ErrGone = fmt.Errorf("%w: the guardian is gone", ErrRefused)
 )
 
-// The operations, and the fields that each message uses.
+// These are the operations. The comment of each operation lists the fields of its message.
 const (
 	opStart = "start" // key, path, argv, env, dir, null, deadline; also the descriptors 0, 1 and 2, except null devices
 	opRenew = "renew" // key, deadline

@@ -12,7 +12,7 @@ import (
 // Guard returns false: only Linux has guardian processes.
 func Guard(string) bool { return false }
 
-// Guardian stands in for the guardian process of Linux and starts commands directly. The commands of a killed worker
+// Guardian replaces the guardian process of Linux and starts commands directly. The commands of a killed worker
 // continue to run, and the lock file of the worker records that.
 type Guardian struct {
 	lock   *Lock

@@ -96,7 +96,7 @@ func (p *Process) Kill() error {
 
 // Wait waits until the leader has ended, kills the remaining processes of the command, and returns how the leader
 // ended. It does not wait for pipes. The caller must call Wait once. An error means that the exit status of the leader
-// is unknown, because other code of the program has waited for the same child.
+// is unknown, because other code has waited for the same child.
 func (p *Process) Wait() (Exit, error) {
 	state, leftOver, err := p.wait()
 	if err != nil {
