@@ -76,8 +76,8 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 	}
 }
 
-// aLimitedSuspectBlocksNoOtherTask checks that busy workers stop claiming for a suspect, except while a limit
-// blocks the suspect.
+// aLimitedSuspectBlocksNoOtherTask checks that busy workers stop claiming while a suspect waits. They continue to claim
+// while a limit blocks the suspect.
 func aLimitedSuspectBlocksNoOtherTask(s *store) {
 	w := newOrderStore(s)
 	lost := w.add(jobs.MaxLosses(2))

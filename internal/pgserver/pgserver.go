@@ -89,7 +89,7 @@ const nobody = 65534
 
 func (s *Server) data() string { return filepath.Join(s.Dir, "data") }
 
-// make creates the data of the server.
+// make creates the data directory of the server.
 func (s *Server) make(ctx context.Context) error {
 	if os.Geteuid() == 0 {
 		if err := os.Chown(s.Dir, nobody, nobody); err != nil {

@@ -199,8 +199,8 @@ func (n *nemesis) isStopping() bool {
 	}
 }
 
-// stopWorker stops a worker. A stopped worker that holds the write lock blocks all others, so it is resumed after a
-// quarter of a lease.
+// stopWorker stops a worker. A stopped worker that holds the write lock blocks all other workers. So stopWorker resumes
+// such a worker after a quarter of a lease.
 func (n *nemesis) stopWorker() bool {
 	p := n.victim(workerRole)
 	if p == nil {

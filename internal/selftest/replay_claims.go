@@ -90,7 +90,7 @@ func (r *replay) renew(c *claim, e event) {
 	r.heartbeats = append(r.heartbeats, e)
 }
 
-// revoke checks a revocation, the first step of taking a claim from a hung worker.
+// revoke checks a revocation. A reaper revokes a claim before it takes the task from a hung worker.
 func (r *replay) revoke(c *claim, e event) {
 	w := r.workers[e.worker]
 	if c == nil || w == nil {

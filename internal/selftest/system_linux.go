@@ -19,7 +19,7 @@ const supported = true
 func monotonic() int64 {
 	var at syscall.Timespec
 	const clock = 1                                                                              // CLOCK_MONOTONIC
-	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&at)), 0) // cannot fail
+	_, _, _ = syscall.Syscall(syscall.SYS_CLOCK_GETTIME, clock, uintptr(unsafe.Pointer(&at)), 0) // this call cannot fail
 	return at.Nano() / 1000
 }
 

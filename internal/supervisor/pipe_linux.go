@@ -13,6 +13,6 @@ func Pipe() (r, w *os.File, err error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {
 		return nil, nil, os.NewSyscallError("pipe2", err)
 	}
-	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETFL, unix.O_WRONLY) // cannot fail
+	_, _ = unix.FcntlInt(uintptr(fds[1]), unix.F_SETFL, unix.O_WRONLY) // this call cannot fail
 	return os.NewFile(uintptr(fds[0]), "|0"), os.NewFile(uintptr(fds[1]), "|1"), nil
 }
