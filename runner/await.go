@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. The end of ctx ends the
-// wait and does not touch the task. The error is jobs.ErrNotFound if the task does not exist or someone deletes it meanwhile. It is
-// jobs.ErrReplaced if another file has replaced the database file.
+// Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. When ctx ends, Await
+// stops waiting and does not change the task. The error is jobs.ErrNotFound if the task does not exist, or if someone deletes it during the
+// wait. It is jobs.ErrReplaced if another file has replaced the database file.
 func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error) {
 	notices, stop := r.notifier.SubscribeTask(ctx, id)
 	defer stop()
@@ -21,8 +21,8 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 	return task, err
 }
 
-// Changes calls look at once. It calls look again after each commit of any process, and at least every second. It returns when look returns
-// done or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database file.
+// Changes calls the function look immediately, then again after each commit of any process, and at least every second. Changes returns when
+// look reports done or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database file.
 func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()

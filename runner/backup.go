@@ -6,15 +6,15 @@ import (
 	"os"
 )
 
-// Backup writes a consistent copy of the database to a file, and returns its size when the copy is on the disk. Other processes can write
-// meanwhile. The copy has every task that was enqueued before Backup began. The file appears complete or not at all, and only this user can
-// read it. The error is jobs.ErrConflict if the file exists and replace is false. It is jobs.ErrConflict in any case if the file is the
-// database itself, another database in use, or not a regular file.
+// Backup writes a consistent copy of the database to a file, and returns the size of the copy when it is on the disk. Other processes can
+// write to the database during the backup. The copy has every task that was enqueued before Backup began. The new file is never incomplete,
+// and only this user can read it. The error is jobs.ErrConflict if the file exists and replace is false. The error is jobs.ErrConflict,
+// whatever replace is, if the file is the database itself, another database in use, or not a regular file.
 func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int64, err error) {
 	return r.store.Backup(ctx, to, replace)
 }
 
-// BackupTo writes a consistent copy of the database to w. It first makes the copy as a file in the directory beside the database.
+// BackupTo writes a consistent copy of the database to w. It first makes a temporary copy in the directory beside the database.
 func (r *Runner) BackupTo(ctx context.Context, w io.Writer) (bytes int64, err error) {
 	path, err := r.store.BackupFile(ctx)
 	if err != nil {

@@ -11,12 +11,12 @@ import (
 
 // CommandOptions are the options of Commands.
 type CommandOptions struct {
-	// Tee receives the output of commands as it comes, and nil at the end of a stream. Several goroutines call it. It must not keep
-	// the data. By default there is none.
+	// Tee receives the output of commands while they run, and nil at the end of a stream. Several goroutines call Tee. It must not keep the
+	// data after it returns. Defaults to no function.
 	Tee func(task jobs.Task, stream string, data []byte)
 }
 
-// Commands returns the handler of the job "command". A program that does not register it runs functions only.
+// Commands returns the handler of the job "command". A program that does not register this handler runs functions only.
 func Commands(options CommandOptions) jobs.Handler {
 	return jobs.Handler{Job: jobs.CommandJob, MaxAttempts: jobs.CommandAttempts,
 		Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
@@ -30,8 +30,9 @@ func Commands(options CommandOptions) jobs.Handler {
 //		return
 //	}
 //
-// It returns false at once, and Work then finds that it was called. A worker starts its own program once more for each command that runs at
-// the same time. That process is the guardian: it starts the command, and kills all processes of the command when the command ends, and
-// when the worker is killed or stopped for too long. In the guardian the function returns true when the work is done. Package
-// initialisation runs in the guardian, too. See also Options.GuardianPath.
+// In the program itself, Guardian returns false immediately, and records that it was called, because Work checks that. A worker starts its
+// own program once more for each command that runs at the same time. That new process is the guardian. The guardian starts the command. It
+// kills all processes of the command when the command ends, and also when the worker is killed or stopped for too long. In the guardian
+// process, Guardian returns true when the guardian has nothing left to do. Package initialisation runs in the guardian, too. See also
+// Options.GuardianPath.
 func Guardian() bool { return exec.Guardian(Version) }

@@ -26,8 +26,8 @@ type CancelOptions struct {
 	Reason string // becomes part of the task's error
 }
 
-// Cancel cancels tasks. It cancels a waiting task at once. The worker of a running task stops the task; Cancel does not wait for that and
-// returns the state running (see Await). Cancel does not change a finished task.
+// Cancel cancels tasks. It cancels a waiting task at once. The worker of a running task stops the task. Cancel does not wait for that, so
+// it returns the state running; call Await to wait. Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
 	text := "by " + r.user()
 	if options.Reason != "" {
@@ -38,9 +38,10 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 	return actionResults(results), err
 }
 
-// Retry makes finished tasks due again after the delay in, as if they were new. It sets attempts and losses to 0, clears the expiry, and
-// keeps history and output. It keeps the steps of a task that failed or was cancelled; a task that completed does all of its steps again. A
-// scheduled or retrying task becomes due after the same delay and keeps its counts. Retry does not change a running task.
+// Retry makes finished tasks due again after a delay, as if they were new. The parameter in is the delay. Retry sets attempts and losses to
+// 0, clears the expiry, and keeps the attempts and output of the past. It keeps the steps of a task that failed or was cancelled. A task
+// that completed does all of its steps again. A scheduled or retrying task becomes due after the same delay and keeps its attempts and
+// losses. Retry does not change a running task.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
 	results, err := r.store.Retry(ctx, ids, at.Add(in), at)
@@ -48,8 +49,8 @@ func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Ac
 	return actionResults(results), err
 }
 
-// RetryWithDependents retries tasks as Retry does. It also retries the tasks that were cancelled with the reason dependency because of
-// them, directly or through other tasks. The results contain these tasks, each after the task that it depends on.
+// RetryWithDependents retries tasks as Retry does. It also retries the tasks that depend on them, directly or through other tasks, and that
+// were cancelled with the reason dependency. The results contain these dependent tasks, too, each one after the task that it depends on.
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
 	results, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)

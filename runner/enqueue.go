@@ -20,16 +20,17 @@ import (
 // Enqueued is the result of enqueuing a Spec.
 type Enqueued struct {
 	ID       int64
-	Kept     bool // whether an unfinished task had its unique key: ID is that task, and nothing was added
-	Replaced bool // whether that task had not started and got the settings of the Spec; then Kept is false
+	Kept     bool // whether an unfinished task had the same unique key; ID is then the id of that task, and no task was added
+	Replaced bool // whether that task had not started, so it got the settings of the Spec; Kept is then false
 }
 
 func enqueued(list []db.Inserted) []Enqueued {
 	return convert(list, func(i db.Inserted) Enqueued { return Enqueued(i) })
 }
 
-// Enqueue adds a task and returns it when it is on the disk. If an unfinished task has the same unique key, Enqueue returns that task.
-// After an error other than jobs.ErrInvalid the task may exist all the same. A unique key makes it safe to try again.
+// Enqueue adds a task, and returns it when the task is on the disk. If an unfinished task has the same unique key, Enqueue returns that
+// task. After an error other than jobs.ErrInvalid, the task may exist nevertheless. If the task has a unique key, it is safe to call
+// Enqueue again.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
 	done, err := r.insert(ctx, []jobs.Spec{spec}, at)
@@ -44,12 +45,12 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	return task, nil
 }
 
-// Add adds a few tasks in one transaction, all or none. Its results are in the order of the specs. See Enqueue.
+// Add adds a few tasks in one transaction: either all of them or none. The results are in the order of the specs. See Enqueue.
 func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
 	return r.insert(ctx, slices.Clone(specs), now())
 }
 
-// addThen adds a task and calls then with the result before the transaction commits, when no worker can find the task.
+// addThen adds a task. It calls the function then with the result before the transaction commits, while no worker can see the task yet.
 func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
 	if err := r.prepare(&spec); err != nil {
 		return err
@@ -73,8 +74,9 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 	return enqueued(done), err
 }
 
-// EnqueueAll adds any number of tasks in one transaction, all or none. It iterates over specs once, while no other process can write. So
-// specs should come from memory or from a file, not from a pipe. The error of an invalid spec is a *SpecError.
+// EnqueueAll adds any number of tasks in one transaction: either all of them or none. It iterates over the specs once, and no other process
+// can write meanwhile. So the specs should come from memory or from a file, not from a pipe, which may be slow. The error of an invalid
+// spec is a *SpecError.
 func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
 	n := 0
 	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
@@ -94,22 +96,22 @@ func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]E
 	return enqueued(done), err
 }
 
-// added notifies Work of new tasks. With Options.Inline it runs them.
+// added notifies Work of new tasks. With Options.Inline it runs the new tasks itself.
 func (r *Runner) added(ctx context.Context) error {
 	r.notifier.Notify()
 	if !r.options.Inline {
 		return nil
 	}
 	err := r.WorkUntilEmpty(ctx)
-	if errors.Is(err, jobs.ErrConflict) { // it runs already: this is a task that enqueues another
+	if errors.Is(err, jobs.ErrConflict) { // Work runs already, because a task that it runs has enqueued this one
 		return nil
 	}
 	return err
 }
 
-// SpecError is the error of one of many specs.
+// SpecError is the error of an invalid spec in a list of specs.
 type SpecError struct {
-	Index int // from 0
+	Index int // position of the spec in the list, from 0
 	Err   error
 }
 
@@ -125,9 +127,9 @@ func (r *Runner) prepare(spec *jobs.Spec) error {
 	return taskspec.Validate(spec)
 }
 
-// userName returns the name of the user who runs this process, or the user's number if the system knows no name.
+// userName returns the name of the user who runs this process, or the numeric user id if the user has no name.
 func userName() string {
-	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // avoids reading a user database at each enqueue
+	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // faster than reading the user database at each enqueue
 		return name
 	}
 	if os.Getuid() == 0 {

@@ -15,14 +15,15 @@ type EventKind string
 // The kinds of events.
 const (
 	EventStarted EventKind = "started" // an attempt begins
-	EventEnded   EventKind = "ended"   // an attempt has ended, and that is on the disk
+	EventEnded   EventKind = "ended"   // an attempt has ended, and its end is on the disk
 )
 
 // Event is the start or the end of an attempt in this process.
 type Event struct {
 	Kind EventKind
 	At   time.Time
-	// Task is the task as it was claimed. In an EventEnded it has the State, Reason, Error, Result and RunAt after the attempt.
+	// Task is the task as the worker claimed it. In an EventEnded it has the State, Reason, Error, Result and RunAt that follow from the
+	// attempt.
 	Task jobs.Task
 	// Dropped is the number of events between the previous event and this one that were lost because the channel was full.
 	Dropped int
@@ -41,10 +42,10 @@ type subscriber struct {
 	dropped int
 }
 
-// Events returns a channel that receives what Work does in this process from now on. The channel closes when ctx ends or the Runner is
-// closed. It holds up to buffer events, at least 1. Work never waits for a slow reader: when the channel is full, the event is dropped, and
-// the next event counts it in Dropped. The channel does not receive what other processes do; see Changes, Await and List. Events is safe
-// for use by many goroutines, and each call makes a subscription of its own.
+// Events returns a channel that receives the starts and ends of the attempts in this process from now on. The channel closes when ctx ends
+// or the Runner is closed. The parameter buffer is the capacity of the channel, at least 1. Work never waits for a slow reader. When the
+// channel is full, Work drops the event, and the next event counts it in Dropped. The channel receives no events of other processes; use
+// Changes, Await and List for those. Events is safe for use by many goroutines, and each call returns a separate channel.
 func (r *Runner) Events(ctx context.Context, buffer int) <-chan Event {
 	s := &subscriber{channel: make(chan Event, max(buffer, 1))}
 	e := &r.events

@@ -15,7 +15,7 @@ type Holds struct {
 	Dead   map[string]bool             // ids of dead workers with running tasks
 }
 
-// Holds returns what keeps tasks from starting or continuing now.
+// Holds returns the pauses, limits and dead workers that keep tasks from starting or continuing now.
 func (r *Runner) Holds(ctx context.Context) (h Holds, err error) {
 	if h.Pauses, err = r.Pauses(ctx); err != nil {
 		return h, err

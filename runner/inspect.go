@@ -11,10 +11,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Page says how many entries of a list to return, and from which end.
+// Page sets how many entries of a list to return, and in which order.
 type Page struct {
-	Limit  int  // most entries; 0 for all
-	Oldest bool // whether the oldest entry is the first; by default the newest is
+	Limit  int  // greatest number of entries; 0 for all
+	Oldest bool // whether the oldest entry comes first; by default the newest one does
 }
 
 // Get returns a task, or jobs.ErrNotFound.
@@ -29,9 +29,9 @@ func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
 	return tasks[0], nil
 }
 
-// Fence returns nil while the attempt of task id that has this generation owns the running task, and no cancel was requested. Otherwise the
-// error is of kind jobs.ErrLost, jobs.ErrCancelled, or jobs.ErrNotFound for a deleted task. An attempt that gets an error must do nothing
-// more. Fence is a check, not a lock: the task may belong to another worker a moment later.
+// Fence checks whether an attempt still owns its task. It returns nil if the task is running with the given generation and nobody has
+// requested its cancellation. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled, or jobs.ErrNotFound for a deleted task. An
+// attempt must stop when Fence returns an error. Fence is a check, not a lock: the task may belong to another worker a moment later.
 func (r *Runner) Fence(ctx context.Context, id, generation int64) error {
 	task, err := r.Get(ctx, id)
 	if err != nil {
@@ -49,11 +49,12 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 	return r.store.List(ctx, filter, db.Page(page))
 }
 
-// allPage is how many tasks All reads at once.
+// allPage is the number of tasks that All reads with one query.
 const allPage = 500
 
-// All iterates over the tasks that a filter selects, in the order of List. During the iteration it reads one page of some hundred tasks
-// after the other, so it yields each task as it was when its page was read. An error, of the database or of ctx, is the last element.
+// All iterates over the tasks that a filter selects, in the order of List. It reads the tasks in pages of some hundred during the
+// iteration, so each task is as it was when All read its page. An error of the database or of ctx ends the iteration and is its last
+// element.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		filter, left := filter, page.Limit
@@ -89,12 +90,13 @@ func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int6
 	return r.store.IDs(ctx, filter, db.Page(page))
 }
 
-// Count counts the tasks that a filter selects. It may look at each of them.
+// Count counts the tasks that a filter selects. It may have to read each of them.
 func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	return r.store.Count(ctx, filter)
 }
 
-// Attempts returns the attempts of a task, oldest first; the last of a running task is the one in progress, in state running.
+// Attempts returns the attempts of a task, oldest first. If the task is running, the last element is the attempt in progress, in state
+// running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
 	if err == nil && task.State == jobs.Running {
@@ -105,7 +107,8 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 	return attempts, err
 }
 
-// Output returns up to limit pieces of what an attempt has printed so far, in order, after piece seq (0: from the start).
+// Output returns a part of the output that an attempt has printed so far, in order: at most limit pieces, and only pieces with a number
+// greater than seq. With a seq of 0 it begins at the start of the output.
 func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }

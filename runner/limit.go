@@ -14,12 +14,13 @@ import (
 type LimitStatus struct {
 	jobs.Limit
 	InUse     int       // running tasks of the target
-	NextAt    time.Time // when the rate lets the next task start; zero for now, or without a rate
+	NextAt    time.Time // when the rate lets the next task start; zero if it can start now, or if there is no rate
 	UpdatedAt time.Time
 }
 
-// SetLimit limits how many tasks of a queue or job run at once, or how often tasks of a queue, job or lane start, over all workers. It
-// replaces the whole limit of its target. It is idempotent. The limit applies to the next start and stops no running task.
+// SetLimit limits how many tasks of a queue or job run at once, or how often tasks of a queue, job or lane start. The limit holds for all
+// workers together. SetLimit replaces the whole limit of its target, and it is idempotent. The limit applies to the next start and stops no
+// running task.
 func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
 	if err := taskspec.ValidateLimit(limit); err != nil {
 		return err
@@ -39,7 +40,7 @@ func (r *Runner) RemoveLimit(ctx context.Context, target jobs.Target) error {
 	return err
 }
 
-// Limits lists all limits, by kind and name.
+// Limits lists all limits, sorted by kind and name.
 func (r *Runner) Limits(ctx context.Context) ([]LimitStatus, error) {
 	list, err := r.store.Limits(ctx, now())
 	return convert(list, func(l db.LimitStat) LimitStatus { return LimitStatus(l) }), err
@@ -48,12 +49,12 @@ func (r *Runner) Limits(ctx context.Context) ([]LimitStatus, error) {
 // Dependency is one side of a dependency between two tasks.
 type Dependency struct {
 	ID    int64
-	Any   bool       // whether any outcome of the earlier task will do
+	Any   bool       // whether the later task may start after any outcome of the earlier one
 	State jobs.State // empty if the task was deleted
 }
 
-// Dependencies lists the tasks that a task waits for or has waited for, and the tasks that wait or have waited for it. Both lists are in
-// the order of ids. The parameter most limits the length of each list; 0 means all tasks.
+// Dependencies returns two lists: the tasks that a task waits for or has waited for, and the tasks that wait or have waited for this task.
+// Both lists are in the order of ids. The parameter most limits the length of each list; 0 means all tasks.
 func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	waitsFor, waiting, err := r.store.Dependencies(ctx, id, most)
 	dependency := func(d db.Dependency) Dependency { return Dependency(d) }

@@ -20,7 +20,7 @@ const DeletionPause = db.DeletionPause
 
 // Pause is a pause of a queue, of all queues, or of deletions.
 type Pause struct {
-	At     time.Time // when it began; zero: not paused
+	At     time.Time // when the pause began; zero if there is no pause
 	By     string    // name of the user
 	Reason string    // empty if the user gave none
 }
@@ -56,9 +56,9 @@ func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) err
 	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: lifecycle.CutError(reason)})
 }
 
-// Resume ends the pauses of queues. AllQueues ends every pause of queues. A queue that is not paused stays so. A queue without a pause of
-// its own can still be held by the pause of all queues. DeletionPause confirms that the clock is right after it seems to have jumped:
-// workers delete old tasks again.
+// Resume ends the pauses of queues. AllQueues ends the pauses of all queues. It is no error if a queue is not paused. The pause of all
+// queues holds a queue even when the queue has no pause of its own. DeletionPause confirms that the clock is right after it seems to have
+// jumped, and workers then delete old tasks again.
 func (r *Runner) Resume(ctx context.Context, queues ...string) error {
 	if slices.Contains(queues, DeletionPause) {
 		if err := r.store.ResumeDeletion(ctx, time.Time{}); err != nil || len(queues) == 1 {
@@ -95,11 +95,11 @@ type Queue struct {
 	// Failed is the number of failed tasks in Ended that are still failed. If 1,000 or more tasks of all queues are still failed, it is the
 	// number of all failed tasks in Ended.
 	Failed int
-	Pause  Pause     // keeps its tasks from starting: its own, or that of all queues; zero if not paused
-	Oldest time.Time // when the pending task that waits longest was due; zero if none waits
+	Pause  Pause     // pause of this queue or of all queues, which keeps its tasks from starting; zero if there is none
+	Oldest time.Time // due time of the pending task that waits longest; zero if no task waits
 }
 
-// Queues returns the queues that have waiting or running tasks, or tasks that ended in the last 24 hours, by name.
+// Queues returns the queues that have waiting or running tasks, or tasks that ended in the last 24 hours. They are sorted by name.
 func (r *Runner) Queues(ctx context.Context) ([]Queue, error) {
 	stats, err := r.store.Queues(ctx, now().Add(-24*time.Hour))
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Register sets which jobs this process can run. Call it before Work. It panics if a name is not valid, or is registered already, because
-// both are mistakes of the program.
+// Register sets which jobs this process can run. Call it before Work. It panics if a job name is invalid or registered already, because
+// both are programming errors.
 func (r *Runner) Register(handlers ...jobs.Handler) {
 	for _, h := range handlers {
 		if err := taskspec.ValidJob(h.Job); err != nil || h.Run == nil {
@@ -25,13 +25,13 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 }
 
 // Middleware wraps the execution of functions and commands. The goroutine that executes an attempt calls the middleware in place of the
-// function or command. The middleware calls next once, with ctx or a context made from it. What the middleware returns is the outcome of
-// the attempt: an error fails it, and errors such as that of jobs.Cancel have their usual meaning. A panic of the middleware counts as a
-// panic of the function.
+// function or command. The middleware calls next once, with ctx or a context made from it. The result and error of the middleware are the
+// outcome of the attempt. An error fails the attempt, and an error of a function such as jobs.Cancel has its usual meaning. A panic of the
+// middleware counts as a panic of the function.
 type Middleware func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
 
-// Use adds middleware around every execution, also of jobs that are registered later. The first middleware is the outermost. Call Use
-// before Work.
+// Use adds middleware around every execution, including those of jobs that are registered later. The first middleware is the outermost.
+// Call Use before Work.
 func (r *Runner) Use(middleware ...Middleware) { r.middleware = append(r.middleware, middleware...) }
 
 // wrapped returns the registered handlers with all middleware around them.

@@ -41,17 +41,17 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	return open(ctx, path, options, options.Prefix != "")
 }
 
-// New opens the database file of an application, which handle has open. The tables of runner have names that begin with Options.Prefix. New
-// switches the file to WAL mode and changes nothing else of the application: migrations touch only the tables of runner, and application_id
-// and user_version stay as they are. The version of runner's schema is in the table runner_schema. So `runner --db FILE` finds the tasks,
-// whatever the prefix is. New also accepts a database that Open made.
+// New opens the database file of an application, which the application has open as handle. The tables of runner have names that begin with
+// Options.Prefix. New switches the file to WAL mode and changes nothing else of the application: migrations touch only the tables of
+// runner, and application_id and user_version stay as they are. The version of runner's schema is in the table runner_schema. So `runner
+// --db FILE` finds the tasks with any prefix. New also accepts a database that Open made.
 //
-// handle must have the driver modernc.org/sqlite and a file. New reads the name of the file from it and does not use it after that. A
-// Runner has connections of its own. So runner and the application do not wait for each other's connections, and the pragmas of each do not
-// affect the other. Transactions for EnqueueTx and FinishTx begin on the handle. Close does not close it.
+// The handle must use the driver modernc.org/sqlite and have a file. New only reads the name of the file from the handle. The Runner opens
+// its own connections. So the Runner and the application do not wait for each other's connections, and their pragmas do not affect each
+// other. The application begins transactions for EnqueueTx and FinishTx on the handle. Close does not close the handle.
 //
-// Beside the errors of Open, New returns jobs.ErrConflict if the application has a table with such a name, and jobs.ErrInvalid for an
-// invalid handle or prefix.
+// New returns the errors of Open. It also returns jobs.ErrConflict if the application has a table with the name of one of runner's tables,
+// and jobs.ErrInvalid for an invalid handle or prefix.
 func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) {
 	path, err := db.PathOf(ctx, handle)
 	if err != nil {
@@ -82,7 +82,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		}
 		every := time.Duration(0)
 		if brief {
-			every = 20 * time.Millisecond // a watch that checks at an interval can end at once; one with inotify cannot
+			every = 20 * time.Millisecond // a watch that checks at an interval can end immediately, and a watch with inotify cannot
 		}
 		return store.Watch(ctx, every, changed)
 	}, store.WatchSlowly)

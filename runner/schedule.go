@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner/internal/cron"
 )
 
-// Schedule adds a schedule. If there is one of that name, Schedule changes its definition and keeps its history and its pause. It is
+// Schedule adds a schedule. If a schedule of that name exists, Schedule changes its definition and keeps its history and its pause. It is
 // idempotent, so a program may call it at each start. Errors of the definition are of kind jobs.ErrInvalid.
 func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
@@ -23,7 +23,7 @@ func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 
 // ApplyOptions are the options of ApplySchedules for schedules that exist already.
 type ApplyOptions struct {
-	Keep   bool // return jobs.ErrConflict for a schedule that exists with another definition; by default it is changed
+	Keep   bool // whether a schedule with another definition is an error (jobs.ErrConflict); by default its definition changes
 	Prune  bool // whether schedules that are not in the list are removed
 	DryRun bool // whether nothing is changed
 }
@@ -42,8 +42,8 @@ type Applied struct {
 	Did      string
 }
 
-// ApplySchedules adds, changes or keeps each schedule of a list, in one transaction, all or none. The results are in the order of the list,
-// followed by the schedules that were removed. A new schedule with a PausedAt is paused. The error of an invalid definition is a
+// ApplySchedules adds, changes or keeps each schedule of a list. All changes are in one transaction. The results are in the order of the
+// list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. The error of an invalid definition is a
 // *SpecError.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
@@ -84,7 +84,8 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 	return done, err
 }
 
-// prepareSchedule validates a definition and fills in its defaults and its next tick. before are the definitions before it in the list.
+// prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter before has the definitions that come
+// earlier in the list.
 func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) error {
 	*s = s.WithDefaults()
 	if err := taskspec.ValidateSchedule(s); err != nil {
@@ -121,7 +122,8 @@ func apply(s jobs.Schedule, have []jobs.Schedule, o ApplyOptions) (Applied, erro
 	return Applied{redefined(old, s), ScheduleChanged}, nil
 }
 
-// redefined returns a schedule with a new definition and its old history. Its next tick stays if its times are the same.
+// redefined returns the schedule old with the definition of s and its old history. The next tick stays if the cron expression and the zone
+// stay, or if the schedule is paused.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
 	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone {
@@ -149,7 +151,7 @@ func fieldNames(differences []string) []string {
 	return names
 }
 
-// Schedules returns all schedules by name.
+// Schedules returns all schedules, sorted by name.
 func (r *Runner) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
 	return r.store.Schedules(ctx)
 }
@@ -171,7 +173,8 @@ func noSchedule(name string) error {
 	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoSchedule, Subject: name, What: "no schedule " + name}
 }
 
-// PauseSchedule pauses a schedule: it enqueues nothing at its ticks, and does not catch them up later. PauseSchedule is idempotent.
+// PauseSchedule pauses a schedule. A paused schedule enqueues no tasks at its ticks, and does not catch up on these ticks later.
+// PauseSchedule is idempotent.
 func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
 	found, err := r.store.PauseSchedule(ctx, name, r.user(), now())
 	return r.named(name, found, err)
@@ -182,7 +185,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
 		c, err := cron.Parse(s.Cron, s.Zone)
-		if err != nil { // this machine does not know the zone; the worker reports that
+		if err != nil { // this machine has no data of the time zone; the worker reports that error
 			return at
 		}
 		return c.Next(at)

@@ -7,19 +7,19 @@ import (
 	"example.com/runner/db"
 )
 
-// QueueStats are statistics of the last hour of a queue. The times are those of the last attempt of each task that ended: from when it was
-// due until it started, and how long it ran. They are exact (nearest rank, in milliseconds) if at most 10,000 tasks of all queues ended
-// within the hour. Otherwise they are those of the last 10,000 tasks.
+// QueueStats are statistics of the last hour of a queue. The times are those of the last attempt of each task that ended. The wait is the
+// time from the due time to the start, and the run is the time from the start to the end. The percentiles are exact (nearest rank, in
+// milliseconds) if at most 10,000 tasks of all queues ended within the hour. Otherwise they cover the last 10,000 tasks only.
 type QueueStats struct {
-	Tasks            int // with times; 0 if there are none
+	Tasks            int // number of tasks with such times
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
-	// Starts is how many attempts started. If more than 10,000 tasks ended, it is an estimate: the number of tasks that ended, times the
-	// mean number of attempts of the last 10,000 tasks.
+	// Starts is the number of attempts that started. If more than 10,000 tasks ended, it is an estimate: the number of tasks that ended,
+	// times the mean number of attempts of the last 10,000 tasks.
 	Starts int
 }
 
-// statsOver is how far back QueueStats looks.
+// statsOver is the length of the time that QueueStats covers.
 const statsOver = time.Hour
 
 // QueueStats returns the statistics of a queue.

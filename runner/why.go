@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Wait is why an unfinished task does not run yet, or where it runs. Reason says which of the other fields are set:
+// Wait explains why an unfinished task does not run yet, or where it runs. The field Reason decides which of the other fields are set:
 //
 //	""           the task has finished
 //	running      Worker runs it since its StartedAt
@@ -28,19 +28,19 @@ import (
 type Wait struct {
 	Reason    string
 	Worker    string        // name of the worker that runs the task, or ran it
-	Backoff   time.Duration // from the end of the last attempt to the start of the next one
-	Tasks     []int64       // ids
+	Backoff   time.Duration // delay from the end of the last attempt to the start of the next one
+	Tasks     []int64       // ids of the tasks that it waits for
 	Limit     LimitStatus
 	Pause     Pause
-	AllQueues bool          // whether the pause is the one of all queues
+	AllQueues bool          // whether Pause is the pause of all queues
 	Draining  []string      // names of the workers that are draining
 	Ahead     int           // tasks of its queue that start before it
-	Busy      int           // slots in use, of the workers that may run it
-	Slots     int           // slots of these workers
-	Estimate  time.Duration // until it starts, if the tasks ahead take as long as recent ones; 0 if unknown, or if a slot is free
+	Busy      int           // slots in use on the workers that may run the task
+	Slots     int           // all slots of these workers
+	Estimate  time.Duration // time until its start, if tasks ahead take as long as recent ones; 0 if unknown or if a slot is free
 }
 
-// Why returns what an unfinished task waits for, or where it runs.
+// Why returns the reason why an unfinished task waits, or the worker that runs it.
 func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 	if t.State.Finished() {
 		return Wait{}, nil
@@ -81,7 +81,7 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 	return c, err
 }
 
-// wait returns what an unfinished task waits for.
+// wait returns the reason why an unfinished task waits, or the worker that runs it.
 func (c waitContext) wait(t jobs.Task, now time.Time) Wait {
 	switch {
 	case t.State.Finished():
@@ -131,13 +131,13 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 		w.Busy += len(worker.Running)
 		w.Slots += worker.Slots
 	}
-	if w.Busy >= w.Slots && w.Slots > 0 { // the estimate assumes that all slots are for the queue of the task
+	if w.Busy >= w.Slots && w.Slots > 0 { // the estimate assumes that all slots run tasks of this queue
 		w.Estimate = c.run * time.Duration(c.ahead+1) / time.Duration(w.Slots)
 	}
 	return w
 }
 
-// blocked returns which tasks a blocked task waits for, or what keeps its lane.
+// blocked returns the tasks that a blocked task waits for, or the reason why its lane is not free for it.
 func (c waitContext) blocked(t jobs.Task) Wait {
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
@@ -151,7 +151,7 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	return Wait{Reason: "lane_free"}
 }
 
-// running returns where a task runs, or that its worker is gone.
+// running returns the worker that runs a task, or reports that this worker is gone.
 func (c waitContext) running(t jobs.Task, now time.Time) Wait {
 	lost := func(w Worker) bool { return w.State(now) == WorkerLost }
 	at := slices.IndexFunc(c.workers, func(w Worker) bool { return w.ID == t.WorkerID })

@@ -11,16 +11,17 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// Work runs tasks until ctx ends. Then it starts nothing more and gives the running attempts Options.Grace to end. It stops attempts that
-// take longer: their tasks go back to their queues, and these attempts do not count. Then it returns nil. It returns an error when the
-// database can no longer be used, jobs.ErrShutdown when Abort ended it, and jobs.ErrInvalid when there is nothing that it could run. A
-// Runner has at most one Work at a time.
+// Work runs tasks until ctx ends. Then it starts nothing more and gives the running attempts Options.Grace to end. Work stops attempts that
+// take longer. Their tasks go back to their queues, and these attempts do not count. Then Work returns nil. It returns an error when the
+// database can no longer be used, jobs.ErrShutdown when Abort ended the work, and jobs.ErrInvalid when no job is registered. A Runner has
+// at most one Work at a time.
 func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, 0) }
 
 // WorkUntilEmpty is Work that also returns when nothing runs and no task is due. It runs the tasks that become due meanwhile, too.
 func (r *Runner) WorkUntilEmpty(ctx context.Context) error { return r.work(ctx, true, 0) }
 
-// Abort ends the grace of the current Work: it kills the attempts, their tasks go back to their queues, and Work returns jobs.ErrShutdown.
+// Abort ends the current Work without a grace period. It kills the attempts, and their tasks go back to their queues. Work then returns
+// jobs.ErrShutdown.
 func (r *Runner) Abort() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -29,7 +30,7 @@ func (r *Runner) Abort() {
 	}
 }
 
-// work is Work. If only is not 0, it runs no other task than the one with this id.
+// work implements Work and WorkUntilEmpty. If the parameter only is not 0, work runs just the task with this id.
 func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 	if len(r.handlers) == 0 {
 		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)
@@ -62,16 +63,16 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 	r.mu.Lock()
 	r.abort = func() {
 		abort()
-		e.Abort() // at once, because the loop may be waiting for a lock
+		e.Abort() // stops the attempts even while the loop waits for a lock
 	}
 	r.mu.Unlock()
 	return e.Run(ctx, aborted.Done())
 }
 
-// checkRights returns an error if commands must not run, because another user than this process's may write the database.
+// checkRights returns an error if commands must not run, because a user other than the one who runs this process may write the database.
 func (r *Runner) checkRights() error {
 	if _, commands := r.handlers[jobs.CommandJob]; !commands || r.options.InsecurePerms || r.store.Server() != nil {
-		return nil // a server decides itself who may write
+		return nil // a server checks the rights of its users itself
 	}
 	return db.Insecure(r.Path())
 }
@@ -94,7 +95,8 @@ const (
 	maxStartPause   = 2 * time.Second
 )
 
-// newEngine returns the engine of a Work. While the disk is full it waits. It returns nil without an error if ctx ends before that.
+// newEngine returns the engine of a Work. While the disk is full, it waits until there is room. It returns nil without an error if ctx ends
+// during that wait.
 func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, only int64) (*engine.Engine, error) {
 	options := r.engineOptions(untilEmpty)
 	options.Only = only

@@ -11,16 +11,16 @@ import (
 
 // Worker is the record that a worker has written about itself.
 type Worker struct {
-	ID        string // random, never reused
+	ID        string // random, and never used again for another worker
 	Name      string // see Options.Name
 	Host      string
-	BootID    string // of the operating system that it runs in; empty if unknown
+	BootID    string // id of the boot of its operating system; empty if unknown
 	PID       int
-	Namespace string     // of the PID; empty if unknown
-	User      string     // name
+	Namespace string     // PID namespace that PID belongs to; empty if unknown
+	User      string     // name of the user who runs it
 	UID       int        // -1 if unknown
 	Version   string     // see Version
-	Slots     int        // most attempts at once
+	Slots     int        // greatest number of attempts at once
 	Queues    []QueueMax // nil for all queues
 	Jobs      []string   // names of the jobs that it can run
 	Draining  bool
@@ -34,13 +34,13 @@ type Worker struct {
 // QueueMax is a queue that a worker serves.
 type QueueMax struct {
 	Queue string `json:"queue"`
-	Max   int    `json:"max"` // most of its tasks at once; 0 for as many as there are slots
+	Max   int    `json:"max"` // greatest number of its tasks at once; 0 for all slots
 }
 
-// seenWithin is how many leases may pass after the last heartbeat of a worker before Workers leaves it out.
+// seenWithin is the greatest age of the last heartbeat, in leases, of a worker that Workers returns.
 const seenWithin = 2
 
-// Workers returns the workers with a recent heartbeat, oldest first.
+// Workers returns the workers with a recent heartbeat, in the order of their starts.
 func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 	at := now()
 	list, err := r.store.Workers(ctx, at.Add(-24*time.Hour))
@@ -61,7 +61,7 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 const (
 	WorkerReady    = "ready"
 	WorkerDraining = "draining"
-	WorkerLost     = "lost" // it is dead, or its last heartbeat is older than its lease
+	WorkerLost     = "lost" // the worker is dead, or its last heartbeat is older than its lease
 )
 
 // State returns the state of a worker at a time: WorkerReady, WorkerDraining or WorkerLost.
@@ -75,12 +75,12 @@ func (w Worker) State(now time.Time) string {
 	return WorkerReady
 }
 
-// Serves reports whether a worker takes tasks of a queue.
+// Serves reports whether a worker runs tasks of a queue.
 func (w Worker) Serves(queue string) bool {
 	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Queue == queue })
 }
 
-// convert returns a list with each element converted. It returns nil for nil.
+// convert returns a list of the converted elements. It returns nil for a nil list.
 func convert[From, To any](list []From, to func(From) To) []To {
 	if list == nil {
 		return nil

@@ -2,8 +2,8 @@
 //
 //	r, err := runner.Open(ctx, "postgres://user@host/app", runner.Options{Engine: postgres.Engine()})
 //
-// The tables are in the schema runner of that database, or in the schema that ?search_path=NAME of the address names. This is a package of
-// its own so that programs that need no server link no driver.
+// The tables are in the schema runner of that database, or in the schema that ?search_path=NAME of the address names. It is a separate
+// package, so that programs without a server do not link the PostgreSQL driver.
 package postgres
 
 import (
