@@ -13,16 +13,16 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // the driver that is wrapped
+	_ "modernc.org/sqlite" // the driver that wrapper wraps
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-// CrashAfterClaim claims up to n due tasks like a worker that is killed together with its machine right after the claim. It calls no
-// function, and leaves nothing but rows in state running. It returns the tasks. The next Drain, or the next Work, takes them over at once.
-// Each of them then has one more loss, and fails beyond MaxLosses.
+// CrashAfterClaim claims at most n due tasks and returns them. It acts like a worker whose machine crashes right after the claim. It calls
+// no function, so the tasks stay in state running. The next Drain, or the next Work, takes over these tasks at once. Each of them then has
+// one more loss, and a task with more losses than MaxLosses fails.
 func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	t.Helper()
 	var claimed []jobs.Task
@@ -38,10 +38,10 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	return claimed
 }
 
-// Lose takes the task whose attempt runs with ctx away from the attempt, as if the worker hung and was taken for dead. The task waits for
-// another worker, and the database refuses what this attempt still writes: its end, a FinishTx, a step. Call Lose inside a function at the
-// point at which its worker is to be lost, such as after its effect and before it returns. It returns an error outside of an attempt, and
-// if the attempt has lost its task already.
+// Lose takes the task away from the attempt that runs with ctx, as if the worker hung and another worker took the task over. The task waits
+// for another worker. The database refuses all later writes of this attempt, such as its end, a FinishTx or a step. Call Lose inside a
+// function at the point where the worker should fail, such as after the effect of the function and before its return. Lose returns an error
+// outside of an attempt, or if the attempt has lost its task already.
 func Lose(ctx context.Context, r *runner.Runner) error {
 	task, ok := runner.TaskFrom(ctx)
 	if !ok {
@@ -65,7 +65,8 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 	})
 }
 
-// withWorker calls do with another worker on the file. The machine of that worker has rebooted when do returns.
+// withWorker registers another worker on the same file and calls the function do with it. The other worker has an old boot id. So other
+// workers conclude that its machine has rebooted and that it is dead.
 func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	store, err := db.Open(context.Background(), r.Path(), db.Options{Normal: true})
 	if err != nil {
@@ -88,13 +89,13 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 // ErrInjected is the error of writes after FailBeforeCommit and FailAfterCommit.
 var ErrInjected = errors.New("runnertest: injected")
 
-// FailBeforeCommit makes the next write of r return ErrInjected and change nothing, as on a full disk. While r works, that may be a write
-// of the worker, which tries again.
+// FailBeforeCommit makes the next write of r return ErrInjected and change nothing, as on a full disk. While Work runs, the next write may
+// be one of the worker, which tries it again.
 func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, true) }
 
-// FailAfterCommit makes the next write of r return ErrInjected although it was committed, as after a cut connection or a timeout. An
-// Enqueue has then added a task that its caller does not know about, and a unique key makes it safe to try again. While r works, that may
-// be a write of the worker, which finds that out.
+// FailAfterCommit makes the next write of r return ErrInjected although the write was committed, as after a broken connection or a timeout.
+// If that write is an Enqueue, it has added a task that the caller does not know about, and a unique key makes a second call safe. While
+// Work runs, the next write may be one of the worker, which detects that its write was committed.
 func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, false) }
 
 func inject(t testing.TB, r *runner.Runner, before bool) {
@@ -107,7 +108,8 @@ func inject(t testing.TB, r *runner.Runner, before bool) {
 	faults.next[r.Path()] = before
 }
 
-// faults has, by the path of their file, the commits that fail next. The value is true if they fail before they are done.
+// faults has the files whose next commit fails. The value is true if that commit fails before it takes effect, and false if it fails
+// afterwards.
 var faults = struct {
 	mu   sync.Mutex
 	next map[string]bool
@@ -119,7 +121,7 @@ func forget(path string) {
 	delete(faults.next, path)
 }
 
-// take returns the fault of the next commit of a file, once.
+// take returns the fault for the next commit of a file, and removes the fault. The result any reports whether there is one.
 func take(path string) (before, any bool) {
 	faults.mu.Lock()
 	defer faults.mu.Unlock()
@@ -136,7 +138,7 @@ func init() {
 		panic(err)
 	}
 	sql.Register(driverName, wrapper{pool.Driver()})
-	_ = pool.Close() // it has opened nothing
+	_ = pool.Close() // the pool has opened no connection
 }
 
 // wrapper is the driver of SQLite with commits that can fail.

@@ -1,5 +1,5 @@
-// Package runnertest is for tests of programs that enqueue and work. It has a database in a temporary directory, time that a test moves
-// itself, tasks that run when the test says so, and the crashes that a program must survive.
+// Package runnertest helps to test programs that use package runner. It has a database in a temporary directory and a fake clock that the
+// test advances. Tasks run when the test calls Drain. A test can also simulate the crashes that a program must survive.
 //
 //	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 //		r.Register(SendEmail.Handler(mail.Send))
@@ -30,9 +30,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// Run runs a test in a bubble of testing/synctest with a Runner of its own. The time is 1 January 2000. It stands while anything works, and
-// jumps to the next timer when all goroutines of the bubble wait, so that an hour takes no time. Goroutines that the test has started must
-// have ended when the test returns. Commands do not run in a bubble: register functions. For the options, at most one, see New.
+// Run runs a test in a bubble of testing/synctest with a Runner of its own. The clock of a bubble begins at 1 January 2000. It stands still
+// while any goroutine of the bubble runs, and jumps to the next timer when all of them wait. So a test can wait for an hour without a
+// delay. Goroutines that the test has started must have ended when the test returns. Commands cannot run in a bubble, so register
+// functions. The options are those of New.
 func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...runner.Options) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -40,9 +41,9 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 	})
 }
 
-// New returns a Runner over a database in a temporary directory. The end of the test closes it. A handler that panics fails the test. The
-// options, at most one, are those of runner.Open with other defaults. One attempt runs at a time, so that the order of tasks is certain.
-// There is no fsync and no watch for other processes (Alone). Finished tasks are kept.
+// New returns a Runner over a database in a temporary directory. The end of the test closes it. A handler that panics fails the test. New
+// accepts at most one runner.Options, with other defaults than runner.Open. One attempt runs at a time, so that the order of tasks is
+// certain. New uses no fsync and does not watch for other processes (Alone). Finished tasks are kept.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	var o runner.Options
@@ -102,7 +103,7 @@ func (k *kit) start(id int64) {
 func Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	defer func() {
-		if p := recover(); p != nil { // outside of a bubble this would take as long as it says
+		if p := recover(); p != nil { // outside of a bubble, Sleep would really take that long
 			t.Fatalf("runnertest: Advance: %v: use Run", p)
 		}
 	}()
@@ -113,8 +114,8 @@ func Advance(t testing.TB, d time.Duration) {
 	orderAccess()
 }
 
-// orderAccess orders, for the race detector, what a test does before an Advance and what functions do after it, and the other way round.
-// So a test may share a variable with its functions without a lock.
+// orderAccess locks and unlocks a mutex, so that the race detector knows the order of accesses. The accesses of a test before an Advance
+// come before those of functions after it, and the reverse. So a test may share a variable with its functions without a lock.
 func orderAccess() {
 	accessMu.Lock()
 	defer accessMu.Unlock()
@@ -122,8 +123,9 @@ func orderAccess() {
 
 var accessMu sync.Mutex
 
-// Drain runs the tasks that are due and those that become due meanwhile. It returns the tasks that it ran, as they are now: one for each
-// attempt, in the order in which the attempts began. It leaves tasks that are due later, such as those that wait for their next attempt.
+// Drain runs the due tasks and the tasks that become due in the meantime. It returns the tasks that it ran, in their present state: one
+// element for each attempt, in the order of the starts. It does not run tasks that are due later, such as tasks that wait for their next
+// attempt.
 func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	t.Helper()
 	found, ok := kits.Load(r)
@@ -142,14 +144,14 @@ func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	ran := make([]jobs.Task, len(k.started))
 	for i, id := range k.started {
 		var err error
-		if ran[i], err = r.Get(t.Context(), id); err != nil { // it may have deleted itself
+		if ran[i], err = r.Get(t.Context(), id); err != nil { // the function may have deleted its own task
 			ran[i] = jobs.Task{ID: id}
 		}
 	}
 	return ran
 }
 
-// Function is a job as Enqueued needs it: a jobs.Func or a jobs.ResultFunc.
+// Function is the parameter of Enqueued. Both jobs.Func and jobs.ResultFunc implement it.
 type Function[In any] interface {
 	Job() string
 	Args(jobs.Task) (In, error)

@@ -5,11 +5,12 @@ import (
 	"time"
 )
 
-// searchYears is how far ahead onClock searches. February 29 falls on a given weekday at least once in 40 years.
+// searchYears is the number of years that onClock searches. The rarest expression matches February 29 on a given weekday, which occurs at
+// least once in 40 years.
 const searchYears = 40
 
-// onClock returns the next time after wall on a clock that never jumps; false if there is none. Both times are written as if they were
-// UTC.
+// onClock returns the next matching time after the time wall, on a clock that never jumps. It returns false if there is none. Both times
+// are clock readings, stored as if they were UTC.
 func (x *Expression) onClock(wall time.Time) (time.Time, bool) {
 	wall = wall.Truncate(time.Minute).Add(time.Minute)
 	day, firstHour, firstMinute := wall.Truncate(24*time.Hour), wall.Hour(), wall.Minute()
@@ -33,7 +34,7 @@ func (x *Expression) onClock(wall time.Time) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// matchesDay reports whether the two day fields allow a day.
+// matchesDay reports whether the fields day of month and day of week allow a day.
 func (x *Expression) matchesDay(day time.Time) bool {
 	byDate, byWeekday := x.values[monthDay]>>day.Day()&1 == 1, x.values[weekday]>>day.Weekday()&1 == 1
 	if x.eitherDay {
@@ -42,7 +43,7 @@ func (x *Expression) matchesDay(day time.Time) bool {
 	return byDate && byWeekday
 }
 
-// firstIn returns the first value of a set that is at least low; 64 or more if there is none.
+// firstIn returns the first value of a set that is at least low. It returns 64 or more if the set has no such value.
 func firstIn(set uint64, low int) int {
 	return low + bits.TrailingZeros64(set>>low)
 }

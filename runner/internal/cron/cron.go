@@ -1,13 +1,14 @@
 // Package cron parses cron expressions and computes their ticks in a time zone.
 //
-// A cron expression names times on a wall clock; a tick is a moment. Where the clock of a zone jumps, the two differ:
+// A cron expression names times on a wall clock. A tick is a moment in real time. When the clock of a zone jumps, these rules decide which
+// moments are the ticks:
 //
 //   - A fixed hour (3, or 1-5, or 2,14) means times of day. If the clock skips a time of day, its tick moves to the first minute that
 //     exists. If the clock shows a time twice, only the first occurrence is a tick. So a job at 02:30 runs once each day.
-//   - An hour that begins with * means "every so often": ticks follow real time. A skipped hour has no ticks, a repeated hour has
+//   - An hour that begins with * means a regular interval, so ticks follow real time. A skipped hour has no ticks, and a repeated hour has
 //     its ticks twice.
 //
-// clock.go finds the next time on a clock without zones. next.go decides what the clock of a zone makes of that time.
+// clock.go finds the next time on a clock without zones. next.go converts that time to a moment in a zone.
 package cron
 
 import (
@@ -26,8 +27,8 @@ type Expression struct {
 	every time.Duration // interval of @every; 0 for an expression of five fields
 
 	values    [5]uint64 // bit n is set when the field allows the value n; Sunday is bit 0
-	eitherDay bool      // neither day field begins with *: a day matches when one of them allows it
-	often     bool      // the hour begins with *: ticks follow real time
+	eitherDay bool      // neither day field begins with *, so a day matches when one of them allows it
+	often     bool      // the hour begins with *, so ticks follow real time
 	zone      *time.Location
 }
 
@@ -57,7 +58,7 @@ var fields = [5]field{
 var nicknames = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
 	"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
 
-// Parse reads an expression and the name of a zone. Its errors are of kind jobs.ErrInvalid and name the invalid part.
+// Parse parses an expression and the name of a zone. Its errors are of kind jobs.ErrInvalid and contain the invalid part.
 func Parse(text, zone string) (Expression, error) {
 	location, err := parseZone(zone)
 	if err != nil {
@@ -76,7 +77,7 @@ func Parse(text, zone string) (Expression, error) {
 	return x, nil
 }
 
-// parseZone finds a time zone by its name. It refuses "Local", which is another zone on another machine.
+// parseZone finds a time zone by its name. It refuses "Local", because that name means different zones on different machines.
 func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
@@ -86,7 +87,7 @@ func parseZone(name string) (*time.Location, error) {
 	return zone, nil
 }
 
-// parseEvery reads what follows @every.
+// parseEvery parses the words after @every.
 func parseEvery(words []string) (time.Duration, error) {
 	if len(words) != 1 {
 		return 0, fmt.Errorf("@every needs one duration, as in @every 90s")
@@ -116,7 +117,7 @@ func parseEvery(words []string) (time.Duration, error) {
 	return d, nil
 }
 
-// parseFields reads five fields, or a nickname for them.
+// parseFields parses five fields, or a nickname for them.
 func (x *Expression) parseFields(words []string) (err error) {
 	if text, ok := nicknames[strings.ToLower(strings.Join(words, " "))]; ok {
 		words = strings.Fields(text)
@@ -135,7 +136,8 @@ func (x *Expression) parseFields(words []string) (err error) {
 		}
 	}
 	x.often = words[hour][0] == '*'
-	// As in cron, a day field that begins with * does not restrict the day. Another one does, even if it lists every day.
+	// As in cron, a day field that begins with * does not restrict the day. Any other day field restricts the day, even if it lists every
+	// day.
 	x.eitherDay = words[monthDay][0] != '*' && words[weekday][0] != '*'
 	if _, ok := x.onClock(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)); !ok {
 		return fmt.Errorf("no date matches")
@@ -154,13 +156,13 @@ func (f field) parse(text string) (set uint64, err error) {
 			set |= 1 << value
 		}
 	}
-	if f.high == 7 { // 7 is Sunday, too
+	if f.high == 7 { // both 0 and 7 mean Sunday
 		set |= set >> 7 & 1
 	}
 	return set, nil
 }
 
-// parsePart reads one part of the list that a field is: *, a value or a range, with or without a step.
+// parsePart parses one part of a field, which is a list with commas. A part is *, a value or a range, with or without a step.
 func (f field) parsePart(part string) (low, high, step int, err error) {
 	body, stepText, stepped := strings.Cut(part, "/")
 	step = 1
@@ -171,7 +173,7 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 		}
 	}
 	if body == "*" {
-		if f.high == 7 { // else */7 would name Sunday twice
+		if f.high == 7 { // with 7 as the last value, */7 would include Sunday twice
 			return f.low, 6, step, nil
 		}
 		return f.low, f.high, step, nil
@@ -185,7 +187,7 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 		if high, err = f.number(to); err != nil {
 			return 0, 0, 0, err
 		}
-		if high == 0 && f.high == 7 && low > 0 { // FRI-SUN
+		if high == 0 && f.high == 7 && low > 0 { // as in FRI-SUN, where SUN means 7
 			high = 7
 		}
 	}
@@ -198,7 +200,7 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 	return low, high, step, nil
 }
 
-// number reads a value, written as a number or as a word.
+// number parses a value, written as a number or as a word.
 func (f field) number(text string) (int, error) {
 	if i := slices.Index(f.words, strings.ToLower(text)); i >= 0 {
 		return f.low + i, nil
@@ -213,7 +215,7 @@ func (f field) number(text string) (int, error) {
 	return n, nil
 }
 
-// hint lists what a field takes, for an error.
+// hint lists the valid values of a field, for an error message.
 func (f field) hint() string {
 	if f.words == nil {
 		return fmt.Sprintf(" (%d-%d)", f.low, f.high)

@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Due returns the ticks of a schedule that are due at now and get a task, oldest first, and the first tick after now.
+// Due returns the due ticks of a schedule that get a task at the time now, oldest first. It also returns the first tick after now.
 func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err error) {
 	x, err := Parse(s.Cron, s.Zone)
 	if err != nil {
@@ -27,14 +27,15 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	return due, next, nil
 }
 
-// realignFrom is the least error of a tick of @every that realign corrects.
+// realignFrom is the smallest error of a next tick of @every that realign corrects.
 const realignFrom = time.Minute
 
-// realign returns the first tick after now. at is the tick that was computed earlier and still lies ahead. The two differ when the clock
-// was set back, or when the rules of the zone have changed. A tick that had its task is not repeated.
+// realign returns the first tick after now. The parameter at is the next tick as it was computed earlier. The two ticks differ when the
+// clock was set back, or when the rules of the zone have changed. The schedule does not repeat a tick that already has a task.
 //
-// Ticks of @every have no moments of their own, so at stays unless it is too far away. A worker reads its clock and then waits for its
-// turn to write; other workers may have done some ticks meanwhile. So at may lie up to realignFrom further ahead than one interval.
+// Ticks of @every have no fixed moments, so realign keeps the earlier tick unless it is too far in the future. A worker reads its clock and
+// then waits for the write lock. Other workers may have moved the next tick on in that time. So the earlier tick may lie one interval plus
+// realignFrom in the future.
 func (x *Expression) realign(at, now time.Time) time.Time {
 	next := x.Next(now)
 	if x.every > 0 && at.Sub(next) < realignFrom {
@@ -43,7 +44,8 @@ func (x *Expression) realign(at, now time.Time) time.Time {
 	return next
 }
 
-// newest returns the newest ticks between two moments, both included: at most n, oldest first. first is a tick.
+// newest returns the newest ticks between two moments, which are both included. It returns at most n ticks, oldest first. The parameter
+// first is any earlier tick.
 func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 	if x.every > 0 {
 		last := to.Sub(first) / x.every
@@ -55,7 +57,8 @@ func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 		}
 		return list
 	}
-	// A day may have thousands of ticks, and the last tick may lie years back: look through longer and longer spans.
+	// A day may have thousands of ticks, and the last tick may be years ago. So the loop searches longer and longer spans of time before
+	// the end.
 	for span := time.Hour; ; span *= 6 {
 		start := to.Add(-span)
 		if span > 100*365*24*time.Hour || start.Before(from) {

@@ -2,8 +2,8 @@ package cron
 
 import "time"
 
-// Next returns the first tick after a moment; the zero time if there is none. Ticks of @every have no moments of their own: the next
-// one is that moment plus the interval.
+// Next returns the first tick after a moment, or the zero time if there is none. Ticks of @every have no fixed moments, so their next tick
+// is the given moment plus the interval.
 func (x *Expression) Next(after time.Time) time.Time {
 	switch {
 	case x.every > 0:
@@ -23,7 +23,8 @@ func (x *Expression) Next(after time.Time) time.Time {
 	}
 }
 
-// nextOften is Next for ticks that follow real time. It searches one period after the other in which the zone has the same offset.
+// nextOften is Next for ticks that follow real time. It searches one period after the other. A period is a time in which the offset of the
+// zone does not change.
 func (x *Expression) nextOften(after time.Time) time.Time {
 	from := after
 	for {
@@ -38,7 +39,8 @@ func (x *Expression) nextOften(after time.Time) time.Time {
 		if end.IsZero() || tick.Before(end) {
 			return tick
 		}
-		// The end of the period belongs to the next one, and onClock looks after a time only: so the end is checked here.
+		// The moment at which this period ends is the first moment of the next period. It may be a tick, but onClock finds only times after
+		// the given one. So this code checks that moment itself.
 		_, offset = end.Zone()
 		if wall, ok = x.onClock(wallTime(end, x.zone).Add(-time.Second)); ok {
 			if tick = wall.Add(-time.Duration(offset) * time.Second); tick.Equal(end) {
@@ -49,14 +51,15 @@ func (x *Expression) nextOften(after time.Time) time.Time {
 	}
 }
 
-// wallTime returns what the clock of a zone shows at a moment, written as if it were UTC.
+// wallTime returns the reading of the clock of a zone at a moment, stored as if it were UTC.
 func wallTime(at time.Time, zone *time.Location) time.Time {
 	at = at.In(zone)
 	_, offset := at.Zone()
 	return at.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// moment returns when the clock of a zone first shows a time. If the clock jumps over the time, it returns the moment of the jump.
+// moment returns the first moment at which the clock of a zone shows a time. If the clock skips the time, moment returns the moment of the
+// jump.
 func moment(wall time.Time, zone *time.Location) time.Time {
 	at := time.Date(wall.Year(), wall.Month(), wall.Day(), wall.Hour(), wall.Minute(), wall.Second(), 0, zone)
 	start, end := at.ZoneBounds()

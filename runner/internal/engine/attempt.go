@@ -26,23 +26,23 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	output atomic.Pointer[exec.Capture] // nil while the attempt has printed nothing
 
-	deadline time.Time // when its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
+	deadline time.Time // time at which its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
 
-	kill     chan struct{} // closed: a command is to be killed without further grace
+	kill     chan struct{} // closed when the command must be killed without a grace period
 	killOnce sync.Once
-	fenced   atomic.Bool // the task belongs to another worker: nothing of the attempt is written
+	fenced   atomic.Bool // whether the task belongs to another worker; this process then writes nothing of the attempt
 
 	report   atomic.Pointer[jobs.Progress]   // the last report; nil if there is none
-	toReport atomic.Bool                     // a goroutine is about to store the report
-	steps    atomic.Pointer[steps]           // nil until the function comes to its first step
-	inTx     atomic.Int64                    // when FinishTx was called, in milliseconds; 0 if it was not
-	txResult atomic.Pointer[json.RawMessage] // the result that FinishTx was given; nil if it was not called
+	toReport atomic.Bool                     // whether a goroutine is about to store the report
+	steps    atomic.Pointer[steps]           // nil until the function calls its first step
+	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
+	txResult atomic.Pointer[json.RawMessage] // argument result of FinishTx; nil before the call
 
 	// The following fields are set before the attempt is sent on Engine.ended, or by abandon.
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
-	release  bool  // the attempt was never started, and its task goes back to its queue
-	startErr error // why a command could not be started, if the machine was the reason
+	release  bool  // whether the attempt never started; its task then goes back to its queue
+	startErr error // error of the start of a command, if the machine was the reason
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
@@ -51,10 +51,10 @@ func newAttempt(e *Engine, task jobs.Task) *attempt {
 	return a
 }
 
-// unknownOptionDelay is how long a worker puts off a task that has options of a newer version.
+// unknownOptionDelay is the time by which a worker delays a task that has options of a newer version.
 const unknownOptionDelay = time.Minute
 
-// begin starts the attempt on a goroutine of its own, which sends the attempt on Engine.ended when it is over.
+// begin starts the attempt on its own goroutine. The goroutine sends the attempt to the channel Engine.ended when the attempt has ended.
 func (a *attempt) begin() {
 	a.e.logStart(a)
 	a.e.observeStart(a)
@@ -67,7 +67,7 @@ func (a *attempt) begin() {
 		var result json.RawMessage
 		var err error
 		returned := false
-		defer func() { // a deferred call sees panics, and handlers that call runtime.Goexit
+		defer func() { // a deferred function also runs when a handler panics or calls runtime.Goexit
 			if timer != nil {
 				timer.Stop()
 			}
@@ -90,7 +90,7 @@ func (a *attempt) begin() {
 	}()
 }
 
-// RunCommand executes the attempt of a command that runs with ctx.
+// RunCommand runs the command of the attempt that ctx belongs to.
 func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -101,8 +101,8 @@ func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, st
 	return c.Run()
 }
 
-// tooLate returns why an attempt must not begin. Either it was stopped already, or its process stood still for so long after the claim
-// that the task may belong to another worker by now.
+// tooLate returns the reason why an attempt must not begin, or nil. Either the attempt was stopped already, or this process was suspended
+// for so long after the claim that the task may belong to another worker.
 func (a *attempt) tooLate() error {
 	if cause := context.Cause(a.ctx); cause != nil || !a.pastDeadline() {
 		return cause
@@ -110,7 +110,7 @@ func (a *attempt) tooLate() error {
 	return jobs.ErrLost
 }
 
-// currentDeadline returns when the processes of the attempt must be dead, unless a heartbeat renews its lease.
+// currentDeadline returns the time at which the processes of the attempt must be dead, unless a heartbeat renews its lease.
 func (a *attempt) currentDeadline() time.Time {
 	a.e.mu.Lock()
 	defer a.e.mu.Unlock()
@@ -120,13 +120,13 @@ func (a *attempt) currentDeadline() time.Time {
 // pastDeadline reports whether the processes of the attempt must be dead by now, because no heartbeat renewed its lease.
 func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()) }
 
-// end records the outcome of the attempt and hands the attempt to the loop.
+// end records the outcome of the attempt and sends the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	if output := a.output.Load(); output != nil {
 		output.Close()
 	}
 	if !a.over.CompareAndSwap(false, true) {
-		return // the attempt was abandoned, and its end is written already
+		return // abandon has already recorded an outcome for the loop
 	}
 	if a.inTx.Load() != 0 {
 		if result = nil; err == nil { // the database ignores this error if the transaction was committed
@@ -152,15 +152,18 @@ func (a *attempt) timeout() time.Duration {
 // sigkill is the number of SIGKILL, by which runner kills commands.
 const sigkill = 9
 
-// classify decides what the end of an attempt means. No other function decides that. The command itself, its guardian, a timeout, a cancel
-// request, a shutdown and the heartbeat can each end an attempt, and several of them may do so at once. The rules, in this order:
+// classify returns the outcome of an attempt that has ended. No other function decides the outcome. The command itself, its guardian, a
+// timeout, a cancel request, a shutdown and the heartbeat can each end an attempt, and several of them may do so at once. The rules, in
+// this order:
 //
 //   - Without an error the attempt is completed.
-//   - It is lost if its guardian died, if the guardian killed the command at the end of its lease, or if anyone killed it after that.
+//   - The attempt is lost if its guardian died, if the guardian killed the command at the end of the lease, or if anyone killed the command
+//     after the end of the lease.
 //   - An error of an attempt that was being stopped has the reason of the first stop.
 //   - Any other error is an error of the attempt itself.
 //
-// An attempt whose claim was revoked does not end here: the database refuses its end, and the reaper records the loss.
+// The outcome does not matter for an attempt whose claim was revoked. The database refuses the end of such an attempt, and the reaper
+// records the loss.
 func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
 	if err == nil && result != nil {
 		if err = jobs.ValidResult(result); err != nil {
@@ -195,15 +198,16 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 	return o
 }
 
-// stop ends the context of the attempt. The first cause counts. If kill is true, a command is killed without a grace period.
+// stop ends the context of the attempt. The context keeps the cause of the first call. If kill is true, stop also makes the command die
+// without a grace period.
 func (a *attempt) stop(cause error, kill bool) {
-	if kill { // before the context ends, because the goroutine that then wakes checks this channel
+	if kill { // must happen before the context ends, because the goroutine that waits for the context then checks this channel
 		a.killOnce.Do(func() { close(a.kill) })
 	}
 	a.cancel(cause)
 }
 
-// abandon gives up an attempt that does not end. It returns false if the attempt has just ended after all.
+// abandon gives up an attempt that does not end. It returns false if the attempt has ended in the meantime.
 func (a *attempt) abandon() bool {
 	if !a.over.CompareAndSwap(false, true) {
 		return false
@@ -221,7 +225,7 @@ func (a *attempt) notStarted() *attempt {
 	return a
 }
 
-// finish returns the end of the attempt as the database writes it.
+// finish returns the end of the attempt in the form that the database writes.
 func (a *attempt) finish() db.Finish {
 	if a.release {
 		return db.Finish{Task: a.task, Release: true}

@@ -10,29 +10,30 @@ import (
 	"example.com/runner/internal/supervisor"
 )
 
-// A wall clock that is years ahead makes every finished task old. So no worker deletes anything for an hour after the wall clock has jumped
-// forwards by more than a day. The pause ends early if a person confirms that the clock is right, or if the clock jumps back.
+// If a wall clock is years ahead by mistake, every finished task looks old and would be deleted. So workers pause deletions for an hour
+// after the wall clock has jumped forwards by more than a day. The pause ends early if a person confirms that the clock is right, or if the
+// clock jumps back.
 //
-// A running worker detects a jump with a second clock, which cannot be set and which continues while the machine is suspended. A worker
-// that starts compares the wall clock with the last heartbeat of any worker. If that is more than a day ago, the machine was off or the
-// clock is wrong; no program can tell which.
+// A running worker detects a jump with a second clock, which nobody can set and which continues while the machine is suspended. A worker
+// that starts compares the wall clock with the last heartbeat of any worker. If that heartbeat is more than a day old, either the machine
+// was off or the clock is wrong. No program can tell these cases apart.
 //
-// The pause is in the database, so that it holds for all workers. A worker writes the pause before it writes anything else by the new
-// time, because its next heartbeat hides the jump.
+// The pause is in the database, so that it holds for all workers. A worker writes the pause before it writes any other time of the changed
+// clock. Its next heartbeat would hide the jump from workers that start later.
 const (
-	minJump   = 24 * time.Hour // smaller jumps are ignored
+	minJump   = 24 * time.Hour // smallest jump that pauses deletions
 	jumpPause = time.Hour      // time without deletions after a jump
 )
 
-// clock compares the clocks of the machine.
+// clock compares the wall clock of the machine with a clock that nobody can set.
 type clock struct {
-	mu      sync.Mutex // held until a jump is in the database
+	mu      sync.Mutex // held until the database has a jump
 	began   time.Time
 	booted  time.Duration // supervisor.SinceBoot at began
 	wall    time.Time     // at the last comparison
-	steady  time.Duration // since began, at the last comparison
+	steady  time.Duration // time since began, at the last comparison
 	pending *db.Pause     // a jump that is not yet in the database
-	asOf    time.Time     // while deletions pause, tasks are deleted that were old at this time; zero for none
+	asOf    time.Time     // during a pause, only tasks that were old at this time are deleted; zero if none are
 }
 
 // start begins to compare the clocks.
@@ -40,14 +41,14 @@ func (c *clock) start(at time.Time) {
 	c.began, c.booted, c.wall = at, supervisor.SinceBoot(), at.Round(0)
 }
 
-// jump returns how much further the wall clock went than the steady clock since the last comparison.
+// jump returns the time by which the wall clock has advanced more than the steady clock since the last comparison.
 func (c *clock) jump(wall time.Time, steady time.Duration) time.Duration {
 	ahead := wall.Sub(c.wall) - (steady - c.steady)
 	c.wall, c.steady = wall, steady
 	return ahead
 }
 
-// startClock pauses deletions if no worker sent a heartbeat for more than a day. It is called before this worker sends its first one.
+// startClock pauses deletions if no worker sent a heartbeat for more than a day. Call it before this worker sends its first heartbeat.
 func (e *Engine) startClock(ctx context.Context, at time.Time) error {
 	e.clock.start(at)
 	seen, err := e.store.LastHeartbeat(ctx)
@@ -59,7 +60,8 @@ func (e *Engine) startClock(ctx context.Context, at time.Time) error {
 		return err
 	}
 	if !before.At.IsZero() && at.Sub(before.At) >= jumpPause {
-		// Where a worker runs for some minutes every few days, nothing would ever be deleted without this.
+		// A worker that runs only for some minutes every few days begins with a pause each time. So it may delete the tasks that were old
+		// at the time of the previous pause. Otherwise it would never delete anything.
 		e.clock.asOf = before.At
 	}
 	why := fmt.Sprintf("no worker ran from %s to %s, or the clock is wrong", stamp(seen), stamp(at))
@@ -71,7 +73,7 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // watchClock pauses deletions if the wall clock has jumped since the last comparison.
 func (e *Engine) watchClock(ctx context.Context) {
 	at := now()
-	// In a test on fake time only the first of the two clocks moves. Elsewhere the second one is never behind the first.
+	// In a test on fake time, only the first argument of max advances. In production the second argument is never smaller than the first.
 	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
 }
 
@@ -101,9 +103,9 @@ func (e *Engine) pauseDeletion(ctx context.Context, p db.Pause) error {
 	return nil
 }
 
-// deleteAsOf returns the time that decides which tasks are old, and whether that is the present. The time is zero if nothing may be
-// deleted. deleteAsOf ends a pause of deletions that is an hour old. It also ends one that begins more than an hour in the future, because
-// the clock that wrote it was ahead.
+// deleteAsOf returns the time that decides which tasks are old, and whether it is the present time. The time is zero if nothing may be
+// deleted. deleteAsOf ends a pause of deletions that is an hour old. It also ends a pause that begins more than an hour in the future,
+// because the clock that wrote this pause was ahead.
 func (e *Engine) deleteAsOf(ctx context.Context, wall time.Time) (asOf time.Time, present bool) {
 	e.clock.mu.Lock()
 	defer e.clock.mu.Unlock()

@@ -9,17 +9,18 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// The functions of this file use the attempt that runs with a context. Package runner documents the exported ones.
+// The functions of this file use the attempt that runs with a context. Package runner documents the exported functions.
 
 type attemptKey struct{}
 
-// attemptFrom returns the attempt that runs with ctx; nil outside of an attempt.
+// attemptFrom returns the attempt that runs with ctx. It returns nil outside of an attempt.
 func attemptFrom(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
 }
 
-// TaskFrom returns the task whose attempt runs with ctx, as it was claimed; false outside of an attempt.
+// TaskFrom returns the task whose attempt runs with ctx, in the state it had when the worker claimed it. It returns false outside of an
+// attempt.
 func TaskFrom(ctx context.Context) (jobs.Task, bool) {
 	if a := attemptFrom(ctx); a != nil {
 		return a.task, true
@@ -27,7 +28,7 @@ func TaskFrom(ctx context.Context) (jobs.Task, bool) {
 	return jobs.Task{}, false
 }
 
-// Logger returns a logger that writes to the output of the task whose attempt runs with ctx; slog.Default outside of an attempt.
+// Logger returns a logger that writes to the output of the task whose attempt runs with ctx. Outside of an attempt it returns slog.Default.
 func Logger(ctx context.Context) *slog.Logger {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -42,7 +43,7 @@ func Logger(ctx context.Context) *slog.Logger {
 	return slog.New(slog.NewTextHandler(stream{a, "stderr"}, &slog.HandlerOptions{ReplaceAttr: withoutTime}))
 }
 
-// stream writes to the output of an attempt of a function.
+// stream is an io.Writer to the output of a function's attempt.
 type stream struct {
 	a    *attempt
 	name string
@@ -58,11 +59,11 @@ func (a *attempt) capture() *exec.Capture {
 	if c := a.output.Load(); c != nil {
 		return c
 	}
-	a.output.CompareAndSwap(nil, exec.NewCapture(a.task, a.e.worker, a.e.log)) // another goroutine may have been quicker
+	a.output.CompareAndSwap(nil, exec.NewCapture(a.task, a.e.worker, a.e.log)) // does nothing if another goroutine has set it meanwhile
 	return a.output.Load()
 }
 
-// Upstream returns the tasks that the task of ctx has waited for.
+// Upstream returns the tasks that the task running with ctx has waited for.
 func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	a := attemptFrom(ctx)
 	if a == nil {

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cycle writes the attempts that have ended, claims tasks for the free slots, and starts them. It returns an error only if the work
-// cannot go on.
+// cycle writes the attempts that have ended, claims tasks for the free slots, and starts them. It returns an error only if the worker
+// cannot continue.
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
 	slots, suspects := e.o.Concurrency-len(e.running)+len(e.unwritten), e.suspects // once the ended attempts are written
@@ -57,19 +57,19 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	}
 	e.claimMore = free > 0 && len(done.Claimed) == free
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
-		e.scan, e.claimMore = true, true // the lost task may have become a suspect after this cycle chose its tasks
+		e.scan, e.claimMore = true, true // the lost task may now be a suspect, which this cycle did not know when it chose tasks
 	}
 	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.NoRoom == nil
 	e.noteDisk(free > 0, done.NoRoom, sent)
-	if !beating && !stopping && len(settled) == 0 { // the loop must not spin while heartbeats fail
+	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would spin while heartbeats fail
 		e.postpone(firstBackoff)
 	}
 	return e.start(ctx, done.Claimed, sent)
 }
 
-// finishes returns the ends to write. It forgets the attempts that belong to another worker by now.
+// finishes returns the ends of attempts that the next cycle writes. It forgets the attempts whose tasks now belong to another worker.
 func (e *Engine) finishes() []db.Finish {
-	finishes := slices.Grow(e.lastFinishes[:0], len(e.unwritten)) // the memory of the last cycle
+	finishes := slices.Grow(e.lastFinishes[:0], len(e.unwritten)) // uses the memory of the last cycle again
 	unwritten := make([]*attempt, 0, len(e.unwritten))
 	for _, a := range e.unwritten {
 		if a.fenced.Load() {
@@ -83,7 +83,8 @@ func (e *Engine) finishes() []db.Finish {
 	return finishes
 }
 
-// retryCycle decides whether the work continues after the error of a cycle. After every error it is safe to write the same finishes again.
+// retryCycle decides whether the worker continues after the error of a cycle. It returns nil if the worker continues. After every error it
+// is safe to write the same ends again.
 func (e *Engine) retryCycle(err error) error {
 	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
 	e.postpone(e.backoff)
@@ -99,7 +100,7 @@ func (e *Engine) retryCycle(err error) error {
 	return err
 }
 
-// queueRoom returns how many tasks of each queue may still be claimed, once the ended attempts are written; nil if no
+// queueRoom returns how many tasks of each queue may still be claimed, the state after this cycle has written the ended attempts; nil if no
 // queue has a limit.
 func (e *Engine) queueRoom() map[string]int {
 	if e.limit == nil {
@@ -117,10 +118,12 @@ func (e *Engine) queueRoom() map[string]int {
 	return room
 }
 
-// start begins the attempts of claimed tasks, in their order. sent is when the claim was sent; the leases count from that time.
+// start begins the attempts of claimed tasks, in their order. The parameter sent is the time at which the claim was sent. The leases count
+// from that time.
 func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time) error {
 	if slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
-		// A power failure may undo a claim. The claim of a task that must never run twice is on the disk before the task starts.
+		// A power failure may undo a claim that is not on the disk yet. So the claim of a task that must never run twice goes to the disk
+		// before the task starts.
 		e.watchClock(ctx)
 		if err := e.worker.Sync(ctx, sent); err != nil {
 			e.log.Warn("cannot sync a claim", "err", err)
@@ -130,7 +133,7 @@ func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time)
 			return e.retryCycle(err)
 		}
 	}
-	e.backoff = 0 // only after the sync: otherwise the loop claims and releases tasks without a pause while a sync fails
+	e.backoff = 0 // only after the sync; otherwise the loop would claim and release tasks without a pause while syncs fail
 	for _, task := range claimed {
 		a := e.add(task, sent)
 		a.begin()
@@ -151,13 +154,14 @@ func (e *Engine) add(task jobs.Task, sent time.Time) *attempt {
 	return a
 }
 
-// deadline returns when the processes of an attempt must be dead. sent is when the write was sent that claimed the task or renewed its
-// lease.
+// deadline returns the time at which the processes of an attempt must be dead. The parameter sent is the time of the write that claimed the
+// task or renewed its lease.
 func (e *Engine) deadline(sent time.Time) time.Time {
 	return sent.Add(e.o.Lease - e.o.beatEvery())
 }
 
-// forget removes an attempt from this process. done is nil if the attempt was fenced before it could be written.
+// forget removes an attempt from this process. The parameter done is nil if the task was taken over before this worker could write the end
+// of the attempt.
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
@@ -173,7 +177,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	case a.release:
 		e.released++
 		if a.startErr != nil {
-			e.postpone(10 * firstBackoff) // the machine has no resources: claim later
+			e.postpone(10 * firstBackoff) // the machine lacks resources, so the next claim comes later
 			e.log.Warn("not started: the task goes back", "task", a.task.ID, "err", a.startErr)
 		}
 	default:
@@ -181,7 +185,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	}
 }
 
-// forgetWritten logs and observes the end of an attempt that is written, and runs the on-failure command.
+// forgetWritten logs an attempt whose end is in the database, notifies the observer of the end, and runs the on-failure command.
 func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	if done.Change.State == jobs.Pending {
 		e.released++

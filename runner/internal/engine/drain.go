@@ -7,7 +7,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// beginDrain announces that nothing starts any more. It returns the channel that ends the grace of the running attempts.
+// beginDrain records in the log and in the database that the worker starts nothing more. It returns a channel that receives at the end of
+// the grace period.
 func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 	if err := e.failed(); err != nil {
 		e.log.Error("the worker cannot continue", "err", err)
@@ -24,7 +25,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 	return grace
 }
 
-// result returns the error of a Work that has ended.
+// result returns the error that Work returns after a drain.
 func (e *Engine) result(aborted <-chan struct{}) error {
 	if aborted == nil {
 		return jobs.ErrShutdown
@@ -32,7 +33,7 @@ func (e *Engine) result(aborted <-chan struct{}) error {
 	return e.failed()
 }
 
-// stopAll ends the contexts of all attempts, and returns how long their ends may take.
+// stopAll ends the contexts of all attempts. It returns the longest time that the attempts may need to end.
 func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 	wait := e.longestEnd()
 	e.mu.Lock()
@@ -43,7 +44,7 @@ func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 	return wait
 }
 
-// longestEnd returns how long the attempts that run now may take to end once they are stopped.
+// longestEnd returns the longest time that a running attempt may need to end after it is stopped.
 func (e *Engine) longestEnd() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -54,8 +55,8 @@ func (e *Engine) longestEnd() time.Duration {
 	return wait
 }
 
-// abandonAll gives up the attempts that do not end. They are functions that ignore their context, since commands are dead by now. Their
-// tasks go back to their queues, and later results of the functions are refused.
+// abandonAll gives up the attempts that do not end. All of them are functions that ignore their context, because commands are dead by now.
+// Their tasks go back to their queues, and the worker refuses later results of the functions.
 func (e *Engine) abandonAll() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -67,7 +68,7 @@ func (e *Engine) abandonAll() {
 	}
 }
 
-// awaitEnds waits up to abortWait for attempts that were killed, so that no attempt is left when Run returns.
+// awaitEnds waits at most abortWait for the killed attempts to end, so that usually no attempt is left when Run returns.
 func (e *Engine) awaitEnds() {
 	over := time.After(abortWait)
 	for left := len(e.running) - len(e.unwritten); left > 0; left-- {

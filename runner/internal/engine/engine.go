@@ -1,19 +1,19 @@
-// Package engine is the worker: it claims tasks, runs them, and writes how they ended.
+// Package engine is the worker. It claims tasks, runs them, and writes their outcomes.
 //
-// An Engine is one call of Runner.Work. One goroutine is its loop (loop.go). The loop takes cycles (cycle.go): a cycle is one
-// transaction that writes the attempts that have ended and claims tasks for the free slots. Each attempt has a goroutine of its own
-// (attempt.go). Beside the loop run:
+// An Engine is one call of Runner.Work. One goroutine is its loop (loop.go). The loop runs cycles (cycle.go). A cycle is one transaction
+// that writes the attempts that have ended and claims tasks for the free slots. Each attempt has its own goroutine (attempt.go). These
+// goroutines run beside the loop:
 //
 //   - the heartbeat (heartbeat.go), which renews the leases of the running tasks;
 //   - the reaper (reaper.go), which takes over tasks of workers that died or hang;
 //   - the scheduler (scheduler.go), which enqueues the tasks of schedules;
-//   - retention (retention.go), which deletes old tasks, and the clock (clock.go), which pauses it when the wall clock jumps.
+//   - retention (retention.go), which deletes old tasks. The clock (clock.go) pauses retention when the wall clock jumps.
 //
-// Nothing polls the table of tasks. The loop looks when this process has enqueued something, when another process has committed
-// (package notify), and when the next scheduled task is due.
+// Nothing polls the table of tasks. The loop reads it when this process has enqueued something, when another process has committed (package
+// notify), and when the next scheduled task is due.
 //
-// Each worker holds a liveness lock (lock.go). By this lock other workers notice at once that a worker is dead. Functions that run as
-// attempts reach their attempt through their context (context.go, progress.go, steps.go, tx.go).
+// Each worker holds a liveness lock (lock.go). The system releases the lock when the worker dies, and other workers notice that at once. A
+// function finds its attempt through its context (context.go, progress.go, steps.go, tx.go).
 package engine
 
 import (
@@ -37,17 +37,17 @@ import (
 	"example.com/runner/runner/internal/notify"
 )
 
-// Options configure an Engine. runner.Options describes the fields that it shares. Package runner sets the defaults, so the Engine has
-// none.
+// Options configure an Engine. runner.Options describes the fields that have the same names there. Package runner sets the defaults, so the
+// Engine has no defaults.
 type Options struct {
 	Store    *db.DB
 	Notifier *notify.Notifier
 	Observer Observer
 	Log      *slog.Logger
 	Version  string                  // of the program
-	User     string                  // who runs this process
-	Handlers map[string]jobs.Handler // by job, with the middleware around them
-	Fenced   *atomic.Int64           // counts refused results
+	User     string                  // name of the user who runs this process
+	Handlers map[string]jobs.Handler // by job name, with the middleware around them
+	Fenced   *atomic.Int64           // counter of refused results
 
 	// Only is the id of the only task that this worker runs; 0 for all tasks. A worker with one task enqueues no tasks of schedules and
 	// deletes no old tasks.
@@ -68,7 +68,7 @@ type Options struct {
 	OwnProcess       bool
 }
 
-// beatEvery returns the interval of heartbeats, a sixth of the lease. Other things that depend on the lease happen at this interval, too.
+// beatEvery returns the interval of heartbeats, a sixth of the lease. Other regular work that depends on the lease uses the same interval.
 func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 
 // Engine is the worker of one call of Work: a loop that claims tasks and starts and ends attempts, and the goroutines beside the loop.
@@ -78,69 +78,69 @@ type Engine struct {
 	log        *slog.Logger
 	info       db.WorkerInfo
 	worker     *db.Worker
-	lock       *supervisor.Lock // nil where the system has none
+	lock       *supervisor.Lock // nil on systems without liveness locks
 	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
 	commands   exec.Worker      // its Guardians are nil if there are neither commands nor an on-failure command
 	hooks      *exec.Hooks
 	reaper     *reaper
-	limit      map[string]int // greatest number of tasks of each queue at once; nil for all queues without limits
+	limit      map[string]int // greatest number of tasks of each queue at once; nil means all queues, without limits
 	ended      chan *attempt
 	stopped    context.Context // ends when the loop is over
 	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines beside the loop
 	clock      clock
 
-	logGrown bool // the heartbeat has warned about the size of the write-ahead log
+	logGrown bool // whether the heartbeat has warned about the size of the write-ahead log
 
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
-	confirmed time.Time     // when the last successful heartbeat was sent; leases count from that time
-	reporting []*attempt    // attempts with progress to store; not empty while a goroutine is about to store it
-	closed    bool          // no goroutine starts beside the loop any more
-	failure   error         // why failing is closed
-	failing   chan struct{} // closed when the worker cannot continue: it drains
+	confirmed time.Time     // time of the last successful heartbeat; leases count from that time
+	reporting []*attempt    // attempts with progress to store; not empty while a goroutine waits to store it
+	closed    bool          // whether no more goroutines may start beside the loop
+	failure   error         // first error that ends the work
+	failing   chan struct{} // closed when failure is set; the worker then drains
 
 	schedulerMu sync.Mutex // held by a tick
-	ticked      bool       // a tick has enqueued something since endTicks last asked
-	ticksEnded  bool       // nothing ticks any more
+	ticked      bool       // whether a tick has enqueued a task since the last call of endTicks
+	ticksEnded  bool       // whether all ticks have ended
 
 	loopState
 }
 
-// loopState is what the loop remembers from one cycle to the next. No other goroutine uses it.
+// loopState is the state that the loop keeps from one cycle to the next. No other goroutine uses it.
 type loopState struct {
-	suspects  int        // running suspects; nothing runs beside a suspect
+	suspects  int        // number of running suspects; no other task runs beside a suspect
 	unwritten []*attempt // attempts that have ended and are not yet written
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
-	nextStart time.Time  // when a rate limit lets a due task start
-	nextLane  time.Time  // when the rate limit of a lane lets a due task start
+	nextStart time.Time  // time at which a rate limit lets a due task start
+	nextLane  time.Time  // time at which the rate limit of a lane lets a due task start
 
-	scan       bool      // the next cycle looks for what others have changed
-	changed    bool      // others may have changed something since the last scan
-	scannedAt  time.Time // when a cycle last scanned
-	claimMore  bool      // the last claim may have left tasks that can start
-	foundEmpty bool      // the last cycle scanned and found nothing
+	scan       bool      // whether the next cycle looks for changes of other processes
+	changed    bool      // whether other processes may have changed something since the last scan
+	scannedAt  time.Time // time of the last scan
+	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
+	foundEmpty bool      // whether the last cycle scanned and found no task
 
-	backoff       time.Duration // the last pause after an error
-	postponedTill time.Time     // no cycle before it: after an error, or if the machine has no resources for commands
-	failures      int           // cycles in a row that failed for good
+	backoff       time.Duration // length of the last pause after an error
+	postponedTill time.Time     // earliest time of the next cycle, after an error or while the machine has no resources for commands
+	failures      int           // number of cycles in a row with an error that is not busy, full or unknown
 
-	reconciledAt time.Time // when the loop last looked for unacknowledged claims
-	cancelReadAt time.Time // when the loop last read cancel requests
-	cancelDueAt  time.Time // when to read cancel requests next; zero if there is no reason to read them
+	reconciledAt time.Time // time of the last search for unacknowledged claims
+	cancelReadAt time.Time // time of the last read of cancel requests
+	cancelDueAt  time.Time // time of the next read of cancel requests; zero if there is no reason to read them
 
-	diskFull    error     // why nothing is claimed; nil if the disk has room
-	diskCheckAt time.Time // when to look again
+	diskFull    error     // error of the full disk, while the worker claims nothing; nil if the disk has room
+	diskCheckAt time.Time // time of the next check for room on the disk
 
-	finished     int         // attempts
-	released     int         // tasks that went back to their queues
-	lastFinishes []db.Finish // of the last cycle; the next one uses its memory
+	finished     int         // number of attempts that have ended
+	released     int         // number of tasks that went back to their queues
+	lastFinishes []db.Finish // slice of the last cycle, whose memory the next cycle uses again
 	liveness     livenessState
 }
 
-// New registers a worker. The caller must then call Run.
+// New registers a worker in the database. The caller must then call Run.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	host, _ := os.Hostname() // for people only
+	host, _ := os.Hostname() // only people read it, so an error does not matter
 	name := o.Name
 	if name == "" {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
@@ -167,7 +167,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			return nil, err
 		}
 	}
-	if e.lock, err = newLock(e.store, e.info.ID); err != nil { // before others can read about this worker
+	if e.lock, err = newLock(e.store, e.info.ID); err != nil { // before Register makes this worker visible to others
 		return nil, err
 	}
 	if guarded {
@@ -179,13 +179,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if e.worker, err = e.store.Register(ctx, e.info, claimed); err != nil {
-		e.unlock(!errors.Is(err, jobs.ErrUnknown)) // keep the lock file if the worker may be registered, so that others see that it is dead
+		e.unlock(!errors.Is(err, jobs.ErrUnknown)) // keeps the lock file if the worker may be registered, so that others see its death
 		return nil, err
 	}
 	return e, nil
 }
 
-// limitQueues fills e.limit.
+// limitQueues sets e.limit from the queues in the options.
 func (e *Engine) limitQueues() error {
 	if e.o.Queues == nil {
 		return nil
@@ -204,7 +204,7 @@ func (e *Engine) limitQueues() error {
 
 // Run works until ctx ends and then drains. When aborted is closed, Run kills the attempts that still run.
 func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
-	write := context.WithoutCancel(ctx) // a write continues when ctx ends
+	write := context.WithoutCancel(ctx) // the end of ctx does not interrupt a write
 	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
 	defer unsubscribe()
 	if e.o.OwnProcess {
@@ -222,7 +222,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.o.Only == 0 {
 		e.background.Go(e.retain)
 		e.setBack(write, now())
-		next := e.tick(write, true) // before the loop, so that UntilEmpty includes the new tasks of schedules
+		next := e.tick(write, true) // before the loop starts, so that UntilEmpty also runs the new tasks of schedules
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}
 	err := e.loop(ctx, write, notices, aborted)
@@ -238,7 +238,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
 		clean = false
 	}
-	if clean && !unusable(err) { // otherwise the reaper that takes the lock finds out what is left
+	if clean && !unusable(err) { // otherwise a reaper of another worker takes the lock and cleans up
 		e.watchClock(write)
 		if end := e.worker.End(write, now()); end != nil {
 			clean = false
@@ -255,7 +255,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 // Abort kills all attempts. Their tasks go back to their queues.
 func (e *Engine) Abort() { e.stopAll(jobs.ErrShutdown, true) }
 
-// fail makes the work drain and end with err. The first error counts.
+// fail makes the worker drain and return err from Run. Only the first call has an effect.
 func (e *Engine) fail(err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -265,14 +265,14 @@ func (e *Engine) fail(err error) {
 	}
 }
 
-// failed returns the error that ends the work; nil if it goes on.
+// failed returns the error that ends the work. It returns nil while the work continues.
 func (e *Engine) failed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.failure
 }
 
-// waitFor waits for d. It returns false if the loop is over before that.
+// waitFor waits for d. It returns false if the loop ends earlier.
 func (e *Engine) waitFor(d time.Duration) bool { return wait(e.stopped, d) == nil }
 
 // wait waits for d, or until ctx ends.
@@ -287,5 +287,5 @@ func wait(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// now is the only place where this package reads the clock.
+// now returns the current time. This package reads the clock nowhere else.
 func now() time.Time { return time.Now() }

@@ -9,15 +9,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A worker treats an error of the database by its kind:
+// The kind of a database error decides how a worker continues:
 //
-//   - Busy or full: the worker keeps the attempts that have ended and writes them again until it succeeds. If heartbeats fail, too, it
-//     stops its attempts while their leases still hold.
-//   - Damaged, not writable or not readable: package db opens the file again, and the worker tries once more. Then it gives up. It kills
-//     its attempts and writes nothing more; other workers take over the tasks once the lease or the lock allows that.
+//   - Busy or full: the worker keeps the attempts that have ended and writes them again until it succeeds. If heartbeats fail, too, the
+//     worker stops its attempts before their leases end.
+//   - Damaged, not writable or not readable: package db opens the file again, and the worker tries once more. If that fails, too, the
+//     worker gives up. It kills its attempts and writes nothing more. Other workers take over the tasks when they find its lock free or its
+//     leases expired.
 //   - Replaced or removed: the worker gives up at once.
 
-// unusable reports whether err ends the work: at once if the file was replaced, or else if it comes twice in a row.
+// unusable reports whether err is of a kind that ends the work. A replaced file ends it at once, and another such error ends it if it comes
+// twice in a row.
 func unusable(err error) bool {
 	for _, kind := range []error{jobs.ErrReplaced, jobs.ErrCorrupt, jobs.ErrPermission, jobs.ErrSchema} {
 		if errors.Is(err, kind) {
@@ -27,19 +29,19 @@ func unusable(err error) bool {
 	return false
 }
 
-// giveUp ends the work without another write. It kills the attempts.
+// giveUp ends the work without another write, and kills the attempts.
 func (e *Engine) giveUp(err error) {
 	e.fail(err)
 	e.stopAll(jobs.ErrShutdown, true)
 }
 
 const (
-	diskCheckEvery = time.Second // between two checks whether a full disk has room
-	maxLogSize     = 64 << 20    // bytes of the write-ahead log above which a process has been reading for too long
+	diskCheckEvery = time.Second // time between two checks whether a full disk has room again
+	maxLogSize     = 64 << 20    // size in bytes above which a write-ahead log is too long, because some process reads for long
 )
 
-// noteDisk records whether a cycle at a time could claim. wanted is false if the cycle had nothing to claim for. err is why the cycle
-// could not claim; nil if the disk has room.
+// noteDisk records whether a cycle found the disk full. The parameter wanted is false if the cycle had no free slot, and noteDisk then
+// changes nothing else. The parameter err is the error of the full disk; it is nil if the disk has room.
 func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	switch {
 	case !wanted:
@@ -54,7 +56,8 @@ func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	e.diskCheckAt = at.Add(diskCheckEvery)
 }
 
-// watchLog warns once when the write-ahead log has grown because a process reads for long, and logs when the log has shrunk again.
+// watchLog warns once when the write-ahead log has grown, which happens when a process reads for a long time. It also logs when the
+// write-ahead log has shrunk again.
 func (e *Engine) watchLog() {
 	_, size := e.store.Size()
 	if grown := size > maxLogSize; grown == e.logGrown {

@@ -10,9 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// heartbeat renews the leases of the running tasks at the interval beatEvery, until the loop is over. It stops an attempt whose task
-// belongs to another worker by now, and discards its result. If no heartbeat succeeds in time, it stops all attempts while their leases
-// still hold, so that no other worker runs the tasks at the same time.
+// heartbeat renews the leases of the running tasks at the interval beatEvery, until the loop ends. It stops an attempt whose task now
+// belongs to another worker, and discards its result. If no heartbeat succeeds in time, it stops all attempts before their leases end. So
+// no other worker runs the same tasks at the same time.
 func (e *Engine) heartbeat() {
 	margin := e.o.beatEvery()
 	ticker := time.NewTicker(margin)
@@ -44,7 +44,7 @@ func (e *Engine) heartbeat() {
 	}
 }
 
-// lastBeat returns when the last successful heartbeat was sent.
+// lastBeat returns the time of the last successful heartbeat.
 func (e *Engine) lastBeat() time.Time {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -76,7 +76,7 @@ func (e *Engine) beat() {
 	}
 	deadline := e.deadline(sent)
 	if e.commands.Guardians != nil {
-		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }() // without the mutex, since Renew may have to wait
+		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }() // after the mutex is unlocked, as Renew may have to wait
 	}
 	kept := make(map[db.ClaimID]bool, len(owned))
 	for _, claim := range owned {
@@ -91,8 +91,8 @@ func (e *Engine) beat() {
 		}
 	}
 	for _, claim := range claims {
-		// An attempt that has ended stays in running until its end is written. That write, or the commit of FinishTx, may have come before
-		// this heartbeat; then the task is no longer owned, and nothing is wrong.
+		// An attempt that has ended stays in e.running until its end is written. If that write or the commit of FinishTx came before this
+		// heartbeat, the worker does not own the task any more. That is not a loss, so the condition excludes such attempts.
 		if a := e.running[claim]; a != nil && !kept[claim] && !a.over.Load() && a.inTx.Load() == 0 {
 			a.fenced.Store(true)
 			a.stop(jobs.ErrLost, true)

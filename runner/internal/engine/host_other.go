@@ -2,8 +2,8 @@
 
 package engine
 
-// bootID returns an empty text: this system has no id of a boot.
+// bootID returns an empty text, because this system has no boot id.
 func bootID() string { return "" }
 
-// pidNamespace returns an empty text: all processes of this system are in one namespace.
+// pidNamespace returns an empty text, because all processes of this system are in one namespace.
 func pidNamespace() string { return "" }

@@ -5,25 +5,25 @@ import (
 	"time"
 )
 
-// Liveness is the report that the loop runs and has just read or written the database.
+// Liveness is a report of the loop. It shows that the loop is alive and has just read or written the database.
 type Liveness struct {
-	Running  int           // attempts
-	Draining bool          // nothing more is started
+	Running  int           // number of running attempts
+	Draining bool          // whether the loop starts nothing more
 	Left     time.Duration // while draining: time until the loop gives up the attempts that still run
 }
 
-// livenessState is what the loop remembers about these reports.
+// livenessState is the state that the loop keeps about its liveness reports.
 type livenessState struct {
-	visitedAt  time.Time // when a cycle was last written
-	reportedAt time.Time // when Options.Liveness was last called
-	dueAt      time.Time // when to call it next
-	givesUpAt  time.Time // while draining: when the attempts that still run are given up
-	draining   bool      // the last call reported Draining
+	visitedAt  time.Time // time of the last successful cycle
+	reportedAt time.Time // time of the last call of Options.Liveness
+	dueAt      time.Time // time of the next call of Options.Liveness
+	givesUpAt  time.Time // while draining: time at which the loop gives up the attempts that still run
+	draining   bool      // whether the last report had Draining set
 }
 
-// reportLiveness calls Options.Liveness when it is time: after the first claim, at the start of a drain, and every LivenessEvery. If the
-// loop has not used the database since the last call, it makes one small read. It does not write, because a lock that another process holds
-// for long is no reason to restart this worker.
+// reportLiveness calls Options.Liveness after the first claim, at the start of a drain, and every LivenessEvery. If the loop has not used
+// the database since the last report, reportLiveness makes one small read first. It does not write. A write would fail while another
+// process holds the write lock for long, and that is no reason to restart this worker.
 func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
 		return
@@ -48,7 +48,7 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 	e.o.Liveness(report)
 }
 
-// untilLiveness shortens a sleep so that it ends when the next report is due.
+// untilLiveness shortens a sleep of the loop so that it ends when the next liveness report is due.
 func (e *Engine) untilLiveness(d time.Duration) time.Duration {
 	if e.o.Liveness == nil || e.liveness.visitedAt.IsZero() {
 		return d

@@ -13,14 +13,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Each worker holds a liveness lock on a file of its own beside the database, which has the id of the worker as its name. The system
-// releases the lock when the worker and its guardians are dead. On systems without such locks, other workers rely on leases alone.
+// Each worker holds a liveness lock. It is a lock on a file that belongs to this worker alone, in the directory beside the database. The
+// name of the file is the id of the worker. The system releases the lock when the worker and its guardians are dead. On systems without
+// such locks, other workers rely on leases alone.
 
-// strayAge is the least age of a lock file without a worker that start removes. A younger file may belong to a worker that is about to
-// register.
+// strayAge is the least age of a lock file that removeStrayLocks removes. A younger file without a worker may belong to a worker that is
+// about to register.
 const strayAge = time.Minute
 
-// newLock makes and takes the lock of a new worker. It returns nil on systems without locks.
+// newLock creates the lock file of a new worker and takes the lock. It returns nil on systems without locks.
 func newLock(store *db.DB, worker string) (*supervisor.Lock, error) {
 	if err := store.MakeDir(); err != nil {
 		return nil, err
@@ -37,25 +38,27 @@ func newLock(store *db.DB, worker string) (*supervisor.Lock, error) {
 	return lock, nil
 }
 
-// Dead reports whether the liveness lock of a worker shows that it is dead. It returns false if this machine has no such lock.
+// Dead reports whether the liveness lock of a worker is free, which shows that the worker is dead. It returns false if this machine has no
+// such lock.
 func Dead(store *db.DB, worker string) bool {
 	return supervisor.Free(supervisor.LockPath(store.Dir(), worker))
 }
 
-// unlock releases the liveness lock. If processes or tasks may be left behind (not clean), the file stays: the worker that takes the lock
-// looks after them.
+// unlock releases the liveness lock. If clean is true, it also removes the lock file. Otherwise processes or tasks may be left, and the
+// worker that takes the lock later cleans them up.
 func (e *Engine) unlock(clean bool) {
 	if e.lock == nil {
 		return
 	}
 	if clean {
-		_ = e.lock.Remove() // the start of the next worker removes a file that is left
+		_ = e.lock.Remove() // if this fails, the next worker that starts removes the file
 	}
 	_ = e.lock.Close()
 }
 
-// keepDir makes the directory beside the database again if someone has removed it. It does not make the lock file again: the file cannot
-// be recovered, and a new one would be free while the guardians, which hold the old one, still have commands to kill.
+// keepDir makes the directory beside the database again if someone has removed it. It does not make the lock file again. A removed file
+// cannot be recovered. A new file would not be locked by the guardians, which still have commands to kill and hold only the lock of the old
+// file.
 func (e *Engine) keepDir() {
 	if e.store.Replaced() != nil {
 		return // the directory goes with the database
@@ -71,8 +74,8 @@ const (
 	lockReplaced
 )
 
-// checkLock checks that the lock file is where others look for it. If the file was removed, only the leases protect this worker. If
-// another file replaces it, others may take this worker for dead, so the worker claims nothing more.
+// checkLock checks that the lock file of this worker is still at its path. If someone has removed the file, other workers rely on the
+// leases alone. If another file has replaced it, other workers may think that this worker is dead, so it claims nothing more.
 func (e *Engine) checkLock() {
 	if e.lock == nil {
 		return
@@ -101,7 +104,7 @@ func (e *Engine) removeStrayLocks(live map[string]bool) {
 			continue // path is empty for init.lock, which belongs to no worker
 		}
 		if lock, err := supervisor.TakeLock(path); err == nil {
-			_ = lock.Remove() // the next start tries again
+			_ = lock.Remove() // if this fails, the next worker that starts tries again
 			_ = lock.Close()
 		}
 	}

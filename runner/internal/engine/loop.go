@@ -9,34 +9,34 @@ import (
 )
 
 // One goroutine runs the loop. Only the loop claims tasks, starts attempts and writes their ends, so loopState needs no lock. The loop does
-// not poll the table of tasks. It waits for the first of these events: an attempt ends, a notice says that the database may have changed,
-// the next known task is due, or the work is to end.
+// not poll the table of tasks. It waits for the first of these events: an attempt ends, a notice arrives because the database may have
+// changed, the next known task is due, or the work has to end.
 //
 // The invariants:
 //
 //   - At most Options.Concurrency attempts run or wait until their end is written. No attempt runs beside a suspect.
-//   - An attempt stays in Engine.running until its end is written. Until then heartbeats renew its lease.
+//   - An attempt stays in Engine.running until its end is written. Heartbeats renew its lease as long as it is there.
 //   - After a failed write the loop writes the same ends again, but not before a pause (postpone).
-//   - A cycle that scans leaves nextDue, nextStart and nextLane correct for everything that was committed before it. A notice of a later
-//     commit sets changed, and the next cycle with a free slot scans again.
+//   - After a cycle that scans, nextDue, nextStart and nextLane are correct for everything that was committed before that cycle. A notice
+//     of a later commit sets the field changed, and the next cycle with a free slot scans again.
 //
-// A read of the database at each notice was tried. It took a twentieth of the time of a busy worker, so a worker without a free slot reads
-// at intervals (readEvery).
+// A read of the database at each notice would take 5 % of the time of a busy worker. So a worker without a free slot reads at intervals
+// (readEvery).
 
 const (
 	firstBackoff = 20 * time.Millisecond // first pause after an error
 	maxBackoff   = 2 * time.Second
-	abortWait    = 700 * time.Millisecond // time in which killed attempts may end before they are abandoned
+	abortWait    = 700 * time.Millisecond // time that killed attempts have to end before the loop abandons them
 
-	// stopWait is how long an attempt may take to end after its command was killed.
+	// stopWait is the longest time that an attempt may need to end after its command was killed.
 	stopWait = 5 * time.Second
 )
 
-// loop works until nothing runs any more. Each round does one thing, or waits for the first event.
+// loop runs until the work ends. Each iteration runs one cycle, or waits for the first event.
 func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct{}) error {
 	var grace, abandon <-chan time.Time
 	draining, failing := ctx.Done(), e.failing
-	stopping := false // nothing starts any more
+	stopping := false // whether the loop starts nothing more
 	e.scan, e.claimMore = true, true
 	e.logReady()
 	for {
@@ -53,7 +53,8 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 		if e.changed && e.free() > 0 {
 			e.scan, e.claimMore = true, true
 		}
-		// Without a free slot, too, scheduled tasks must become pending in time, and tasks must expire.
+		// A cycle is necessary even without a free slot when a scheduled task is due or a task expires, because the cycle changes their
+		// states.
 		if !e.postponed() && (len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())) {
 			if err := e.cycle(write, stopping); err != nil {
 				e.giveUp(err)
@@ -66,7 +67,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			if stopping || e.foundEmpty && e.endTicks() {
 				return e.result(aborted)
 			}
-			e.scan, e.claimMore = true, true // the loop knows of no due task: scan once more before it ends
+			e.scan, e.claimMore = true, true // the loop knows of no due task, but it scans once more before it ends
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)
@@ -98,7 +99,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 	}
 }
 
-// free returns the number of free slots. A running suspect takes all slots.
+// free returns the number of free slots. While a suspect runs, no slot is free.
 func (e *Engine) free() int {
 	if e.suspects > 0 {
 		return 0
@@ -106,7 +107,7 @@ func (e *Engine) free() int {
 	return e.o.Concurrency - len(e.running)
 }
 
-// idle reports whether nothing runs and nothing is to be written.
+// idle reports whether no attempt runs and no end of an attempt has to be written.
 func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) == 0 }
 
 // isDue reports whether a cycle may find a task to start now or soon.
@@ -118,16 +119,16 @@ func (e *Engine) reached() bool {
 	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.diskFull != nil && !e.diskCheckAt.After(at)
 }
 
-// rateLimited reports whether a due task waits for a rate limit only.
+// rateLimited reports whether a due task waits only for a rate limit.
 func (e *Engine) rateLimited() bool { return !e.nextStart.IsZero() || !e.nextLane.IsZero() }
 
 // postponed reports whether it is too early for the next cycle.
 func (e *Engine) postponed() bool { return now().Before(e.postponedTill) }
 
-// postpone puts the next cycle off.
+// postpone delays the next cycle by d.
 func (e *Engine) postpone(d time.Duration) { e.postponedTill = now().Add(d) }
 
-// sleep returns how long the loop has nothing to do if no event comes.
+// sleep returns the time that the loop waits if no event comes.
 func (e *Engine) sleep(stopping bool) time.Duration {
 	switch {
 	case e.postponed():
@@ -144,19 +145,20 @@ func (e *Engine) sleep(stopping bool) time.Duration {
 	if next.IsZero() {
 		return e.o.beatEvery()
 	}
-	// Times in the file are whole milliseconds. The limit bounds the delay that a jump of the wall clock causes.
+	// The extra millisecond is there because times in the file are rounded to milliseconds. The limit beatEvery bounds the delay that a
+	// jump of the wall clock causes.
 	return min(max(next.Sub(now()), 0)+time.Millisecond, e.o.beatEvery())
 }
 
-// Attempts that end at nearly the same time share a transaction. The loop stops waiting for more of them after collectPolls polls in a
-// row without one, which are some microseconds, or after collectTimeout in all.
+// Attempts that end at nearly the same time share a transaction. The loop waits for more of them until collectPolls polls in a row have
+// found none, which takes some microseconds, and at most for collectTimeout.
 const (
 	collectPolls   = 100
 	collectTimeout = time.Millisecond
 )
 
-// collect takes an attempt that has ended, and the attempts that end soon after. With ten short functions at once it takes nine attempts
-// into a cycle instead of seven, and a drain is a tenth faster.
+// collect takes an attempt that has ended, and the attempts that end soon after. With ten short functions at once, a cycle then has nine
+// attempts instead of seven, and working off a queue is a tenth faster.
 func (e *Engine) collect(a *attempt) {
 	e.unwritten = append(e.unwritten, a)
 	began := now()
@@ -166,7 +168,7 @@ func (e *Engine) collect(a *attempt) {
 			e.unwritten = append(e.unwritten, a)
 			polls = 0
 		default:
-			if now().Sub(began) > collectTimeout { // functions that only compute would keep the ended attempts waiting
+			if now().Sub(began) > collectTimeout { // otherwise functions that keep the CPU busy would delay ended attempts
 				return
 			}
 			runtime.Gosched()

@@ -9,9 +9,9 @@ import (
 type Observer interface {
 	// Observing reports whether the observer has a subscriber. Without one the engine does not call the other methods.
 	Observing() bool
-	// Started receives the task of an attempt that begins, as it was claimed.
+	// Started receives the task of an attempt that begins, in the state it had when the worker claimed it.
 	Started(task jobs.Task)
-	// Ended receives the task of an attempt whose end is written, as the task is now.
+	// Ended receives the task of an attempt whose end is in the database, in the state that the task has after the attempt.
 	Ended(task jobs.Task)
 }
 

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// reportEvery is how long a report of progress may wait for other reports. The reports of all attempts are stored together.
+// reportEvery is the time that a report of progress waits for other reports. One write then stores the reports of all attempts.
 const reportEvery = 500 * time.Millisecond
 
 // Progress reports how far the attempt that runs with ctx has come.
@@ -24,12 +24,12 @@ func Progress(ctx context.Context, done, total int64, text string) {
 		report.Total = total
 	}
 	a.report.Store(report)
-	if a.toReport.CompareAndSwap(false, true) { // otherwise the goroutine that stores the earlier report stores this one
+	if a.toReport.CompareAndSwap(false, true) { // if it was true, a goroutine is about to store a report and takes this one
 		a.e.planReport(a)
 	}
 }
 
-// progress returns the last report; nil if there is none.
+// progress returns the last report as JSON. It returns nil if there is none.
 func (a *attempt) progress() json.RawMessage {
 	if report := a.report.Load(); report != nil {
 		return report.JSON()
@@ -37,7 +37,8 @@ func (a *attempt) progress() json.RawMessage {
 	return nil
 }
 
-// planReport adds an attempt to the reports that a goroutine stores within reportEvery. It starts this goroutine if none waits.
+// planReport adds an attempt to the reports that a goroutine stores within reportEvery. It starts this goroutine if no such goroutine
+// waits.
 func (e *Engine) planReport(a *attempt) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -48,7 +49,7 @@ func (e *Engine) planReport(a *attempt) {
 		return
 	}
 	e.background.Go(func() {
-		if e.waitFor(reportEvery) { // otherwise attempts store their last report with their end
+		if e.waitFor(reportEvery) { // when the loop has ended, the last report of each attempt is stored with its end
 			e.storeReports()
 		}
 	})
@@ -61,7 +62,7 @@ func (e *Engine) storeReports() {
 	e.mu.Unlock()
 	reports := make([]db.Report, 0, len(list))
 	for _, a := range list {
-		a.toReport.Store(false) // before the read: a later report is then stored later
+		a.toReport.Store(false) // before progress is read, so that a report which comes later starts another write
 		reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 	}
 	if err := e.worker.WriteProgress(context.Background(), reports); err != nil {

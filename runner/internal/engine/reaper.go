@@ -14,35 +14,36 @@ import (
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
 const (
 	reapEvery   = time.Second
-	reapAgain   = 100 * time.Millisecond // while the guardians of a dead worker are about to end
+	reapAgain   = 100 * time.Millisecond // interval while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
 )
 
-// reaper takes over the tasks of workers that died or hang. Every worker has a reaper, and no reaper leads.
+// reaper takes over the tasks of workers that died or hang. Every worker has a reaper, and all reapers are equal.
 //
-// A worker is dead when its liveness lock can be taken. Then all of its tasks are lost, and can run again at once. A dead worker reports
-// nothing, so the reaper first kills the worker's processes, and records the loss when no process is left. The records in the lock file
-// show whether there may be any.
+// A worker is dead when a reaper can take its liveness lock. Then all of its tasks are lost, and can run again at once. A dead worker
+// writes nothing more, so the reaper first kills the processes of the worker. It records the loss when no process is left. The records in
+// the lock file show whether any processes may be left.
 //
-// A worker hangs when it holds its lock and does not renew its leases. It may go on at any moment and report what it finds, even that its
-// commands were killed. So the reaper revokes the claims first, and the database then refuses the worker's reports of them. Then the
-// reaper kills the processes, and then it records the loss. If the reaper dies in between, the next reaper that sees the revoked claim
-// twice completes the work.
+// A worker hangs when it holds its lock and does not renew its leases. It may continue at any moment and write outcomes, such as "killed"
+// for a command that the reaper has killed. So the reaper revokes the claims first, and the database then refuses the outcomes from that
+// worker. Next the reaper kills the processes, and at last it records the loss. If the reaper dies before that, another reaper sees the
+// revoked claim twice and completes the takeover.
 //
-// The reaper compares no two clocks. A lease has expired when this process has seen it unchanged for its whole length of monotonic time.
-// So a jump of the wall clock reaps nothing, a reaper that has just started waits for one lease first, and a heartbeat in between saves
-// the task. Time in which the reaper itself was stopped does not count, because the other workers may have been stopped with it.
+// The reaper does not compare the clocks of different machines. A lease has expired when this process has seen it unchanged for the whole
+// length of the lease, measured with the monotonic clock. So a jump of the wall clock makes no lease expire. A reaper that has just started
+// waits at least the length of a lease, and a heartbeat in that time saves the task. Time in which the reaper itself was suspended does not
+// count, because the other workers may have been suspended, too.
 type reaper struct {
 	e         *Engine
-	seen      map[db.Lease]time.Duration // leases of other workers, and for how long each was seen unchanged
-	lookedAt  time.Time                  // when seen was last updated
+	seen      map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
+	lookedAt  time.Time                  // time of the last update of seen
 	again     bool                       // the guardians of a dead worker are about to end
-	freeSince map[string]time.Time       // for workers whose processes this reaper cannot see: since when their lock is free
+	freeSince map[string]time.Time       // for workers whose processes this reaper cannot see: when their lock was first found free
 }
 
 func newReaper(e *Engine) *reaper { return &reaper{e: e, freeSince: map[string]time.Time{}} }
 
-// run looks at other workers until the loop is over. While no other worker runs anything, it waits for a notice.
+// run checks the other workers at intervals until the loop ends. While no other worker runs anything, it waits for a notice instead.
 func (p *reaper) run() {
 	notices, unsubscribe := p.e.o.Notifier.SubscribeWorker(context.Background())
 	defer unsubscribe()
@@ -63,7 +64,7 @@ func (p *reaper) run() {
 	}
 }
 
-// pause returns how long the reaper waits between two looks.
+// pause returns the time between two checks of the other workers.
 func (p *reaper) pause() time.Duration {
 	pause := reapEvery
 	if p.again {
@@ -75,12 +76,13 @@ func (p *reaper) pause() time.Duration {
 	return max(pause, minReapWait)
 }
 
-// length returns how long a lease lasts. The lease of an unknown worker lasts as long as a lease of this worker.
+// length returns the length of a lease. If the lease length of its worker is unknown, it returns the length of this worker's own leases.
 func (p *reaper) length(lease db.Lease) time.Duration {
 	return cmp.Or(time.Duration(lease.Length)*time.Millisecond, p.e.o.Lease)
 }
 
-// start takes over tasks before this worker claims anything. So a lone worker that starts again gets back the tasks that it lost.
+// start takes over the tasks of dead workers before this worker claims anything. So a single worker that starts again after a crash gets
+// its tasks back at once.
 func (p *reaper) start() {
 	live := map[string]bool{p.e.worker.ID(): true}
 	others, ok := p.takeOver()
@@ -93,7 +95,7 @@ func (p *reaper) start() {
 	p.e.removeStrayLocks(live)
 }
 
-// takeOver reaps the dead workers and returns the other ones. It returns false if it cannot read the workers.
+// takeOver takes over the tasks of the dead workers, and returns the other workers. It returns false if it cannot read the workers.
 func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	owners, err := p.e.worker.Owners(context.Background())
 	if err != nil {
@@ -115,7 +117,8 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 }
 
 // reapDead takes over the tasks of worker o if it is dead, and reports whether it has done so. Several reapers may do this at the same
-// time. They take the lock as a shared lock, so a reaper that is stopped here does not block the others. The loss is recorded once.
+// time. They take the lock as a shared lock, so a reaper that is suspended here does not block the others. The database records the loss
+// only once.
 func (p *reaper) reapDead(o db.Owner) bool {
 	me := p.e.info
 	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // a reboot has ended all processes
@@ -126,11 +129,11 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	lock, err := supervisor.TakeLock(path)
 	switch {
 	case err == nil:
-		defer func() { _ = lock.Close() }() // releases the lock
+		defer func() { _ = lock.Close() }() // Close releases the lock
 	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID): // they end within a moment
 		p.again = true
 		return false
-	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host: // without the lock file, only a reboot of this host is proof
+	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host: // without the lock, only a reboot of this host proves death
 		return false
 	}
 	if !rebooted && !lock.Clean() && !p.clear(o, nil, lock.Records()) {
@@ -142,7 +145,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 		return false
 	}
 	if lock != nil {
-		_ = lock.Remove() // the next start removes a file that is left
+		_ = lock.Remove() // if this fails, the next worker that starts removes the file
 	}
 	if p.runHooks(reaped); len(reaped) > 0 {
 		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", len(reaped), "worker", o.ID)
@@ -151,8 +154,8 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	return true
 }
 
-// clear kills the processes of a dead or hung worker: those of the claims that keys name, or all of them if keys is nil. It returns false
-// if a process does not die, or if this reaper cannot see the processes.
+// clear kills the processes of a dead or hung worker. It kills the processes of the claims in keys, or all processes if keys is nil. It
+// returns false if a process may be left: if one does not die, or if this reaper cannot see the processes of a busy worker.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {
@@ -167,8 +170,8 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.R
 		}
 		return clean
 	case keys != nil:
-		return true // the lease has expired, and nothing else can be known
-	case o.Namespace != me.Namespace && o.PID == 1: // the kernel kills all processes of a pid namespace with its first process
+		return true // this reaper cannot see the processes and has to rely on the expired lease
+	case o.Namespace != me.Namespace && o.PID == 1: // the kernel kills all processes of a PID namespace when process 1 dies
 		since, known := p.freeSince[o.ID]
 		if !known {
 			p.freeSince[o.ID] = now()
@@ -179,13 +182,14 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.R
 	}
 }
 
-// canSweep reports whether this process sees the processes of a worker and may kill them.
+// canSweep reports whether this process can see the processes of a worker and has the rights to kill them.
 func (p *reaper) canSweep(o db.Owner) bool {
 	me := p.e.info
 	return o.Namespace != "" && o.Namespace == me.Namespace && o.UID == me.UID && o.BootID == me.BootID
 }
 
-// expire takes the claims away from workers that do not renew them. It revokes the claims, kills their processes, and records the loss.
+// expire takes over the tasks of workers that do not renew their leases. It revokes the claims, kills the processes of the tasks, and
+// records the loss.
 func (p *reaper) expire(owners map[string]db.Owner) {
 	ctx := context.Background()
 	leases, err := p.e.worker.Leases(ctx)
@@ -225,13 +229,15 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	}
 }
 
-// expired returns the leases that are now seen, each with the time for which it was seen unchanged, and the leases that were seen for
-// their whole length. passed is the time since the last look.
+// expired returns the present leases, each with the time for which it was seen unchanged. It also returns the leases that have expired. The
+// parameter passed is the time since the last check.
 //
-// At most a third of a lease counts of passed. Looks are a sixth of a lease apart. So a later look means that this process was stopped, and
-// maybe the other workers with it. They get the time to renew their leases before their tasks are taken away.
+// Checks are a sixth of a lease apart. If a check comes much later, this process was suspended, and maybe the other workers, too. So
+// expired counts at most a third of a lease per check. The other workers then have time to renew their leases before a reaper takes their
+// tasks away.
 //
-// A revoked claim has expired when it is seen for the second time: its reaper had the time between two looks to record the loss.
+// A revoked claim has expired when it is seen for the second time. The reaper that revoked it should have recorded the loss in the time
+// between the two checks.
 func (p *reaper) expired(leases []db.Lease, passed time.Duration) (map[db.Lease]time.Duration, []db.Lease) {
 	next := make(map[db.Lease]time.Duration, len(leases))
 	var lost []db.Lease
@@ -249,7 +255,7 @@ func (p *reaper) expired(leases []db.Lease, passed time.Duration) (map[db.Lease]
 	return next, lost
 }
 
-// keysOf returns the keys that mark the processes of claims.
+// keysOf returns the keys that identify the processes of claims.
 func keysOf(claims []db.ClaimID) []supervisor.Key {
 	keys := make([]supervisor.Key, len(claims))
 	for i, claim := range claims {

@@ -9,18 +9,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// readEvery is the least time between two reads of a busy worker for what others have changed: for cancel requests and, while all slots
-// are taken, for tasks that have become due and for new queues. A read at each notice was a twentieth of the work of a busy worker.
+// readEvery is the least time between two reads of a busy worker for changes of other processes. The worker reads cancel requests. While
+// all slots are taken, it also looks for tasks that have become due and for new queues. A read at each notice would be 5 % of the work of a
+// busy worker.
 const readEvery = 20 * time.Millisecond
 
-// planCancelRead plans a read of cancel requests, because there may be a new one.
+// planCancelRead plans a read of cancel requests after a notice, because there may be a new request.
 func (e *Engine) planCancelRead() {
 	if e.cancelDueAt.IsZero() && len(e.running) > 0 {
 		e.cancelDueAt = e.cancelReadAt.Add(readEvery)
 	}
 }
 
-// untilCancelRead shortens a sleep to the next read of cancel requests.
+// untilCancelRead shortens a sleep of the loop so that it ends at the next read of cancel requests.
 func (e *Engine) untilCancelRead(d time.Duration) time.Duration {
 	if e.cancelDueAt.IsZero() {
 		return d
@@ -52,8 +53,9 @@ func (e *Engine) cancelRequested(ctx context.Context) {
 	}
 }
 
-// releaseUnacknowledged gives back unacknowledged claims: tasks that belong to this worker in the database and that this worker does not
-// run, because the answer to their claim was lost. The loop calls it at each interval of heartbeats, while no claim is under way.
+// releaseUnacknowledged gives unacknowledged claims back to their queues. Such a task belongs to this worker in the database, but this
+// worker does not run it, because an error hid the success of the claim. The loop calls this function once per heartbeat interval, and
+// never during a claim.
 func (e *Engine) releaseUnacknowledged(ctx context.Context) {
 	at := now()
 	if at.Sub(e.reconciledAt) < e.o.beatEvery() {

@@ -8,18 +8,19 @@ import (
 )
 
 const (
-	maxRetainEvery = 10 * time.Minute // between two rounds; rounds are more frequent if tasks are kept for a short time
+	maxRetainEvery = 10 * time.Minute // longest time between two rounds; it is shorter if tasks are kept for a short time
 	minRetainEvery = time.Minute
-	retainPause    = 20 * time.Millisecond // at least, between two transactions
-	upkeepEvery    = time.Hour             // between two upkeeps, each of which also looks at all tasks
-	keepMinutes    = 48 * time.Hour        // counters by the minute, before they are summed up by the hour
-	keepHours      = 366 * 24 * time.Hour  // counters by the hour
-	keepWorkers    = 30 * 24 * time.Hour   // at least, since tasks show the names of their workers
+	retainPause    = 20 * time.Millisecond // shortest pause between two transactions
+	upkeepEvery    = time.Hour             // time between two calls of upkeep, after which a round reads all tasks again
+	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
+	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
+	keepWorkers    = 30 * 24 * time.Hour   // shortest time for records of workers, because tasks show the names of their workers
 )
 
-// retain deletes what is old, until the loop is over: finished tasks, workers that ended long ago, and counters, which it sums up by the
-// hour. It deletes tasks in small transactions, and after each one leaves the write lock to others for as long as the transaction took.
-// While nothing runs it returns free space of the file to the system. A worker that runs only for a moment begins with this, too.
+// retain deletes old records at intervals until the loop ends: finished tasks, records of workers that ended long ago, and counters. It
+// sums up counters by the hour before it deletes them. It deletes tasks in small transactions. After each transaction it pauses for at
+// least as long as the transaction took, so that others can write. While no task runs, it returns free space of the file to the system. The
+// first round begins at once, so even a worker that runs for a short time deletes old tasks.
 func (e *Engine) retain() {
 	ctx := context.Background()
 	var from, upkeep time.Time
@@ -55,7 +56,8 @@ func (e *Engine) retain() {
 	}
 }
 
-// retainEvery returns the interval between two rounds. Tasks that are kept for long may stay a little longer.
+// retainEvery returns the interval between two rounds of retain. With a long retention the interval is longer, because a small delay does
+// not matter then.
 func (o *Options) retainEvery() time.Duration {
 	every := maxRetainEvery
 	for _, keep := range []time.Duration{o.Keep, o.KeepFailed} {
@@ -66,7 +68,7 @@ func (o *Options) retainEvery() time.Duration {
 	return every
 }
 
-// prune returns which tasks to delete at a time.
+// prune returns the rules for the tasks to delete at a time.
 func (o *Options) prune(at, from time.Time) db.Prune {
 	p := db.Prune{From: from}
 	if o.Keep > 0 {
@@ -78,7 +80,7 @@ func (o *Options) prune(at, from time.Time) db.Prune {
 	return p
 }
 
-// upkeep sums up old counters and deletes old workers.
+// upkeep sums up old counters and deletes records of old workers.
 func (e *Engine) upkeep(ctx context.Context, at time.Time) {
 	if err := e.store.RollUp(ctx, at.Add(-keepMinutes), at.Add(-keepHours)); err != nil {
 		e.log.Warn("cannot sum up counters", "err", err)

@@ -10,19 +10,20 @@ import (
 )
 
 const (
-	minTickPause = 100 * time.Millisecond // between two looks, while others commit
-	retryTicks   = time.Second            // after an error, or while a task that is to be replaced still runs
-	realignEvery = time.Hour              // between two computations of all next ticks: a wrong clock may have computed them
-	minSetBack   = time.Second            // how far the wall clock must be set back to be noticed
+	minTickPause = 100 * time.Millisecond // shortest time between two checks for ticks, while other processes commit
+	retryTicks   = time.Second            // pause after an error, or while a new task waits until the task that it replaces has ended
+	realignEvery = time.Hour              // time between two computations of all next ticks, which corrects ticks from a wrong clock
+	minSetBack   = time.Second            // smallest step back of the wall clock that is detected
 )
 
-// schedule enqueues tasks at the ticks of schedules until ctx ends. Every worker does that, beside its loop, so that ticks are on time
-// while all slots are taken. schedule sleeps until the next tick, and commits wake it. Without schedules it costs a query at a commit,
-// at most ten in a second.
+// schedule enqueues tasks at the ticks of schedules until ctx ends. Every worker runs schedule beside its loop, so that ticks are on time
+// even while all slots are taken. The function sleeps until the next tick, and wakes up after commits. Without schedules, its cost is one
+// query after a commit, at most ten queries per second.
 //
-// Ticks follow the wall clock, and timers do not. So schedule looks at least once at each interval of heartbeats. If the clock is set
-// forward, ticks become due, and the catch-up rules of their schedules decide. If the clock is set back, all next ticks are computed
-// anew, or they would lie far ahead; ticks that had their task are not repeated. The times of retries and rate limits are moved, too.
+// Ticks follow the wall clock, but timers do not. So schedule compares the next tick with the clock at least once per heartbeat interval.
+// If the clock is set forward, ticks become due, and the catch-up rules of their schedules decide whether they get a task. If the clock is
+// set back, schedule computes all next ticks again, because the old ones would be far in the future. It does not repeat ticks that already
+// have a task. It also corrects the times of retries and rate limits.
 func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
 	defer unsubscribe()
@@ -47,7 +48,8 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	}
 }
 
-// waitForTick waits until next, or until a notice and minTickPause after looked, or until ctx ends.
+// waitForTick waits until the time next, until a notice comes, or until ctx ends. After a notice it still waits until minTickPause after
+// the time looked, unless the time next comes first.
 func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) {
 	wait := e.o.beatEvery()
 	if !next.IsZero() {
@@ -67,8 +69,8 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 	}
 }
 
-// tick enqueues the tasks of all ticks that are due, and returns when to look again; the zero time if no schedule ticks. With all it also
-// computes the next ticks anew.
+// tick enqueues the tasks of all due ticks. It returns the time of its next call, or the zero time if no schedule has a next tick. If the
+// parameter all is true, it also computes the next ticks of all schedules again.
 func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()
@@ -118,8 +120,8 @@ func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	return changed
 }
 
-// endTicks ends the ticks, unless a tick has enqueued something since the last call. So a Work that ends when nothing is left leaves no
-// task of its own ticks behind.
+// endTicks ends the ticks, unless a tick has enqueued a task since the last call. So WorkUntilEmpty does not return while a task from its
+// own ticks is left.
 func (e *Engine) endTicks() bool {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()
@@ -127,11 +129,11 @@ func (e *Engine) endTicks() bool {
 	return e.ticksEnded
 }
 
-// setBack corrects times that lie in the future because a clock was ahead.
+// setBack corrects times in the database that are in the future because a clock was ahead.
 func (e *Engine) setBack(ctx context.Context, at time.Time) {
 	latest, err := e.store.MaxTimestamp(ctx)
 	if err != nil || latest.Sub(at) < minSetBack {
-		return // the next reads report an error that persists
+		return // if the error persists, later reads report it
 	}
 	n, err := e.store.SetBack(ctx, at)
 	if err != nil {

@@ -13,22 +13,23 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A function with steps starts from its beginning in every attempt. A step that has ended returns the value that it returned before. So the
-// function reaches the step at which it stopped and continues there.
+// A function with steps starts from its beginning in every attempt. A completed step does not run again; Step returns its stored value. So
+// the function soon reaches the step that is not complete, and continues there.
 
-// steps are the steps of a task, as its attempt has read and stored them.
+// steps has the steps of a task that the current attempt has read from the database or stored there.
 type steps struct {
 	mu     sync.Mutex
 	loaded bool
-	known  []jobs.Step // of all attempts, in order
-	done   int         // how many of them this attempt has come to
-	asleep error       // what the function has to return, once a sleep has begun
+	known  []jobs.Step // steps of all attempts, in order
+	done   int         // number of known steps that this attempt has passed
+	asleep error       // error that the function has to return after a sleep has begun; nil before that
 }
 
 // InAttempt reports whether ctx is the context of an attempt.
 func InAttempt(ctx context.Context) bool { return attemptFrom(ctx) != nil }
 
-// Step returns the value of a step of the attempt that runs with ctx: the value of an earlier attempt, or what do returns.
+// Step returns the value of a step of the attempt that runs with ctx. The value comes from an earlier attempt, or else from a call of the
+// function do.
 func Step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	s := a.loadSteps()
@@ -54,7 +55,7 @@ func Step(ctx context.Context, name string, do func(context.Context) (json.RawMe
 	return known.Value, nil
 }
 
-// Sleep puts the rest of the function that runs with ctx off for d.
+// Sleep delays the rest of the function that runs with ctx by d.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -101,7 +102,7 @@ func (a *attempt) loadSteps() *steps {
 	return a.steps.Load()
 }
 
-// nextStep returns the stored step that the function has come to; nil if the step is new.
+// nextStep returns the stored record of the step that the function has reached. It returns nil if the step is new.
 func (a *attempt) nextStep(ctx context.Context, name string, sleep bool) (*jobs.Step, error) {
 	s := a.loadSteps()
 	switch {
@@ -119,7 +120,7 @@ func (a *attempt) nextStep(ctx context.Context, name string, sleep bool) (*jobs.
 	return lifecycle.NextStep(s.known, s.done, name, sleep)
 }
 
-// storeStep stores a new step. It stores the step even while the attempt is being stopped, because the work of the step is done.
+// storeStep stores a new step. It does so even if ctx has ended, because the work of the step is done.
 func (a *attempt) storeStep(ctx context.Context, step jobs.Step) (*jobs.Step, error) {
 	s := a.loadSteps()
 	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.done+1, step); err != nil {

@@ -15,24 +15,25 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A Capture keeps the first bytes of an attempt's output (HeadSize) and the last bytes, OutputLimit in all. It counts and drops the
-// bytes between them. It stores the output as pieces in the order in which they came, while the attempt runs, so that others can follow
-// the output. The write that ends the attempt stores the rest.
+// A Capture keeps the first bytes of an attempt's output, which are called the head, and the last bytes, which are called the tail.
+// Together they have at most OutputLimit bytes; HeadSize is the size of the head. A Capture counts and drops the bytes between head and
+// tail. It stores the output as pieces, in the order in which they came. It does so while the attempt runs, so that other processes can
+// follow the output. The write that ends the attempt stores the remaining pieces.
 //
 // The invariants:
 //
-//   - The head is stored and never dropped.
+//   - The pieces of the head are never dropped.
 //   - The tail keeps every piece of which at least one byte is among the last bytes. trim drops older pieces, whether they are stored or
-//     not. So the stored tail may be too long by less than a piece; Rest cuts it.
-//   - A piece that is being written (storing) does not change.
+//     not. So the stored tail may be too long by less than one piece, until Rest removes these bytes.
+//   - A piece does not change while it is being written (storing).
 const (
 	maxHead    = 64 << 10
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
-	floodEvery = 500 * time.Millisecond // flushes, while the command prints more than the capture keeps
+	floodEvery = 500 * time.Millisecond // interval of flushes while the command prints more than the capture keeps
 	maxWaiting = 2 << 20                // bytes that are not yet stored; beyond it the pipe waits, which limits below 1 MiB never reach
 
-	// lingerAfter is how long drain waits for a process that still holds a pipe when the command has ended.
+	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
 	lingerAfter = 100 * time.Millisecond
 )
 
@@ -59,12 +60,12 @@ type Capture struct {
 
 	mu       sync.Mutex
 	room     sync.Cond // signals that waiting has decreased
-	head     int64     // bytes that the head may still take
+	head     int64     // free bytes in the head
 	total    int64     // bytes printed
 	seq      int64     // number of the newest piece
 	pieces   []piece   // in order: pieces of the head that are not yet stored, and all pieces of the tail
 	tailSize int64     // bytes of all pieces of the tail
-	tailFrom int64     // seq of the first piece that was ever in the tail; 0 while it is empty
+	tailFrom int64     // seq of the first piece that was ever in the tail; 0 before the tail begins
 	forget   int64     // the next write deletes the stored pieces of the tail with a lower seq
 	dropped  int64     // bytes between head and tail
 	waiting  int64     // bytes that are not yet stored
@@ -85,7 +86,7 @@ type piece struct {
 	storing bool // a write of this piece is under way
 }
 
-// HeadSize returns how much of the start of an output is kept when the whole output has more than limit bytes.
+// HeadSize returns the number of bytes that are kept from the start of an output, if the whole output has more than limit bytes.
 func HeadSize(limit int64) int64 { return min(maxHead, limit/2) }
 
 // NewCapture returns a Capture of the output of an attempt of task.
@@ -98,7 +99,7 @@ func NewCapture(task jobs.Task, writer OutputWriter, log *slog.Logger) *Capture 
 
 var buffers = sync.Pool{New: func() any { return new([maxPiece]byte) }}
 
-// pipe returns the writing end of a pipe. It captures what comes through the pipe as output of stream.
+// pipe returns the writing end of a pipe. It captures all data from the pipe as output of the given stream.
 func (c *Capture) pipe(stream string) (*os.File, error) {
 	r, w, err := supervisor.Pipe()
 	if err != nil {
@@ -117,7 +118,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 				c.Tee(c.task, stream, data)
 			}
 			c.Write(stream, data)
-			c.Followers.Write(stream, data) // afterwards, so that a slow follower does not delay the stored output
+			c.Followers.Write(stream, data) // last, so that a slow follower does not delay the stored output
 		})
 		if err != nil {
 			c.log.Warn("cannot read output", "task", c.task.ID, "err", err)
@@ -126,16 +127,16 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 	return w, nil
 }
 
-// drain waits until everything that the command has printed is captured, however late this process reads it. Call it after the end of
-// the command. drain does not wait for a process that escaped and still holds a pipe.
+// drain waits until this process has read and captured all output of the command. Call it after the end of the command. A process that
+// outlives the command may still hold a pipe; drain waits only lingerAfter for it.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // pipes without deadlines are read to their end
+		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // if a pipe does not support deadlines, its reader continues to the end
 	}
 	c.readers.Wait()
 }
 
-// Write captures data as output of stream.
+// Write captures data as output of the given stream.
 func (c *Capture) Write(stream string, data []byte) {
 	at := now()
 	c.mu.Lock()
@@ -160,7 +161,8 @@ func (c *Capture) Write(stream string, data []byte) {
 	}
 }
 
-// add appends data to the newest piece, if that piece waits and is of the same kind, or begins another piece.
+// add appends data to the newest piece, or begins a new piece. It appends only if the newest piece is not stored yet and is of the same
+// stream and part.
 func (c *Capture) add(stream string, at time.Time, data []byte, isTail bool) {
 	size := int64(len(data))
 	c.waiting += size
@@ -183,7 +185,7 @@ func (c *Capture) add(stream string, at time.Time, data []byte, isTail bool) {
 	c.pieces = append(c.pieces, piece{seq: c.seq, stream: stream, at: at, size: size, data: slices.Clone(data), isTail: isTail})
 }
 
-// trim drops the oldest pieces of the tail as long as the others have enough bytes.
+// trim drops the oldest pieces of the tail that are not needed to fill it.
 func (c *Capture) trim() {
 	for {
 		i := 0
@@ -206,7 +208,7 @@ func (c *Capture) trim() {
 	}
 }
 
-// flush stores the waiting pieces at intervals. It returns when stop is closed, or when nothing has come for an interval.
+// flush stores new pieces at intervals. It returns when stop is closed, or when no new piece has come for an interval.
 func (c *Capture) flush(stop <-chan struct{}) {
 	for every := flushEvery; ; {
 		timer := time.NewTimer(every)
@@ -239,7 +241,7 @@ func (c *Capture) flush(stop <-chan struct{}) {
 	}
 }
 
-// unstored returns the waiting pieces and marks them as being written.
+// unstored returns the pieces that are not stored yet, and marks them as being written.
 func (c *Capture) unstored() db.Output {
 	var out db.Output
 	first := true
@@ -278,7 +280,7 @@ func (c *Capture) written(out db.Output, ok bool) {
 	c.room.Broadcast()
 }
 
-// Close ends the flusher. Then Rest returns the pieces that are left to store.
+// Close ends the flusher. After Close, Rest returns the pieces that are not stored yet.
 func (c *Capture) Close() {
 	c.mu.Lock()
 	if c.closed = true; c.stop != nil {
@@ -289,8 +291,8 @@ func (c *Capture) Close() {
 	c.flusher.Wait()
 }
 
-// Rest returns what the write that ends the attempt has to store, with the tail cut to its size. Rest changes nothing, so that the write
-// can be repeated.
+// Rest returns the output that the write at the end of the attempt has to store. It cuts the tail to its size. Rest does not count the
+// output as stored, so the caller can call it again if the write fails.
 func (c *Capture) Rest() db.Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Worker is what the commands of a worker share.
+// Worker has the data that all commands of a worker share.
 type Worker struct {
 	Store     *db.DB
 	Guardians *Guardians
@@ -32,9 +32,9 @@ type Worker struct {
 type Command struct {
 	*Worker
 	Task     jobs.Task
-	Stop     context.Context  // its end sends TERM to the command, and KILL after Task.KillAfter
-	Kill     <-chan struct{}  // closed: the command gets KILL without further grace
-	Deadline func() time.Time // when the guardian kills the command, unless a heartbeat has renewed the lease
+	Stop     context.Context  // when it ends, the command gets TERM, and KILL after Task.KillAfter
+	Kill     <-chan struct{}  // when it is closed, the command gets KILL without a grace period
+	Deadline func() time.Time // returns when the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
 }
 
@@ -103,7 +103,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 	return c.outcome(exit)
 }
 
-// start starts the command with pipes for its input and output, and closes this process's copies of the command's ends.
+// start starts the command with pipes for its input and output. It then closes the ends of the pipes that belong to the command in this
+// process.
 func (c *Command) start(path string, argv, environ []string) (*supervisor.Child, error) {
 	stdout, err := c.Output.pipe("stdout")
 	if err != nil {
@@ -182,7 +183,8 @@ func reasonOf(err error) error {
 	}
 }
 
-// path returns the file to execute: the stored path, or the file that the worker's PATH has for the name.
+// path returns the path of the file to execute. It is the path stored in the task, or the result of a search for the name in the worker's
+// PATH.
 func (c *Command) path(name string) (string, error) {
 	if c.Task.Path != "" {
 		return c.Task.Path, nil
@@ -222,7 +224,7 @@ func (c *Command) end(child *supervisor.Child) {
 	case <-c.Kill:
 	default:
 		if c.Task.KillAfter > 0 {
-			_ = child.Terminate(c.Task.KillAfter) // fails if the command has ended, and then nothing is left to do
+			_ = child.Terminate(c.Task.KillAfter) // an error means that the command has ended already
 			timer := time.NewTimer(c.Task.KillAfter)
 			defer timer.Stop()
 			select {
@@ -236,8 +238,8 @@ func (c *Command) end(child *supervisor.Child) {
 	_ = child.Kill()
 }
 
-// outcome returns the result of the command, or the error that its exit status means. Exit status 0 completes the task, also if the
-// command answers the TERM of a worker that stops with it. After a timeout or a cancel it does not.
+// outcome returns the result of the command, or the error that follows from its exit status. Exit status 0 completes the task, even if the
+// command exits because its worker shuts down. After a timeout or a cancellation, exit status 0 does not complete the task.
 func (c *Command) outcome(exit supervisor.Exit) (json.RawMessage, error) {
 	result, err := c.result()
 	ok := exit.Signal == 0 && exit.Code == 0
@@ -262,5 +264,5 @@ func exitError(exit supervisor.Exit) error {
 	return &jobs.AttemptError{Reason: jobs.ReasonExit, ExitCode: &exit.Code, Msg: "exit status " + strconv.Itoa(exit.Code)}
 }
 
-// now is the only place where this package reads the clock.
+// now returns the current time. This package reads the clock nowhere else.
 func now() time.Time { return time.Now() }

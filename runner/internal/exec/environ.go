@@ -9,15 +9,16 @@ import (
 	"time"
 )
 
-// hidden are the variables of the worker that its commands do not get: the settings of the worker, what a service manager tells the
-// worker only, and variables of a task that not every task has, in case the worker itself runs inside a task.
+// hidden lists the variables of the worker that its commands do not inherit. These are the settings of the worker and the variables that a
+// service manager sets for the worker alone. The list also has variables that runner sets for some tasks only, because the worker may
+// itself run inside such a task.
 var hidden = []string{"RUNNER_CONCURRENCY", "RUNNER_QUEUE", "RUNNER_UNTIL_EMPTY", "RUNNER_GRACE", "RUNNER_TIMEOUT", "RUNNER_LEASE",
 	"RUNNER_MAX_WAIT", "RUNNER_TEE", "RUNNER_ON_FAILURE", "RUNNER_KEEP", "RUNNER_KEEP_FAILED", "RUNNER_SERVE", "RUNNER_NAME",
 	"RUNNER_LOG_FORMAT", "RUNNER_LOG_LEVEL", "RUNNER_INSECURE_PERMS", "RUNNER_LISTEN", "RUNNER_OPEN", "RUNNER_READ_ONLY",
 	"RUNNER_BASE_PATH", "RUNNER_PRINT_TOKEN", "RUNNER_PUBLIC_URL", "RUNNER_AUTH", "RUNNER_TOKEN_FILE", "RUNNER_HIDE_ARGS",
 	"RUNNER_INSECURE", "RUNNER_UPSTREAM", "RUNNER_TASK_SCHEDULE", "NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "STATE_DIRECTORY"}
 
-// hiddenPrefixes are prefixes of more variables that commands do not get.
+// hiddenPrefixes are the prefixes of further variables that commands do not inherit.
 var hiddenPrefixes = []string{"WATCHDOG_", "LISTEN_"}
 
 // Environ returns the part of a worker's environment that its commands inherit.
@@ -31,8 +32,8 @@ func Environ(environ []string) []string {
 
 const maxEnvFile = 1 << 20 // bytes of an environment file
 
-// environ returns the whole environment of the command. Later sources win: the worker, the environment file, the task, runner itself.
-// environ stops reading the file when ctx ends.
+// environ returns the whole environment of the command. The sources are the worker, the environment file, the task and runner itself; a
+// later source overrides the earlier ones. environ stops reading the file when ctx ends.
 func (c *Command) environ(ctx context.Context) ([]string, error) {
 	environ := slices.Clone(c.Worker.Environ)
 	if c.Task.EnvFile != "" {
@@ -71,7 +72,8 @@ func (c *Command) environ(ctx context.Context) ([]string, error) {
 	return lastWins(environ), nil
 }
 
-// lastWins keeps the last value of each variable. Programs differ in which of two values they see.
+// lastWins keeps the last value of each variable. If a variable were there twice, some programs would use the first value and others the
+// last.
 func lastWins(environ []string) []string {
 	seen := make(map[string]bool, len(environ))
 	kept := make([]string, 0, len(environ))
@@ -98,7 +100,7 @@ func parseEnvFile(text string) ([]string, error) {
 		}
 		name, _, found := strings.Cut(line, "=")
 		if !found || name == "" || strings.ContainsAny(name, " \t\x00") || strings.IndexByte(line, 0) >= 0 {
-			return nil, fmt.Errorf("line %d is not NAME=VALUE", n) // the line itself may be a secret
+			return nil, fmt.Errorf("line %d is not NAME=VALUE", n) // the error omits the line, which may contain a secret
 		}
 		variables = append(variables, line)
 	}

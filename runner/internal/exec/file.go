@@ -13,8 +13,8 @@ import (
 
 var errNotRegular = errors.New("not a regular file")
 
-// readRegular returns the content of a regular file, at most limit+1 bytes of it. flags are added to the flags of open. readRegular
-// never waits for the writer of a FIFO, and never opens a device, since some devices act when they are opened.
+// readRegular returns the content of a regular file, but at most limit+1 bytes. The parameter flags has additional flags for open.
+// readRegular never waits for the writer of a FIFO. It never opens a device, because opening has side effects on some devices.
 func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, error) {
 	switch info, err := os.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -30,21 +30,22 @@ func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, er
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // ends a read that blocks, as reads of some files in /proc do
+	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // ends a blocked read, which is possible with some files in /proc
 	defer stop()
 	return io.ReadAll(io.LimitReader(file, int64(limit)+1))
 }
 
 const (
-	maxFileCalls = 64               // calls at once that touch files of tasks; more calls wait
-	fileTimeout  = 10 * time.Second // for one call
+	maxFileCalls = 64               // greatest number of calls of touchFile at once; more calls wait
+	fileTimeout  = 10 * time.Second // timeout of one call of touchFile
 )
 
-// fileCalls has a place for each call of touchFile. A call that never returns keeps its place and its thread.
+// fileCalls is a semaphore for the system calls of touchFile. A system call that never returns keeps its slot and its thread.
 var fileCalls = make(chan struct{}, maxFileCalls)
 
-// touchFile calls touch, which uses a file that a task names, and returns what touch returns. A network filesystem may never answer, and
-// no system call can be taken back. So touchFile returns an error when ctx ends or after fileTimeout, and leaves the call behind.
+// touchFile calls the function touch and returns its result. touch uses a file whose path comes from a task. Such a file may be on a
+// network filesystem that never answers, and a system call cannot be interrupted. So touchFile returns an error when ctx ends or after
+// fileTimeout, and lets the call of touch continue in its goroutine.
 func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error)) (result T, err error) {
 	ctx, stop := context.WithTimeoutCause(ctx, fileTimeout, fmt.Errorf("no answer within %v", fileTimeout))
 	defer stop()
@@ -71,7 +72,8 @@ func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error
 	}
 }
 
-// readTaskFile is readRegular for a file that a task names. A file that is larger than limit is an error.
+// readTaskFile is readRegular, within touchFile, for a file whose path comes from a task. It returns an error if the file is larger than
+// limit.
 func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	return touchFile(ctx, func(ctx context.Context) ([]byte, error) {
 		text, err := readRegular(ctx, path, 0, limit)
@@ -82,8 +84,8 @@ func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	})
 }
 
-// answers returns an error if the filesystem of one of several files does not answer, and the path of that file. It is no error if a
-// file does not exist: the caller finds that out when it uses the file.
+// answers checks whether the filesystems of several files answer. If one does not, it returns an error and the path of that file. A missing
+// file is no error here, because the caller detects it when it uses the file.
 func answers(ctx context.Context, paths ...string) (silent string, err error) {
 	var at atomic.Int32
 	_, err = touchFile(ctx, func(context.Context) (struct{}, error) {

@@ -1,7 +1,8 @@
 package exec
 
-// openNoFollow has no counterpart on Windows. The directory of results belongs to this user alone.
+// openNoFollow is 0 because Windows has no such flag. No other user can put a link into the directory of results, which belongs to this
+// user alone.
 const openNoFollow = 0
 
-// openNonblock has no counterpart on Windows. Its directories have no FIFOs.
+// openNonblock is 0 because Windows has no such flag. It is not necessary, because directories on Windows have no FIFOs.
 const openNonblock = 0

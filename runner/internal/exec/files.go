@@ -15,11 +15,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// This file has the three ways in which a command and the database exchange data: the input on stdin, the results of earlier tasks in
-// $RUNNER_UPSTREAM, and the result of the command in $RUNNER_RESULT. The files have names that only this attempt uses, in a directory
-// that only this user can read.
+// This file passes data between the database and a command in three ways: the input on stdin, the results of earlier tasks in the file
+// $RUNNER_UPSTREAM, and the result of the command in the file $RUNNER_RESULT. The names of these files are unique to the attempt, and they
+// are in a directory that only this user can read.
 
-// stdin returns the reading end of a pipe with the input of the task; nil if it has no input.
+// stdin returns the reading end of a pipe with the input of the task. It returns nil if the task has no input.
 func (c *Command) stdin() (*os.File, error) {
 	if c.Task.InputBytes == 0 {
 		return nil, nil
@@ -39,13 +39,13 @@ func (c *Command) stdin() (*os.File, error) {
 	return r, nil
 }
 
-// resultPath returns the file in which the command may leave a result.
+// resultPath returns the path of the file to which the command may write its result.
 func (c *Command) resultPath() string {
 	return filepath.Join(c.Store.Dir(), fmt.Sprintf("result-%d-%d.json", c.Task.ID, c.Task.GenerationID))
 }
 
-// result reads and removes the file of $RUNNER_RESULT. The file may be missing, or contain JSON. result does not follow links and does
-// not wait for the writer of a FIFO.
+// result reads and removes the file of $RUNNER_RESULT. The file may be missing or empty; otherwise it must contain JSON. The method result
+// does not follow links and does not wait for the writer of a FIFO.
 func (c *Command) result() (json.RawMessage, error) {
 	path := c.resultPath()
 	text, err := readRegular(context.Background(), path, openNoFollow, jobs.MaxResult)
@@ -62,13 +62,13 @@ func (c *Command) result() (json.RawMessage, error) {
 	return text, jobs.ValidResult(text)
 }
 
-// upstreamPath returns the file of $RUNNER_UPSTREAM.
+// upstreamPath returns the path of the file $RUNNER_UPSTREAM.
 func (c *Command) upstreamPath() string {
 	return filepath.Join(c.Store.Dir(), fmt.Sprintf("upstream-%d-%d.json", c.Task.ID, c.Task.GenerationID))
 }
 
-// writeUpstream writes the results of the tasks that this task waited for to a file: a JSON object whose keys are the ids of the tasks.
-// It writes one row at a time, since results may be large and many. remove is never nil.
+// writeUpstream writes the results of the tasks that this task waited for to a file: a JSON object whose keys are the ids of the tasks. It
+// writes one row at a time, because the results may be too large for the memory. The function remove deletes the file, and is never nil.
 func (c *Command) writeUpstream() (remove func(), err error) {
 	if !c.Task.Depends {
 		return func() {}, nil

@@ -16,28 +16,30 @@ import (
 )
 
 // A worker runs each command under a guardian: a process that kills the command when the worker dies or does not renew its lease. A
-// guardian is this program started once more, which takes some milliseconds. So a worker keeps idle guardians for later commands.
+// guardian is another process of the same program, and its start takes some milliseconds. So a worker keeps idle guardians for later
+// commands.
 //
 // The invariants:
 //
 //   - A guardian guards at most one command at a time.
 //   - Each guardian holds the liveness lock of its worker. So the lock is free only when the worker and all its guardians are dead.
-//   - If the first guardian does not start, the work ends, because no command can run. Later, if a guardian does not start for lack of
-//     resources, only its task goes back to its queue.
-//   - A guardian that ends before it has started a command counts as a failure. maxFailures failures in a row end the work.
+//   - If the first guardian does not start, the work ends, because no command can run. If a later guardian does not start for lack of
+//     resources, its task goes back to its queue and the work continues.
+//   - A guardian that ends before it has started a command counts as a failure. The constant maxFailures is the number of failures in a row
+//     that end the work.
 
-// guardianCalled is set when main has called Guardian.
+// guardianCalled is true after main has called Guardian.
 var guardianCalled atomic.Bool
 
-// Guardian does the work of a guardian if this process is one, and then returns true. It is the first call in main.
+// Guardian does the work of a guardian if this process is one, and returns true afterwards. It must be the first call in main.
 func Guardian(version string) bool {
 	guardianCalled.Store(true)
 	return supervisor.Guard(version)
 }
 
 const (
-	maxFailures = 3           // guardians in a row that end without having started a command; then the work ends
-	maxIdle     = time.Minute // before a guardian without a command is closed; the last one stays
+	maxFailures = 3           // number of guardians in a row without a command that ends the work
+	maxIdle     = time.Minute // time after which an idle guardian is closed; one idle guardian always stays
 )
 
 // GuardiansOptions configure Guardians.
@@ -45,15 +47,15 @@ type GuardiansOptions struct {
 	Path    string           // program of the guardians; empty for this program
 	Version string           // version of the program
 	Worker  string           // id of the worker
-	Lock    *supervisor.Lock // liveness lock of the worker, which its guardians hold too; nil where the system has none
-	Adopt   bool             // this process adopts processes whose parents have ended
+	Lock    *supervisor.Lock // liveness lock of the worker, which its guardians hold too; nil on systems without such locks
+	Adopt   bool             // whether this process adopts processes whose parents have ended
 	Log     *slog.Logger
 	Fail    func(error)     // ends the work
 	Stopped <-chan struct{} // closed when the work is over
 }
 
-// Guardians are the guardian processes of a worker. A guardian guards one command at a time. Guardians starts one when a command has to
-// start and none is idle, and keeps it for later commands.
+// Guardians are the guardian processes of a worker. A guardian guards one command at a time. Guardians starts a new guardian when a command
+// has to start and no guardian is idle. It keeps the guardian for later commands.
 type Guardians struct {
 	o     GuardiansOptions
 	first sync.Once // starts the first guardian
@@ -61,9 +63,9 @@ type Guardians struct {
 	mu       sync.Mutex
 	slots    map[int]*supervisor.Guardian // by slot; nil while the guardian starts
 	idle     []idleGuardian               // the last one became idle last, and is taken first
-	failures int                          // in a row
-	worked   bool                         // a guardian was started
-	over     bool                         // no guardian starts any more
+	failures int                          // number of guardians in a row that have started no command
+	worked   bool                         // whether a guardian has started without an error
+	over     bool                         // whether no more guardians may start
 }
 
 // idleGuardian is a guardian without a command.
@@ -72,7 +74,8 @@ type idleGuardian struct {
 	since time.Time
 }
 
-// CheckGuardian returns an error if this program cannot guard commands. path is the program of the guardians, empty for this program.
+// CheckGuardian returns an error if this program cannot guard commands. The parameter path is the program of the guardians; it is empty for
+// this program.
 func CheckGuardian(path string) error {
 	if supervisor.HasGuardians && !guardianCalled.Load() && path == "" {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",
@@ -81,12 +84,12 @@ func CheckGuardian(path string) error {
 	return nil
 }
 
-// NewGuardians returns Guardians that have started none yet.
+// NewGuardians returns Guardians. It does not start a process yet.
 func NewGuardians(o GuardiansOptions) *Guardians {
 	return &Guardians{o: o, slots: map[int]*supervisor.Guardian{}}
 }
 
-// Prepare starts the first guardian, unless that was done. Its error ends the work.
+// Prepare starts the first guardian, if nobody has started it yet. If the start fails, the work ends.
 func (g *Guardians) Prepare() {
 	g.first.Do(func() {
 		if guardian, err := g.launch(); err == nil {
@@ -147,7 +150,7 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 	return guardian, nil
 }
 
-// failed counts a guardian that started no command. It ends the work if end is set, or after too many failures in a row. The caller
+// failed counts a guardian that has started no command. It ends the work if end is true, or after maxFailures failures in a row. The caller
 // holds the mutex.
 func (g *Guardians) failed(err error, end bool) {
 	if g.failures++; (end || g.failures >= maxFailures) && !g.over {
@@ -159,7 +162,7 @@ func (g *Guardians) failed(err error, end bool) {
 // watch waits for the end of a guardian. The command of the guardian is dead by then, and its attempt records the loss.
 func (g *Guardians) watch(slot int, guardian *supervisor.Guardian) {
 	select {
-	case <-guardian.Done(): // never happens on systems without guardians
+	case <-guardian.Done(): // is never closed on systems without guardians
 	case <-g.o.Stopped:
 		return
 	}
@@ -191,14 +194,14 @@ func (g *Guardians) start(ctx context.Context, c supervisor.Command, key supervi
 			g.failures = 0
 			g.mu.Unlock()
 			return child, nil
-		case !errors.Is(err, supervisor.ErrGone): // otherwise the guardian died while it was idle: take another one
+		case !errors.Is(err, supervisor.ErrGone): // after ErrGone the loop takes another guardian, because this one died while it was idle
 			g.put(guardian)
 			return nil, err
 		}
 	}
 }
 
-// put keeps a guardian for the next command, if the guardian can take one.
+// put keeps a guardian for the next command, if the guardian is able to start one.
 func (g *Guardians) put(guardian *supervisor.Guardian) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -216,8 +219,8 @@ func (g *Guardians) release(task int64, child *supervisor.Child, denied []superv
 	g.put(child.Guardian())
 }
 
-// Renew sends the renewed leases and their deadline to the guardians. It also checks that the guardians are alive, and closes those that
-// have had no command for long.
+// Renew sends the renewed leases and their deadline to the guardians. It also checks that the guardians are alive, and closes guardians
+// that have been idle for more than maxIdle.
 func (g *Guardians) Renew(keys []supervisor.Key, deadline time.Time) {
 	g.mu.Lock()
 	all := g.all()
@@ -236,7 +239,7 @@ func (g *Guardians) Renew(keys []supervisor.Key, deadline time.Time) {
 	}
 }
 
-// all lists the guardians that have started and not ended. The caller holds the mutex.
+// all returns the guardians that have started and have not ended. The caller holds the mutex.
 func (g *Guardians) all() []*supervisor.Guardian {
 	return slices.DeleteFunc(slices.Collect(maps.Values(g.slots)), func(guardian *supervisor.Guardian) bool { return guardian == nil })
 }

@@ -18,14 +18,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Options.OnFailure is a command that a worker runs once for each task that the worker made failed. It replaces the mail of cron. It is
-// best effort: a crash after the failure and before the command loses it. A guardian starts the command, as it starts commands of
-// tasks, so the command dies with its worker, together with all processes that it has started.
+// Options.OnFailure is a command that a worker runs once for each task that this worker has set to failed. It serves the purpose of cron's
+// mail. The command does not run if the worker crashes after the failure and before the start of the command. A guardian starts the command
+// in the same way as the commands of tasks. So the command and all processes that it has started die with the worker.
 
 const (
-	hookTimeout   = time.Minute      // for one command
-	hookGrace     = 10 * time.Second // for the commands that run when the worker stops
-	maxHooks      = 4                // at once
+	hookTimeout   = time.Minute      // longest time of one command
+	hookGrace     = 10 * time.Second // time that commands still have when the worker stops
+	maxHooks      = 4                // commands at once
 	maxQueued     = 100              // commands that run or wait; more failures are only logged
 	hookLines     = 50               // lines of the task's output on the stdin of the command
 	maxHookOutput = 4 << 10          // bytes of the command's output that are logged
@@ -40,7 +40,7 @@ type Hooks struct {
 	queued  atomic.Int32
 	started atomic.Int64 // commands so far
 	running sync.WaitGroup
-	kill    context.Context // its end kills the commands
+	kill    context.Context // when it ends, the commands are killed
 	end     context.CancelFunc
 }
 
@@ -51,7 +51,8 @@ func NewHooks(worker *Worker, argv []string, log *slog.Logger) *Hooks {
 	return h
 }
 
-// Failed runs the command for a task that became failed by a change. task is the task as the worker claimed it. Failed does not wait.
+// Failed runs the command for a task that has failed with the given change. The parameter task is the task as the worker claimed it. Failed
+// does not wait for the command.
 func (h *Hooks) Failed(task jobs.Task, c lifecycle.Change) {
 	if len(h.argv) == 0 {
 		return
@@ -77,8 +78,8 @@ func (h *Hooks) Failed(task jobs.Task, c lifecycle.Change) {
 	})
 }
 
-// End waits for the running commands for at most hookGrace and then kills them. When aborted ends, it kills them at once and returns
-// jobs.ErrShutdown.
+// End waits at most hookGrace for the running commands, and then kills them. When aborted is closed, End kills the commands at once and
+// returns jobs.ErrShutdown.
 func (h *Hooks) End(aborted <-chan struct{}) (err error) {
 	over := make(chan struct{})
 	go func() {
@@ -127,14 +128,14 @@ func (h *Hooks) run(task jobs.Task) (output []byte, err error) {
 	}
 	defer out.Close()
 	defer print.Close()
-	// The key names no task. So doctor does not take the command for a process of the failed task, and no heartbeat renews it. The
-	// deadline holds if this worker is stopped.
+	// The key contains no task id. So `runner doctor` does not report the command as a process of the failed task, and heartbeats do not
+	// extend its deadline. If this worker is suspended, the guardian kills the command at the deadline.
 	child, err := h.worker.Guardians.start(context.Background(), supervisor.Command{Path: path, Argv: h.argv, Env: h.environ(task),
 		Stdin: stdin, Stdout: print, Stderr: print}, supervisor.Key{Generation: h.started.Add(1)}, now().Add(hookTimeout+hookGrace))
 	if err != nil {
 		return nil, err
 	}
-	stdin.Close() // the command has its own copies
+	stdin.Close() // the command has its own descriptors
 	print.Close()
 	read := make(chan struct{})
 	go func() {
@@ -145,7 +146,7 @@ func (h *Hooks) run(task jobs.Task) (output []byte, err error) {
 	}()
 	exit, err := h.wait(child)
 	h.worker.Guardians.release(task.ID, child, exit.Denied)
-	_ = out.SetReadDeadline(now().Add(lingerAfter)) // a process that escaped may hold the pipe forever
+	_ = out.SetReadDeadline(now().Add(lingerAfter)) // a process that has outlived the command may hold the pipe forever
 	<-read
 	if err == nil && (exit.Code != 0 || exit.Signal != 0) {
 		err = exitError(exit)
@@ -161,11 +162,11 @@ func (h *Hooks) wait(child *supervisor.Child) (supervisor.Exit, error) {
 	return child.Wait()
 }
 
-// environ returns the environment of the task's command, and variables that tell how the task ended.
+// environ returns the environment of the task's command, with variables for the state, reason and error of the task.
 func (h *Hooks) environ(task jobs.Task) []string {
 	c := Command{Worker: h.worker, Task: task}
 	environ, err := c.environ(h.kill)
-	if err != nil { // the environment file cannot be read, which may be why the task has failed
+	if err != nil { // the environment file cannot be read; the task may have failed for the same reason
 		c.Task.EnvFile = ""
 		environ, _ = c.environ(h.kill)
 	}

@@ -1,14 +1,14 @@
-// Package notify tells the goroutines of a process that the database may have changed.
+// Package notify wakes the goroutines of a process when the database may have changed.
 //
-// All waiting of package runner goes through one Notifier per open database: the loop of the worker, its scheduler and its reaper,
-// Await and Changes. A change has one of two sources. A commit of any process comes from the watch of the database (db.DB.Watch), which
-// starts with the first subscriber. A change that this process has made itself comes through memory, from Notify.
+// Package runner has one Notifier per open database. The subscribers are the loop of the worker, its scheduler and its reaper, Await and
+// Changes. Notices have two sources. The watch of the database (db.DB.Watch) reports the commits of any process; it starts with the first
+// subscriber. Notify reports the changes that this process has made, without the watch.
 //
-// A notice is one token in a channel of capacity 1. So many changes at once are one notice, and the source never waits for a
-// subscriber. A notice does not say what has changed: the subscriber reads the database.
+// A notice is one value in a channel of capacity 1. So many changes in a short time make one notice, and a source never waits for a
+// subscriber. A notice does not contain the change, so the subscriber reads the database.
 //
-// The web server does not subscribe. It watches at a pace of its own (admin.Changes), because its cost must not grow with the number of
-// commits: the watch of a Notifier reads an event for each write to the log.
+// The web server does not subscribe. It checks the database at its own interval (admin.Changes), because its cost must not grow with the
+// number of commits. The watch of a Notifier reads an event for each write to the write-ahead log.
 package notify
 
 import (
@@ -22,29 +22,30 @@ import (
 // Notifier passes notices of changes to subscribers. Its methods are safe for use by many goroutines.
 type Notifier struct {
 	watch   func(ctx context.Context, changed func(forWorkers bool)) error
-	setSlow func(slow bool) // sets the pace of the watch; nil if the watch has one pace only
+	setSlow func(slow bool) // sets the interval of the watch; nil if the interval is fixed
 
 	brief        atomic.Bool  // the watch lasts for a short time only
-	taskWaiters  atomic.Int64 // entries of tasks; usually 0, so that TaskEnded returns at once
+	taskWaiters  atomic.Int64 // number of channels in tasks; usually 0, so TaskEnded returns at once
 	watchStopped sync.WaitGroup
 
 	mu          sync.Mutex
 	busy        bool                      // the worker of this process has no free slot
-	all         int                       // subscribers to all changes
-	subscribers map[chan struct{}]bool    // true for all changes, false for changes that matter to workers
+	all         int                       // number of subscribers to all changes
+	subscribers map[chan struct{}]bool    // true for all changes, false for only the changes that matter to workers
 	tasks       map[int64][]chan struct{} // subscribers to the end of a task
 	stop        context.CancelFunc        // ends the watch; nil while it does not run
 }
 
-// New returns a Notifier. watch starts the watch of the database and returns; the watch then calls changed, and ends with ctx. brief
-// selects a watch that starts and ends quickly. setSlow makes the watch look less often; it may be nil.
+// New returns a Notifier. The function watch starts the watch of the database and returns. The watch then calls changed, and ends when ctx
+// ends. The argument brief selects a watch that starts and ends quickly. The function setSlow makes the watch check less often, and may be
+// nil.
 func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
 	n := &Notifier{setSlow: setSlow, subscribers: map[chan struct{}]bool{}, tasks: map[int64][]chan struct{}{}}
 	n.watch = func(ctx context.Context, changed func(bool)) error { return watch(ctx, n.brief.Load(), changed) }
 	return n
 }
 
-// SetBrief sets whether the watch lasts for a short time only. It holds for the next start of the watch.
+// SetBrief sets whether whether the watch lasts for a short time only. It takes effect at the next start of the watch.
 func (n *Notifier) SetBrief(brief bool) { n.brief.Store(brief) }
 
 // Subscribe returns a channel that receives a notice after every change. stop ends the subscription.
@@ -54,7 +55,7 @@ func (n *Notifier) Subscribe(ctx context.Context) (notices <-chan struct{}, stop
 }
 
 // SubscribeWorker is Subscribe without the changes that do not matter to workers: heartbeats, and claims and ends of tasks by other
-// workers, as far as the watch can tell them apart.
+// workers, as far as the watch can distinguish these changes.
 func (n *Notifier) SubscribeWorker(ctx context.Context) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	return c, n.add(ctx, c, false)
@@ -101,7 +102,7 @@ func (n *Notifier) add(ctx context.Context, c chan struct{}, all bool) (stop fun
 	}
 }
 
-// SetBusy sets whether the worker of this process has no free slot. A busy worker needs no notice at once, because it looks at the
+// SetBusy sets whether whether the worker of this process has no free slot. A busy worker needs no notice at once, because it looks at the
 // database when a slot becomes free.
 func (n *Notifier) SetBusy(busy bool) {
 	n.mu.Lock()
@@ -112,14 +113,14 @@ func (n *Notifier) SetBusy(busy bool) {
 	}
 }
 
-// setPace makes the watch slow while no subscriber needs a notice at once. The caller holds the mutex.
+// setPace makes the watch check less often while no subscriber needs a notice at once. The caller holds the mutex.
 func (n *Notifier) setPace() {
 	if n.setSlow != nil {
 		n.setSlow(n.busy && n.all == 0)
 	}
 }
 
-// TaskEnded notifies the subscribers to the end of a task. Call it when this process has ended the task.
+// TaskEnded notifies the subscribers to the end of a task. Call it when this process has written the end of the task.
 func (n *Notifier) TaskEnded(id int64) {
 	if n.taskWaiters.Load() == 0 {
 		return
@@ -144,7 +145,7 @@ func (n *Notifier) changed(forWorkers bool) {
 	}
 }
 
-// send puts a notice into a channel, unless it has one already.
+// send puts a notice into a channel, unless the channel has one already.
 func send(c chan struct{}) {
 	select {
 	case c <- struct{}{}:

@@ -1,7 +1,7 @@
-// Package crontest computes the ticks of cron expressions in another way than package cron, for tests.
+// Package crontest computes the ticks of cron expressions for tests. It does so in another way than package cron.
 //
-// It follows the definition of cron directly. It goes through real time minute by minute, reads the clock of the zone, and
-// checks for each minute on that clock whether the expression matches. It shares no code with package cron.
+// It follows the definition of cron directly. For each minute of real time, it reads the clock of the zone and checks whether the
+// expression matches that clock reading. It shares no code with package cron.
 package crontest
 
 import (
@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Names are the values that each field of an expression names.
+// Names has the values that each field of an expression contains.
 type Names struct {
 	fields [5][61]bool
-	either bool // day of month or day of week: both restrict
+	either bool // both day fields restrict the day, so one of them has to match
 }
 
-// Parse reads the five fields of a valid expression.
+// Parse parses the five fields of a valid expression.
 func Parse(expr string) *Names {
 	n := &Names{}
 	f := strings.Fields(expr)
@@ -30,7 +30,7 @@ func Parse(expr string) *Names {
 	return n
 }
 
-// Hits reports whether a time of a clock without zone matches the expression.
+// Hits reports whether a clock reading matches the expression.
 func (n *Names) Hits(clock time.Time) bool {
 	return n.fields[0][clock.Minute()] && n.fields[1][clock.Hour()] && n.HasDay(clock)
 }
@@ -88,8 +88,8 @@ func ordinal(text string) int {
 	return n
 }
 
-// Ticks lists the ticks at or after from and before to. from must not lie in the hours after the clock of the zone was set back, because
-// Ticks does not know which times the clock showed before from.
+// Ticks lists the ticks at or after from and before to. The time from must not be in the hours after the clock of the zone was set back,
+// because Ticks does not know which times the clock had shown already.
 func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	shows := func(at time.Time) time.Time {
 		l := at.In(zone)
@@ -98,7 +98,7 @@ func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	var list []time.Time
 	names := Parse(expr)
 	often := strings.Fields(expr)[1][0] == '*'
-	furthest := shows(from.Add(-time.Minute)) // latest time that the clock has shown or skipped
+	furthest := shows(from.Add(-time.Minute)) // latest clock reading that was shown or skipped
 	for at := from; at.Before(to); at = at.Add(time.Minute) {
 		now := shows(at)
 		switch {
@@ -106,7 +106,7 @@ func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 			if names.Hits(now) {
 				list = append(list, at)
 			}
-		default: // a repeated time is no second tick, and the minute after a skipped time is the tick of that time
+		default: // a repeated time is not a second tick, and the tick of a skipped time is the first minute after the skip
 			hit := false
 			for furthest.Before(now) {
 				furthest = furthest.Add(time.Minute)
