@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// Command is a program with its arguments: the other kind of job beside registered functions. It runs without a shell, and its
+// Command is a program with its arguments. A task runs either a command or a registered function. A command runs without a shell, and its
 // arguments are passed unchanged. Shell makes a command that uses a shell.
 type Command struct {
 	Argv    []string
@@ -19,7 +19,7 @@ type Command struct {
 	Input   []byte            // standard input; if nil, /dev/null
 }
 
-// Shell returns a command that runs script in the system's shell: /bin/sh -c, or cmd.exe on Windows.
+// Shell returns a command that runs a script in the system's shell: /bin/sh -c, or cmd.exe on Windows.
 func Shell(script string) Command {
 	if runtime.GOOS == "windows" {
 		return Command{Argv: []string{"cmd.exe", "/d", "/s", "/c", script}}
@@ -42,7 +42,7 @@ func (c Command) With(options ...Option) Spec {
 	return s
 }
 
-// Argv parses the arguments of a command: a JSON array of strings whose first string is not empty.
+// Argv parses the arguments of a command. They are a JSON array of strings whose first string is not empty.
 func Argv(args json.RawMessage) ([]string, error) {
 	var words []*string
 	if err := json.Unmarshal(args, &words); err != nil || len(words) == 0 {

@@ -12,11 +12,11 @@ import (
 // Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
 type Handler struct {
 	Job         string
-	MaxAttempts int // for tasks that do not set it; stored in the task at its first start
+	MaxAttempts int // default for tasks that do not set it; stored in the task at its first start
 
-	// Run executes one attempt. Its result is JSON or nil. RetryIn, Snooze, Cancel and AttemptError are errors with a meaning of their
-	// own. Many goroutines call Run at the same time. Its context ends on timeout, cancellation, loss of the lease and shutdown;
-	// context.Cause tells which.
+	// Run executes one attempt. Its result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
+	// which their documentation explains. Many goroutines call Run at the same time. Its context ends on timeout, cancellation, loss of the
+	// lease and shutdown; context.Cause returns the cause.
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
 }
 
@@ -43,8 +43,8 @@ func DefineResult[In, Out any](job string, defaults ...Option) ResultFunc[In, Ou
 // Job returns the name given to Define.
 func (f Func[In]) Job() string { return f.job }
 
-// With returns the Spec of a task that calls the function with in. It does not fail: if in cannot be encoded as JSON, Spec.Err is set,
-// and Enqueue returns it.
+// With returns the Spec of a task that calls the function with the given input. With does not fail. If it cannot encode the input as JSON,
+// it sets Spec.Err, and Enqueue returns that error.
 func (f Func[In]) With(in In, options ...Option) Spec {
 	s := newSpec(f.job, []Option{MaxAttempts(FuncAttempts)}, f.defaults, options)
 	if f.job == CommandJob {

@@ -1,8 +1,8 @@
-// Package jobs defines tasks: what a task is, which states it goes through, which options it has, and the handlers that run it.
-// It has plain values and pure functions: no clock, no I/O, no goroutines.
+// Package jobs defines tasks, their states and options, and the handlers that run them. It has plain values and pure functions, without a
+// clock, I/O or goroutines.
 //
-// A task is one row: "run this job, with these arguments, under these rules". A job is what it runs: the job "command" (an
-// argv) or a registered Go function. An attempt is one execution of a task.
+// A task is one row in the database: "run this job, with these arguments, under these rules". A job is either a registered Go function or
+// the job "command", which runs a program with arguments. An attempt is one execution of a task.
 //
 //	enqueue ─▶ scheduled ──due──▶ pending ──claim──▶ running ──finish──▶ completed
 //	              ▲                 ▲  ▲               │ │ │               failed
@@ -15,5 +15,5 @@
 //
 // docs/glossary.md explains the words of runner, such as lane, lease and suspect.
 //
-// To find out why a task fails or is retried, read Next in internal/lifecycle. Nothing else decides that.
+// To find out why a task fails or is retried, read Next in internal/lifecycle. No other code decides that.
 package jobs

@@ -20,7 +20,7 @@ var (
 	ErrConflict = errors.New("conflict") // the task's state does not allow it
 	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; it is safe to try again
 	ErrFull     = errors.New("full")     // the disk is full; it is safe to try again later
-	ErrReplaced = errors.New("replaced") // the path leads to another file than the opened one
+	ErrReplaced = errors.New("replaced") // another file has replaced the opened one at its path
 	ErrCorrupt  = errors.New("corrupt")  // the file is damaged
 	ErrUnknown  = errors.New("unknown")  // the write was not confirmed in time: it may or may not have happened
 	ErrClosed   = errors.New("closed")   // the database was closed by Close
@@ -40,15 +40,15 @@ var (
 	ErrTimeout = errors.New("timeout")
 )
 
-// Error is an error with an explanation: what happened, why, and what helps. errors.Is matches the sentinel in Kind and the cause.
-// errors.AsType[*Error] returns the data. The texts do not mention the command line.
+// Error is an error with an explanation: the problem, the reason and a hint. errors.Is matches the sentinel in Kind and the cause.
+// errors.AsType[*Error] returns the fields. The texts do not mention flags of the command line.
 type Error struct {
 	Kind    error    // one of the sentinels above
-	Code    string   // exactly what happened, such as network_filesystem; empty if Kind says it all
+	Code    string   // name of the exact problem, such as network_filesystem; empty if Kind is exact enough
 	Subject string   // path, address, name or id that the error is about; may be empty
-	What    string   // one line, lower case, no full stop
-	Why     []string // more lines; may be nil
-	Hint    string   // what helps: a value, or an action in plain words; may be empty
+	What    string   // description of the problem; one line, lower case, no full stop
+	Why     []string // reasons, one per line; may be nil
+	Hint    string   // remedy: a valid value, or an action in plain words; may be empty
 	Err     error    // the cause; may be nil
 }
 

@@ -20,6 +20,6 @@ type Filter struct {
 	// FinishedBefore selects tasks that finished before this time.
 	FinishedBefore time.Time
 
-	Before int64 // selects ids below it; 0 for no limit
-	After  int64 // selects ids above it
+	Before int64 // selects ids below this one; 0 for no limit
+	After  int64 // selects ids above this one
 }

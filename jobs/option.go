@@ -25,22 +25,22 @@ func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 // ExpiresIn cancels the task if it has not started within d after it became due. By default a task does not expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
-// Unique allows at most one unfinished task with this key. Enqueueing another one returns the first.
+// Unique allows at most one unfinished task with this key. If there is one already, Enqueue adds no task and returns that one.
 func Unique(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, false } }
 
-// UniqueReplace is like Unique, but if the first task has not started, the new task's settings replace those of the first, including its
-// due time. The first task keeps its id. Enqueueing repeatedly delays the task each time (debouncing).
+// UniqueReplace is like Unique, with one difference. If the first task has not started, the settings of the new task replace those of the
+// first one, including its due time. The first task keeps its id. So repeated calls of Enqueue delay the task each time (debouncing).
 func UniqueReplace(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, true } }
 
-// After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, or was already, this task is
+// After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, now or before, this task is
 // cancelled with ReasonDependency. The tasks must exist.
 func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
 
 // AfterAny lets the task start when all of these tasks have finished, in whatever state. The tasks must exist.
 func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
 
-// Lane sets the task's lane key. Tasks with the same key run one at a time over all workers and queues: higher priorities first,
-// then in the order of their ids.
+// Lane sets the task's lane key. Tasks with the same key run one at a time, even in different workers and queues. Higher priorities run
+// first, and tasks of the same priority run in the order of their ids.
 func Lane(key string) Option { return func(s *Spec) { s.Lane = key } }
 
 // MaxAttempts sets how often the task may start; losses do not count. The default is 1 for commands and 10 for functions.
@@ -58,8 +58,8 @@ func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 // KillAfter sets the time between SIGTERM and SIGKILL when a command is stopped. The default is 10 s.
 func KillAfter(d time.Duration) Option { return func(s *Spec) { s.KillAfter = d } }
 
-// Retry sets the delay between attempts. The default is DefaultBackoff. Its Strategy and Max also apply to a backoff that does not set
-// them. With a Delay of 0 the next attempt starts at once.
+// Retry sets the delay between attempts. The default is DefaultBackoff. If b has no Strategy or no Max, Retry uses those of DefaultBackoff.
+// With a Delay of 0 the next attempt starts at once.
 func Retry(b Backoff) Option {
 	return func(s *Spec) {
 		if b.Strategy == "" {

@@ -19,7 +19,7 @@ type Options struct {
 	Env     map[string]string
 	EnvFile string
 
-	// Unknown holds options that a newer version has written, by key. They are kept. A worker fails a task with such options instead of
-	// running it without them.
+	// Unknown holds options that a newer version has written, by key. The database keeps these options. A worker postpones a task with such
+	// options instead of running it without them.
 	Unknown map[string]json.RawMessage
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Reason is why an attempt or a task did not complete. It is empty if nothing went wrong.
+// Reason is the reason why an attempt or a task did not complete. It is empty if nothing went wrong.
 type Reason string
 
 // An attempt, a failed task or a retrying task has one of the reasons from ReasonExit to ReasonShutdown. A pending task that a worker
@@ -22,7 +22,7 @@ const (
 	ReasonShutdown   Reason = "shutdown"   // the worker shut down before the attempt had ended
 	ReasonCancelled  Reason = "cancelled"  // a person or the function itself cancelled the task
 	ReasonExpired    Reason = "expired"    // the task had not started before it expired
-	ReasonDependency Reason = "dependency" // a task that this task waited for did not complete
+	ReasonDependency Reason = "dependency" // a task that this task depends on did not complete
 )
 
 // AttemptError is an error with a reason. The handler of commands returns it. Any other error has the reason ReasonError.
@@ -55,17 +55,17 @@ func (e *retryError) RetryIn() time.Duration    { return e.in }
 func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
 func (e *cancelError) CancelsTask()             {}
 
-// RetryIn wraps an error that a function returns: the next attempt starts after d, whatever the backoff is. The attempt counts as usual, so
-// the last attempt fails the task.
+// RetryIn wraps an error that a function returns. The next attempt then starts after d instead of after the backoff. The attempt counts as
+// usual, so the task fails if no attempts are left.
 func RetryIn(d time.Duration, err error) error {
 	return &retryError{max(d, 0), cmpError(err, "retry")}
 }
 
-// Snooze returns an error with which a function delays its task: the task starts again after d, and the attempt does not count. To
-// give a reason, wrap the error: the task shows the text as its error until the next attempt.
+// Snooze returns an error with which a function delays its task. The task starts again after d, and the attempt does not count. To give a
+// reason, wrap the error. The task shows the text of that error until the next attempt.
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
-// Cancel wraps an error that a function returns: the task is cancelled with this error, even if attempts are left.
+// Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left.
 func Cancel(err error) error { return &cancelError{cmpError(err, "by its function")} }
 
 func cmpError(err error, instead string) error {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Strategy is how the delay between attempts grows.
+// Strategy is the rule by which the delay between attempts grows.
 type Strategy string
 
 // The strategies, with the delay after attempt n for a Delay of d.
@@ -61,7 +61,7 @@ func codeRange(part string) (low, high int, err error) {
 	if !isRange {
 		to = from
 	}
-	low64, errLow := strconv.ParseUint(from, 10, 16) // unlike Atoi, it accepts no sign
+	low64, errLow := strconv.ParseUint(from, 10, 16) // ParseUint, unlike Atoi, accepts no sign
 	high64, errHigh := strconv.ParseUint(to, 10, 16)
 	low, high = int(low64), int(high64)
 	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {

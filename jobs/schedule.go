@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required,
-// and the other fields of the definition have defaults. The database keeps the fields below "State".
+// Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required, and the
+// other fields of the definition have defaults. The database maintains the fields below "State".
 type Schedule struct {
 	Name string // the same characters as a queue's name
 	Cron string // five fields, a word such as @hourly, or "@every 90s"
@@ -30,7 +30,7 @@ type Schedule struct {
 	UpdatedAt    time.Time // last change of the definition or of the pause
 }
 
-// Overlap is what happens at a tick while an earlier task of the schedule is unfinished.
+// Overlap is the rule for a tick while an earlier task of the schedule is unfinished.
 type Overlap string
 
 // The values of Schedule.Overlap.
@@ -40,20 +40,20 @@ const (
 	OverlapReplace Overlap = "replace" // cancel the earlier task, and add the new task when it has ended
 )
 
-// CatchUp is what happens with ticks that passed while no worker ran.
+// CatchUp is the rule for ticks that passed while no worker ran.
 type CatchUp string
 
 // The values of Schedule.CatchUp.
 const (
 	CatchUpOne  CatchUp = "one"  // enqueue one task, for the last tick
 	CatchUpSkip CatchUp = "skip" // enqueue no task
-	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, for the last maxCatchUp of them at most
+	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, but at most for the last 100 ticks
 )
 
 // DefaultCatchUpWindow is the default of Schedule.CatchUpWindow.
 const DefaultCatchUpWindow = 24 * time.Hour
 
-// WithDefaults returns the schedule with the defaults of empty fields.
+// WithDefaults returns the schedule with its empty fields set to their defaults.
 func (s Schedule) WithDefaults() Schedule {
 	if s.Zone == "" {
 		s.Zone = "UTC"

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Limits of what functions return and report.
+// Limits of the values that functions return and report, and of texts.
 const (
 	MaxResult = 1 << 20 // bytes of JSON
 	MaxDepth  = 1000    // nesting depth of args and results; SQLite's own limit
@@ -34,7 +34,7 @@ type Spec struct {
 	Label       string
 	Queue       string
 	Priority    int
-	After       []int64 // tasks that must complete first; if one does not, this task is cancelled
+	After       []int64 // tasks that must complete first; if one fails or is cancelled, this task is cancelled
 	AfterAny    []int64 // tasks that must finish first, in whatever state
 	Lane        string
 	UniqueKey   string
@@ -48,7 +48,7 @@ type Spec struct {
 	Options
 	Input []byte // standard input of the command
 
-	// Earlier and EarlierAny are like After and AfterAny, for tasks that are added by the same call of EnqueueAll or Add: the
+	// Earlier and EarlierAny are like After and AfterAny, for tasks that the same call of EnqueueAll or Add adds. Their values are the
 	// positions, from 0, of earlier Specs in that call.
 	Earlier    []int
 	EarlierAny []int
@@ -59,7 +59,8 @@ type Spec struct {
 	Err       error     // error of With, which Enqueue returns
 }
 
-// NewSpec returns the Spec of a task without arguments, with the defaults of all options. It is for a job that another program defines.
+// NewSpec returns the Spec of a task without arguments. Options that are not given have their defaults. Use NewSpec for a job that another
+// program defines.
 func NewSpec(job string, options ...Option) Spec { return newSpec(job, options) }
 
 func newSpec(job string, options ...[]Option) Spec {

@@ -5,9 +5,8 @@ import (
 	"time"
 )
 
-// Task is a copy of one row: run this job with these arguments under these rules. Changing the copy does not change the row. Zero times,
-// empty strings and zero durations mean "none" unless stated otherwise. The fields from StartedAt on describe the current or the last
-// attempt.
+// Task is a copy of one row of the database. A change of the copy does not change the row. Zero times, empty strings and zero durations
+// mean "none" unless stated otherwise. The fields from StartedAt on describe the current or the last attempt.
 type Task struct {
 	ID           int64 // increases, with gaps; never reused
 	GenerationID int64 // fencing token; grows with every change of state or owner
@@ -41,7 +40,7 @@ type Task struct {
 	LeaseExpiresAt    time.Time
 	CancelRequestedAt time.Time
 	CancelNow         bool   // whether the command is killed with SIGKILL at once, without SIGTERM
-	CancelText        string // who asked for the cancellation, and why
+	CancelText        string // user who asked for the cancellation, and the reason
 	CreatedAt         time.Time
 	CreatedBy         string
 	UpdatedAt         time.Time
@@ -80,7 +79,7 @@ func (p Progress) JSON() json.RawMessage {
 	}
 	text, err := MarshalArgs(record)
 	if err != nil {
-		panic(err) // numbers and text always marshal
+		panic(err) // impossible, because numbers and text can always be marshalled
 	}
 	return text
 }

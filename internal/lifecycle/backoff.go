@@ -7,8 +7,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Delay returns the delay after attempt n (from 1) of task id: the strategy's delay, at most Max, plus or minus up to 10 % of jitter.
-// The jitter is a hash of id and n. So the retries of many tasks spread out, and the same call always returns the same delay.
+// Delay returns the delay after an attempt of a task. The parameter n is the number of the attempt, from 1. The delay is that of the
+// strategy, but at most Max, plus or minus up to 10 % of jitter. The jitter is a hash of id and n. So the retries of many tasks spread out,
+// and the same arguments always give the same delay.
 func Delay(b jobs.Backoff, id int64, n int) time.Duration {
 	n = max(n, 1)
 	delay := float64(b.Delay)

@@ -1,9 +1,9 @@
-// Package lifecycle has the rules for the states of a task: which transitions there are, what follows from the end of an attempt, when the
-// next attempt starts, and which task may kill its worker. Its functions are pure: no clock, no I/O, no randomness.
+// Package lifecycle has the rules for the states of a task: the transitions, the effect of an attempt's end, the time of the next attempt,
+// and which tasks are suspects because they may have killed their workers. Its functions are pure, without a clock, I/O or randomness.
 //
 // A task passes through the program in five forms:
 //
 //	Args ──Func.With──▶ Spec ──NewTask──▶ Task ──Handler──▶ Outcome ──Next──▶ Change ──finish──▶ row
 //
-// Nothing but Next decides whether a task fails or is retried.
+// The function Next alone decides whether a task fails or is retried.
 package lifecycle

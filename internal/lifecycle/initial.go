@@ -6,14 +6,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// InitialState returns the state in which a task waits for its start: when it is enqueued or retried, when it is due, and when its
-// last dependency has finished. waits is true if it waits for another task. laneTaken is true if another task holds its lane or comes first
-// in it.
+// InitialState returns the state in which a task waits for its start. Call it when the task is enqueued or retried, when it becomes due,
+// and when its last dependency has finished. The parameter waits is true if the task waits for another task. The parameter laneTaken is
+// true if another task holds its lane or comes before it in the lane.
 func InitialState(runAt, now time.Time, waits, laneTaken bool) jobs.State {
 	switch {
 	case waits:
 		return jobs.Blocked
-	case runAt.After(now): // before its due time a task does not wait for its lane, or it would hold up other tasks of the lane
+	case runAt.After(now): // before its due time a task does not wait in its lane, where it would delay other tasks
 		return jobs.Scheduled
 	case laneTaken:
 		return jobs.Blocked
@@ -27,6 +27,6 @@ func HoldsLane(s jobs.State) bool {
 	return s == jobs.Pending || s == jobs.Running || s == jobs.Retrying
 }
 
-// Releases reports whether a task that has finished in state s releases a task that depends on it. If any is true, the dependent
-// task accepts every final state. If s does not release it, the dependent task is cancelled with jobs.ReasonDependency.
+// Releases reports whether a task that has finished in state s releases a task that depends on it. If the parameter any is true, the
+// dependent task accepts every final state. If Releases returns false, the dependent task is cancelled with jobs.ReasonDependency.
 func Releases(s jobs.State, any bool) bool { return s == jobs.Completed || any && s.Finished() }

@@ -6,12 +6,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Ordered reports whether the first state of the task depends on other tasks: it has a lane or dependencies.
+// Ordered reports whether the initial state of the task depends on other tasks, because it has a lane or dependencies.
 func Ordered(s *jobs.Spec) bool {
 	return s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
-// NewTask returns the task that the Spec describes, enqueued at now, without an id. It does not validate the Spec.
+// NewTask returns the task that the Spec describes, without an id. The parameter now is the time of the enqueue. It does not validate the
+// Spec.
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending, Priority: s.Priority,
 		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
@@ -22,7 +23,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	}
 	if t.RunAt.After(now) {
 		t.State = jobs.Scheduled
-	} else if t.Tick.IsZero() { // the task of a missed tick was due at the tick, and its expiry counts from there
+	} else if t.Tick.IsZero() { // the task of a missed tick was due at the tick, and its expiry counts from the tick
 		t.RunAt = now
 	}
 	if s.ExpiresIn > 0 {

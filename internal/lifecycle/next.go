@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Change is what follows from an outcome: the new state of the task, and the record of its attempt.
+// Change is the effect of an outcome: the new state of the task, and the record of its attempt.
 type Change struct {
 	State  jobs.State
 	Reason jobs.Reason
@@ -22,8 +22,9 @@ type Change struct {
 	Counted      bool       // whether the attempt counts towards MaxAttempts
 }
 
-// Next decides what follows when an attempt of the running task t ends with outcome o at now. No other code decides that. Next is a
-// pure function: no clock, no I/O, no randomness. t.CancelRequestedAt is not zero if someone asked to cancel the task.
+// Next returns the effect of the end of an attempt. The parameter t is the running task, o is the outcome of the attempt, and now is the
+// time of its end. No other code decides the effect. Next is a pure function, without a clock, I/O or randomness. t.CancelRequestedAt is
+// not zero if someone asked to cancel the task.
 func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}
@@ -33,7 +34,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		}
 		return c.end(jobs.Cancelled, jobs.ReasonCancelled)
 	}
-	again := func(to jobs.State, in time.Duration) Change { // continue, unless someone asked to cancel the task
+	again := func(to jobs.State, in time.Duration) Change { // the task continues in state to, unless someone has asked to cancel it
 		if asked {
 			return cancelled()
 		}
@@ -44,14 +45,14 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		return c
 	}
 	switch {
-	case o.Reason == jobs.ReasonLost: // counts as a loss, not as an attempt
+	case o.Reason == jobs.ReasonLost: // the attempt counts as a loss only
 		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt, c.Losses = max(t.Attempt-1, 0), min(t.Losses, t.MaxLosses)+1
 		if c.Losses > t.MaxLosses && !asked {
 			return c.end(jobs.Failed, jobs.ReasonLost)
 		}
 		return again(jobs.Pending, 0)
-	case o.Reason == jobs.ReasonShutdown: // released: counts neither as an attempt nor as a loss
+	case o.Reason == jobs.ReasonShutdown: // the attempt counts neither as an attempt nor as a loss
 		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		if t.MaxLosses == 0 && !asked { // at most once: a task that has started never starts again
@@ -80,9 +81,9 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	}
 }
 
-// Suspect reports whether the task may have killed its workers, and will fail after at most one more loss. A worker runs a suspect
-// with no other task beside it. So a suspect that kills its worker takes no other task with it, and a task that was lost only
-// because of its neighbour completes.
+// Suspect reports whether the task may have killed its workers, because it was lost and fails after one or two more losses. A worker runs
+// no other task while it runs a suspect. So a suspect that kills its worker causes no loss of another task, and a task that was lost only
+// because of such a neighbour can complete.
 func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
 
 func (c Change) end(state jobs.State, reason jobs.Reason) Change {

@@ -16,9 +16,10 @@ func kindOfStep(sleep bool) string {
 	return "step"
 }
 
-// NextStep returns the record of the next step or sleep of a function, or nil if no attempt has reached it yet. known are the
-// records of all attempts in order, and this attempt has passed the first done of them. The error matches ErrStep if the name is
-// invalid or was used before, if there are too many steps, or if an earlier attempt had another step at this position.
+// NextStep returns the record of the next step or sleep of a function, or nil if no attempt has reached it yet. The parameter known has the
+// records of all attempts in order. The parameter done is the number of these records that this attempt has passed already. The error
+// matches ErrStep if the name is invalid or was used before, if there are too many steps, or if an earlier attempt had another step at this
+// position.
 func NextStep(known []jobs.Step, done int, name string, sleep bool) (*jobs.Step, error) {
 	if name == "" || len(name) > jobs.MaxText || !utf8.ValidString(name) || containsControl(name) {
 		return nil, fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name,

@@ -47,8 +47,8 @@ type (
 	}
 )
 
-// OutcomeOf converts what a handler returned into an Outcome. It recognises errors of RetryIn, Snooze, Cancel and AttemptError, also
-// when they are wrapped. An invalid result is dropped, and turns a success into an error.
+// OutcomeOf converts the result and the error of a handler into an Outcome. It recognises errors of RetryIn, Snooze, Cancel and
+// AttemptError, even when they are wrapped. It drops an invalid result, and turns a success with such a result into an error.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
 		if bad := jobs.ValidResult(result); bad != nil {
@@ -76,7 +76,8 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	return o
 }
 
-// CutError returns text as valid UTF-8 of at most MaxError bytes, as an error is stored. It cuts off the end of a longer text.
+// CutError converts a text to the form in which errors are stored: valid UTF-8 of at most MaxError bytes. It cuts off the end of a longer
+// text.
 func CutError(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
 	if len(text) <= taskspec.MaxError {

@@ -12,8 +12,8 @@ const (
 	onTimeWithin = time.Minute // a tick counts as missed after this time
 )
 
-// TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of
-// name and tick. So schedules with the same ticks spread out, and every worker computes the same time.
+// TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of the
+// schedule's name and the tick. So the tasks of schedules with the same ticks spread out, and every worker computes the same time.
 func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	spec := s.Spec
 	spec.Schedule, spec.Tick = s.Name, tick
@@ -26,8 +26,8 @@ func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	return spec
 }
 
-// CaughtUp returns the due ticks that get a task at now, oldest first. The function newest returns the last n ticks between from and
-// now, oldest first.
+// CaughtUp returns the due ticks that get a task at the time now, oldest first. The function newest returns the last n ticks between from
+// and now, oldest first.
 func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
 	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin

@@ -12,7 +12,7 @@ type move struct {
 	By       string
 }
 
-// moves lists all transitions. Tests compare Next, the statements of package db and the schema with it.
+// moves lists all transitions. Tests compare this list with Next, the statements of package db and the schema.
 var moves = []move{
 	{jobs.Scheduled, jobs.Pending, "due"}, {jobs.Scheduled, jobs.Blocked, "due"}, {jobs.Scheduled, jobs.Cancelled, "cancel"},
 	{jobs.Pending, jobs.Running, "claim"}, {jobs.Pending, jobs.Blocked, "block"}, {jobs.Pending, jobs.Cancelled, "cancel"},

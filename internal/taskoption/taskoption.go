@@ -1,4 +1,5 @@
-// Package taskoption writes task options as text: as flags, for the help and for people. The list of options is taskspec.OptionList.
+// Package taskoption converts task options to text: to flags, to texts for the help, and to texts for people. The list of options is
+// taskspec.OptionList.
 package taskoption
 
 import (
@@ -17,7 +18,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Text returns a value as flags accept it and as people read it. The argument is a pointer: see taskspec.OptionInfo.Field.
+// Text returns the value of an option in a form that flags accept and people can read. The argument is a pointer: see
+// taskspec.OptionInfo.Field.
 func Text(field any) string {
 	switch value := field.(type) {
 	case *string:
@@ -62,7 +64,7 @@ func Default(o *taskspec.OptionInfo) string {
 	return ""
 }
 
-// SpecOf returns the Spec of a task like t. Its due time is that of t if t waits for it, and its Input is empty.
+// SpecOf returns a Spec that enqueues a task like t. The Spec has the due time of t only if t is scheduled. Its Input is empty.
 func SpecOf(t *jobs.Task) jobs.Spec {
 	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After, AfterAny: t.AfterAny,
 		Lane:      t.Lane,
@@ -79,8 +81,9 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	return s
 }
 
-// Command returns the command line that enqueues a task like t. Without reveal it names the variables of env and leaves out their values,
-// so that enqueue takes them from the shell. The input is left to stdin. Command returns "" if t has no valid argv.
+// Command returns the command line that enqueues a task like t. If reveal is false, it has the names of the variables of env without their
+// values, and enqueue takes the values from the shell. The command line reads the input of the task from stdin. Command returns "" if t has
+// no valid argv.
 func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	s := SpecOf(t)
 	if !s.RunAt.After(now) {
@@ -114,7 +117,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	return shellescape.QuoteCommand(append(append(words, "--"), argv...))
 }
 
-// flags returns the flags that set an option to its value in s. It returns none if the value is the default.
+// flags returns the flags that set an option to its value in s. It returns no flags if the value is the default.
 func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
@@ -152,11 +155,11 @@ func flag(o *taskspec.OptionInfo, value string) []string {
 	return []string{"--" + o.Flag, value}
 }
 
-// placement lists the options that have their own lines in the views of a task.
+// placement lists the options that Chosen omits, because they have their own lines in the views of a task.
 var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at", "expires_in", "path", "cwd"}
 
-// Chosen returns the options of s that differ from their defaults, each as text such as "max losses 2". It omits the options in
-// placement. The values of env are hidden unless reveal is set.
+// Chosen returns the options of s that differ from their defaults, each as text such as "max losses 2". It omits the options in placement.
+// If reveal is false, it hides the values of env.
 func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 	for i := range taskspec.OptionList() {
 		o := &taskspec.OptionList()[i]

@@ -6,8 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// CheckCommand validates the options of a command task, but not its argv. Plain SQL can add tasks that Validate has never seen. The
-// error is a *FieldError.
+// CheckCommand validates the options of a command task, but not its argv. A worker needs it because plain SQL can add tasks without a call
+// of Validate. The error is a *FieldError.
 func CheckCommand(t *jobs.Task) error {
 	s := jobs.Spec{Job: t.Job, Options: t.Options}
 	for i := range taskOptions {
@@ -20,8 +20,8 @@ func CheckCommand(t *jobs.Task) error {
 	return nil
 }
 
-// isPlainArgv reports whether valid JSON is an argv without any escapes, which Argv would accept. It takes a tenth of the time of Argv. It
-// returns false for text with escapes, since an escape may stand for a NUL byte.
+// isPlainArgv reports whether a valid JSON text is an argv that Argv would accept. It takes a tenth of the time of Argv. It returns false
+// for every text with escapes, because an escape may stand for a NUL byte.
 func isPlainArgv(args []byte) bool {
 	if len(args) < 4 || args[0] != '[' || args[1] != '"' || args[2] == '"' || bytes.IndexByte(args, '\\') >= 0 {
 		return false

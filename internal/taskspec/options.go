@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the stored form, the help, the
-// pages and the tables in docs are made from it or compared with it.
+// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the stored form, the help, the web
+// pages and the tables in docs are generated from it or compared with it.
 type OptionInfo struct {
 	Key      string   // JSON key, and column of the view enqueue
 	Flag     string   // name of the flag; empty if there is none
@@ -21,8 +21,8 @@ type OptionInfo struct {
 	Value    string   // placeholder of the value in the help, for text and numbers
 	Group    string   // heading of the flag in the help
 	Help     string   // one line for the help, without the default
-	Zero     string   // meaning of the default, if it is zero or empty
-	Doc      string   // meaning in the tables of docs; if empty, Help
+	Zero     string   // meaning of the default, if the default is zero or empty
+	Doc      string   // description in the tables of docs; if empty, the tables use Help
 	Min      int64    // least number; the default may be less
 	Words    []string // values, if the option takes one of a few words
 	OneTask  bool     // whether the option has no meaning for the tasks of a schedule
@@ -112,8 +112,9 @@ var taskOptions = []OptionInfo{
 // OptionList returns the definitions of all task options. The caller must not change them.
 func OptionList() []OptionInfo { return taskOptions }
 
-// Field returns a pointer to the option's field in s. Its type tells the type of the option: *string for text, *Codes for exit codes, *int
-// for a number, *int64 for a number of bytes, *time.Duration, *time.Time, *[]int64 for ids of tasks, *map[string]string or *[]byte.
+// Field returns a pointer to the option's field in s. The type of the pointer depends on the option: *string for text, *Codes for exit
+// codes, *int for a number, *int64 for a number of bytes, *time.Duration, *time.Time, *[]int64 for ids of tasks, *map[string]string or
+// *[]byte.
 func (o *OptionInfo) Field(s *jobs.Spec) any {
 	if o.stored != nil {
 		return o.stored(&s.Options)

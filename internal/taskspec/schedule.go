@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ValidateSchedule returns the first error in the definition of a schedule. It does not check Cron and Zone: package cron does that. Call
-// Schedule.WithDefaults first.
+// ValidateSchedule returns the first error in the definition of a schedule. It does not check Cron and Zone, because package cron does
+// that. Call Schedule.WithDefaults first.
 func ValidateSchedule(s *jobs.Schedule) error {
 	if err := ValidSchedule(s.Name); err != nil {
 		return err

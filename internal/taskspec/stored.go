@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// EncodeOptions returns the stored form: a JSON object, or nil if all options are defaults. Durations are in milliseconds. A missing key
-// has its default.
+// EncodeOptions returns the stored form of options: a JSON object, or nil if all options have their defaults. Durations are in
+// milliseconds. The object omits options that have their defaults.
 func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	var text []byte
 	for i := range taskOptions {
@@ -69,8 +69,8 @@ func appendText(to []byte, text string) ([]byte, error) {
 	return append(append(append(to, '"'), text...), '"'), nil
 }
 
-// DecodeOptions decodes the stored form; nil means the defaults. Options that this version does not know go to Unknown. If the text
-// cannot be decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
+// DecodeOptions decodes the stored form of options. A nil text means the defaults. Options that this version does not know go to Unknown.
+// If the text cannot be decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
 func DecodeOptions(text []byte) jobs.Options {
 	o := defaultSpec.Options
 	if len(text) == 0 {
@@ -109,7 +109,8 @@ func storedOption(key []byte) *OptionInfo {
 	return nil
 }
 
-// decodeValue decodes the stored form of an option's value. It reports whether that is possible. A null stands for a default that is zero.
+// decodeValue decodes the stored form of an option's value. It returns false if the text is invalid. A null is valid for an option whose
+// default is zero.
 func decodeValue(raw []byte, field any) bool {
 	if raw[0] == 'n' {
 		return isZero(field)
@@ -165,7 +166,7 @@ func sameValue(a, b any) bool {
 	panic("jobs: a task option has a type that sameValue does not know")
 }
 
-// isZero reports whether an option is zero or empty.
+// isZero reports whether the value of an option is zero or empty.
 func isZero(field any) bool {
 	switch value := field.(type) {
 	case *string:
@@ -190,10 +191,11 @@ func isZero(field any) bool {
 	panic("jobs: a task option has a type that isZero does not know")
 }
 
-// millis converts to milliseconds, rounding up, so that only a duration of 0 becomes 0.
+// millis converts a duration to milliseconds. It rounds up, so that only a duration of 0 becomes 0.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// duration converts from milliseconds. A number that is out of range, which plain SQL may have written, becomes the nearest valid duration.
+// duration converts milliseconds to a duration. A number that is out of range, which plain SQL may have written, becomes the nearest valid
+// duration.
 func duration(ms int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(max(ms, 0), most)) * time.Millisecond

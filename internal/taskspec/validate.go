@@ -15,7 +15,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Validate returns the first error in the Spec: Err, or a *FieldError.
+// Validate returns the first error in the Spec. The error is Spec.Err if that is set, or else a *FieldError.
 func Validate(s *jobs.Spec) error {
 	if s.Err != nil {
 		return s.Err
@@ -112,7 +112,7 @@ func validEnv(field string, env map[string]string) error {
 		}
 	}
 	if len(env) > 0 {
-		// in the stored form, where some characters take six bytes
+		// The limit is that of the stored form, in which some characters take six bytes.
 		if object, err := jobs.MarshalArgs(env); err != nil || len(object) > MaxEnv {
 			return invalid(field, "%d bytes as JSON; at most %d", len(object), MaxEnv)
 		}

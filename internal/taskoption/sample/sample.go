@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Set gives an option a value that is not its default. A directory dir is the value of paths.
+// Set gives an option a value that is not its default. Options that are paths get the directory dir.
 func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	switch to := o.Field(s).(type) {
 	case *string:

@@ -17,7 +17,7 @@ import (
 // cannot continue.
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
-	slots, suspects := e.o.Concurrency-len(e.running)+len(e.unwritten), e.suspects // once the ended attempts are written
+	slots, suspects := e.o.Concurrency-len(e.running)+len(e.unwritten), e.suspects // after this cycle has written the ended attempts
 	for _, a := range e.unwritten {
 		if lifecycle.Suspect(a.task) {
 			suspects--
@@ -100,8 +100,8 @@ func (e *Engine) retryCycle(err error) error {
 	return err
 }
 
-// queueRoom returns how many tasks of each queue may still be claimed, the state after this cycle has written the ended attempts; nil if no
-// queue has a limit.
+// queueRoom returns the number of tasks of each queue that this cycle may claim, after it has written the ended attempts. It returns nil if
+// no queue has a limit.
 func (e *Engine) queueRoom() map[string]int {
 	if e.limit == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 // The invariants:
 //
 //   - At most Options.Concurrency attempts run or wait until their end is written. No attempt runs beside a suspect.
-//   - An attempt stays in Engine.running until its end is written. Heartbeats renew its lease as long as it is there.
+//   - An attempt stays in Engine.running until its end is written. Until then heartbeats renew its lease.
 //   - After a failed write the loop writes the same ends again, but not before a pause (postpone).
 //   - After a cycle that scans, nextDue, nextStart and nextLane are correct for everything that was committed before that cycle. A notice
 //     of a later commit sets the field changed, and the next cycle with a free slot scans again.

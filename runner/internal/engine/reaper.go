@@ -37,7 +37,7 @@ type reaper struct {
 	e         *Engine
 	seen      map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	lookedAt  time.Time                  // time of the last update of seen
-	again     bool                       // the guardians of a dead worker are about to end
+	again     bool                       // whether the guardians of a dead worker are about to end
 	freeSince map[string]time.Time       // for workers whose processes this reaper cannot see: when their lock was first found free
 }
 

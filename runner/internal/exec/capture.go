@@ -31,7 +31,7 @@ const (
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
 	floodEvery = 500 * time.Millisecond // interval of flushes while the command prints more than the capture keeps
-	maxWaiting = 2 << 20                // bytes that are not yet stored; beyond it the pipe waits, which limits below 1 MiB never reach
+	maxWaiting = 2 << 20                // bytes that wait to be stored; with more than these, and more than a full tail, Write blocks
 
 	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
 	lingerAfter = 100 * time.Millisecond

@@ -24,12 +24,12 @@ type Notifier struct {
 	watch   func(ctx context.Context, changed func(forWorkers bool)) error
 	setSlow func(slow bool) // sets the interval of the watch; nil if the interval is fixed
 
-	brief        atomic.Bool  // the watch lasts for a short time only
+	brief        atomic.Bool  // whether the watch lasts for a short time only
 	taskWaiters  atomic.Int64 // number of channels in tasks; usually 0, so TaskEnded returns at once
 	watchStopped sync.WaitGroup
 
 	mu          sync.Mutex
-	busy        bool                      // the worker of this process has no free slot
+	busy        bool                      // whether the worker of this process has no free slot
 	all         int                       // number of subscribers to all changes
 	subscribers map[chan struct{}]bool    // true for all changes, false for only the changes that matter to workers
 	tasks       map[int64][]chan struct{} // subscribers to the end of a task
@@ -45,7 +45,7 @@ func New(watch func(ctx context.Context, brief bool, changed func(forWorkers boo
 	return n
 }
 
-// SetBrief sets whether whether the watch lasts for a short time only. It takes effect at the next start of the watch.
+// SetBrief sets whether the watch lasts for a short time only. It takes effect at the next start of the watch.
 func (n *Notifier) SetBrief(brief bool) { n.brief.Store(brief) }
 
 // Subscribe returns a channel that receives a notice after every change. stop ends the subscription.
@@ -102,8 +102,8 @@ func (n *Notifier) add(ctx context.Context, c chan struct{}, all bool) (stop fun
 	}
 }
 
-// SetBusy sets whether whether the worker of this process has no free slot. A busy worker needs no notice at once, because it looks at the
-// database when a slot becomes free.
+// SetBusy sets whether the worker of this process has no free slot. A busy worker needs no notice at once, because it looks at the database
+// when a slot becomes free.
 func (n *Notifier) SetBusy(busy bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
