@@ -43,7 +43,7 @@ func FuzzCodes(f *testing.F) {
 		if c.Validate() != nil {
 			return
 		}
-		// A valid text has only digits, '-' and ','. A set that is not empty contains a code.
+		// A valid text has only digits, '-' and ','. A set with a text that is not empty contains at least one code.
 		if strings.Trim(text, "0123456789-,") != "" {
 			t.Fatalf("%q: got no error, want one for characters other than digits, '-' and ','", text)
 		}

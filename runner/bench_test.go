@@ -20,8 +20,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The benchmarks print ratios to a bare loop: prepared statements over the same tables in one goroutine, without this package. No
-// program can do more with these tables and this driver.
+// The benchmarks compare the speed with that of a bare loop and print the ratio. The bare loop is one goroutine that executes prepared
+// statements on the same tables, without this package. It is the fastest possible program with these tables and this driver.
 
 var noop = jobs.Define[string]("noop", jobs.MaxAttempts(1))
 
@@ -103,7 +103,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
 	updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 )
 
-// drain claims and finishes n tasks, k at a time. It finishes one batch and claims the next one in one transaction.
+// drain claims and finishes n tasks in batches of k tasks. One transaction finishes a batch and claims the next one.
 func (d *bareDB) drain(n, k int) {
 	type claim struct{ id, generation int64 }
 	const worker = 1
@@ -142,7 +142,7 @@ var levels = []struct {
 	sync         runner.Sync
 }{{"normal", "NORMAL", runner.Normal}, {"durable", "FULL", runner.Full}}
 
-// BenchmarkDrain runs functions that do nothing from the claim to the end.
+// BenchmarkDrain measures tasks whose functions do nothing, from the claim to the end.
 func BenchmarkDrain(b *testing.B) {
 	for _, level := range levels {
 		for _, concurrency := range []int{1, 10, 100} {

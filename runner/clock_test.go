@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskCount returns how many tasks the database has.
+// taskCount returns the number of tasks in the database.
 func (f *fakeTimeTest) taskCount() int {
 	f.Helper()
 	tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})

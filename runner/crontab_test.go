@@ -16,13 +16,13 @@ import (
 	"example.com/runner/runner/internal/cron/crontest"
 )
 
-// spelledOut maps the nicknames of a crontab to five fields, for the oracle.
+// spelledOut maps the nicknames of a crontab to five fields, because package crontest parses no nicknames.
 var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
 
 func doNothing(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }
 
 // TestCrontabOverClockChangesAndAnOutage imports a crontab and lets two weeks pass. In these weeks the clocks of three zones change, and no
-// worker runs for three days. The test compares every tick with the oracle.
+// worker runs for three days. The test compares every tick with the results of package crontest.
 func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../testdata/crontab")
@@ -82,8 +82,8 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	})
 }
 
-// wantedTicks returns the ticks of a schedule between two times that get a task, and how many of them are caught up. Of the ticks between
-// offAt and onAt, at which no worker ran, only the last one gets a task.
+// wantedTicks returns the ticks of a schedule between two times that get a task. It also returns the number of ticks that get their task
+// late. No worker runs between offAt and onAt, and only the last tick in that time gets a task.
 func wantedTicks(t *testing.T, s jobs.Schedule, from, to, offAt, onAt time.Time) (want []time.Time, caughtUp int) {
 	t.Helper()
 	expr := s.Cron

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// failCommit lets the n-th commit from now reach the disk but return an error to its caller.
+// failCommit makes the n-th commit from now return an error to its caller, although the commit reaches the disk.
 func (f *fakeTimeTest) failCommit(n int) {
 	f.disk.Decide(func(e fault.Event) fault.Code {
 		if e.Op == fault.Committed {
@@ -29,7 +29,7 @@ func (f *fakeTimeTest) failCommit(n int) {
 
 func TestAFinishWithALostConfirmationCountsOnce(t *testing.T) {
 	onFakeTimeAndDisk(t, func(_ context.Context, f *fakeTimeTest, in string) (string, error) {
-		f.failCommit(1) // the next commit writes the finish, because nothing else writes now
+		f.failCommit(1) // the next commit writes the end of this attempt, because nothing else writes now
 		return in, nil
 	}, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -185,7 +185,7 @@ func TestAReplacedFileEndsTheWorkAndIsNotChanged(t *testing.T) {
 					}
 				})
 				testkit.ErrorIs(f.T, f.Work(f.Context()), jobs.ErrReplaced)
-				f.calls.Wait() // the replacement may be between two of its steps
+				f.calls.Wait() // waits until the goroutine that replaces the file is done
 				if _, err := f.Enqueue(f.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					f.Errorf("got error %v of an enqueue, want jobs.ErrReplaced", err)
 				}

@@ -20,8 +20,8 @@ import (
 // rounds is the number of rounds of a test that depends on chance. make storm uses 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-// TestAWorkerThatStopsAtAnyTimeReleasesItsTasks stops a worker at random times. The worker leaves no process of its commands.
-// Each task has ended or is pending as if it had never started. Only a task that must not run twice may have failed.
+// TestAWorkerThatStopsAtAnyTimeReleasesItsTasks stops a worker at random times. The test checks that no process of a command is left. Each
+// task must have ended, or must be pending as if it had never started. Only a task that must not run twice may have failed.
 func TestAWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
@@ -68,7 +68,7 @@ func TestAWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 }
 
 // TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing checks a task that cannot start because a guardian has no free descriptors. The
-// worker returns the task to the queue without counting an attempt, with pauses, until the task can start.
+// worker returns the task to its queue without counting an attempt. It claims the task again after pauses, until the task can start.
 func TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})

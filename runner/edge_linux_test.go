@@ -20,11 +20,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// The tests in this file check the costs of a worker on a small machine and in a program that embeds it: memory, wakeups, and the remains
-// of a closed Runner.
+// The tests in this file check the costs of a worker on a small machine and inside another program. They check its memory, its wakeups, and
+// that a closed Runner leaves nothing behind.
 
-// edgeVariable makes the test program an embedding program: a worker of the job noop. Its value is the path of the database. The worker
-// ends when its standard input ends.
+// edgeVariable is an environment variable that makes the test program an embedding program, which is a program with a worker inside. Its
+// value is the path of the database. The worker runs the job noop, and ends when its standard input ends.
 const edgeVariable = "RUNNER_TEST_EDGE"
 
 func init() {
@@ -51,7 +51,7 @@ func init() {
 	os.Exit(0)
 }
 
-// startEmbedded starts the embedding program on the file of r, and returns when it works.
+// startEmbedded starts the embedding program on the file of r, and returns when its worker runs.
 func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -81,7 +81,7 @@ func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd 
 	return p
 }
 
-// status reads a number of kilobytes from the status of a process.
+// status reads a field in kB from /proc/PID/status and returns it in MiB.
 func status(t testing.TB, pid int, name string) float64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -96,7 +96,7 @@ func status(t testing.TB, pid int, name string) float64 {
 	return kb / 1024
 }
 
-// usage sums over the threads of a process how often they went to sleep voluntarily, and how long they ran.
+// usage returns the number of times that the threads of a process went to sleep voluntarily, and their total run time.
 func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	t.Helper()
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
@@ -123,7 +123,7 @@ func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	return wakeups, ran
 }
 
-// BenchmarkIdle prints what an idle embedded worker costs over 5 s, with pending tasks that it cannot run.
+// BenchmarkIdle measures the cost of an idle embedded worker over 5 s. The database has pending tasks that this worker cannot run.
 func BenchmarkIdle(b *testing.B) {
 	for _, pending := range []int{0, 100_000} {
 		b.Run(fmt.Sprint("pending=", pending), func(b *testing.B) {

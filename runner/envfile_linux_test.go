@@ -173,7 +173,7 @@ func TestTheErrorOfATooLongCommandNamesTheLongPart(t *testing.T) {
 	argument := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"true", "a", long}}.With()).ID
 	inFile := runnerkit.Enqueue(t, r, variable.With()).ID
 	all := runnerkit.Enqueue(t, r, words.With()).ID
-	var before unix.Rlimit // the system limits arguments to a quarter of the stack
+	var before unix.Rlimit // Linux limits the size of arguments to a quarter of the stack limit
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &before); err != nil {
 		t.Fatal(err)
 	}

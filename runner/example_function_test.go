@@ -79,7 +79,7 @@ func ExampleProgress() {
 		case number == 1:
 			return jobs.Cancel(errors.New("unlucky")) // even if attempts are left
 		case number == 2 && task.Attempt < 3:
-			return jobs.RetryIn(time.Millisecond, errors.New("not yet")) // instead of the backoff
+			return jobs.RetryIn(time.Millisecond, errors.New("not yet")) // after 1 ms instead of the backoff
 		case number == 3:
 			return jobs.Snooze(time.Hour) // this attempt does not count
 		}

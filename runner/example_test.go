@@ -25,7 +25,7 @@ type (
 	Thumb struct{ Name string }
 )
 
-// These options are defaults. Options of With override them.
+// These options are the defaults of the jobs. Options of With override them.
 var (
 	SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8), jobs.Timeout(30*time.Second))
 	MakeThumb = jobs.DefineResult[Image, Thumb]("image.thumb", jobs.Queue("media"))
@@ -40,7 +40,7 @@ func resize(_ context.Context, image Image) (Thumb, error) {
 	return Thumb{"small " + image.Name}, nil
 }
 
-// temp opens a database in a temporary directory. remove removes the directory.
+// temp opens a database in a temporary directory. The function remove closes the database and deletes the directory.
 func temp() (r *runner.Runner, remove func()) {
 	dir, err := os.MkdirTemp("", "example")
 	if err != nil {
@@ -55,8 +55,8 @@ func temp() (r *runner.Runner, remove func()) {
 	}
 }
 
-// Open a file, register functions, enqueue, work. This example works until nothing is due. A program calls Work, which runs until its
-// context ends.
+// This example opens a file, registers functions, enqueues a task, and runs tasks until no task is due. A real program calls Work, which
+// runs until its context ends.
 func Example() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -104,7 +104,7 @@ func ExampleRunner_EnqueueAll() {
 		SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann")),
 		MakeThumb.With(Image{"sea.png"}),
 	}
-	added, err := r.EnqueueAll(ctx, slices.Values(specs)) // one transaction, all or none
+	added, err := r.EnqueueAll(ctx, slices.Values(specs)) // one transaction adds all tasks or none
 	for _, one := range added {
 		fmt.Println(one.ID, one.Kept)
 	}
@@ -118,7 +118,7 @@ func ExampleRunner_EnqueueAll() {
 
 // Await works from any process. Result reads the result of the function.
 func ExampleRunner_Await() {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // ends the wait, not the task
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // the timeout ends the wait, not the task
 	defer stop()
 	r, remove := temp()
 	defer remove()
@@ -137,7 +137,7 @@ func ExampleRunner_Await() {
 		log.Fatal(err)
 	}
 	work := make(chan error)
-	go func() { work <- r.WorkUntilEmpty(ctx) }() // or in another process
+	go func() { work <- r.WorkUntilEmpty(ctx) }() // Work may also run in another process
 	thumb, err := MakeThumb.Result(r.Await(ctx, task.ID))
 	fmt.Println(thumb.Name, err)
 	_, err = MakeThumb.Result(r.Await(ctx, bad.ID))

@@ -15,7 +15,7 @@ type Surroundings struct {
 	Run     time.Duration
 }
 
-// Wait returns the reason why a task waits in these surroundings.
+// Wait returns the reason why a task waits, according to this data.
 func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
 	return waitContext{ahead: s.Ahead, holder: s.Holder, holds: s.Holds, workers: s.Workers, run: s.Run}.wait(t, now)
 }

@@ -14,13 +14,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// flood is a task that takes a slot for a millisecond and enqueues its successor, so that the number of floods stays the same.
+// flood is a job whose task runs for a millisecond and then enqueues another task of flood. So the number of these tasks stays the same.
 var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 
 // BenchmarkFair measures the time from the enqueue to the start of single tasks on a worker with ten slots. It enqueues one task every 5
-// ms: alone, beside a flood in another queue, and beside a flood in the same queue with a higher priority, with and without MaxWait. It
-// prints p50 and p99 of the wait, and the flood's share of the starts. If the flood has a higher priority and there is no MaxWait, the
-// tasks wait until the flood ends.
+// ms. It runs without a flood, with a flood of tasks in another queue, and with a flood of a higher priority in the same queue. The last
+// case has a variant with MaxWait. The benchmark prints p50 and p99 of the wait, and the share of the flood in all starts. With a flood of
+// a higher priority and without MaxWait, the tasks wait until the flood ends.
 func BenchmarkFair(b *testing.B) {
 	const late = 100 * time.Millisecond
 	for _, c := range []struct {

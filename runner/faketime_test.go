@@ -19,19 +19,19 @@ import (
 // The tests on fake time use bubbles of testing/synctest. The clock of a bubble stands still while a goroutine runs, and jumps when all
 // goroutines wait. So the tests can check exact times, and an hour takes milliseconds.
 
-// fakeTimeTest is a test on fake time: a Runner in a bubble, and the calls of its function.
+// fakeTimeTest is a test on fake time. It has a Runner in a bubble, and records the calls of the function of the job work.
 type fakeTimeTest struct {
 	*testing.T
 	*Runner
 	disk  *fault.Disk
 	began time.Time
-	calls sync.WaitGroup // functions that after calls
+	calls sync.WaitGroup // goroutines that the method after has started
 
 	mu   sync.Mutex
 	runs []run
 }
 
-// run is one call of the function.
+// run is one call of the function of the job work.
 type run struct {
 	at   time.Duration // since the test began
 	task jobs.Task
@@ -43,13 +43,13 @@ var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
 // workFunc is the function of the job work.
 type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, error)
 
-// onFakeTime runs a test on fake time. The job work calls do; nil means a function that does nothing.
+// onFakeTime runs a test on fake time. The job work calls the function do. If do is nil, the job does nothing.
 func onFakeTime(t *testing.T, options Options, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
 	runOnFakeTime(t, nil, options, do, test)
 }
 
-// onFakeTimeAndDisk is onFakeTime with a disk whose behaviour the test decides.
+// onFakeTimeAndDisk is onFakeTime with a disk that the test can make fail.
 func onFakeTimeAndDisk(t *testing.T, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
 	runOnFakeTime(t, fault.Under, Options{}, do, test)
@@ -108,7 +108,7 @@ func (f *fakeTimeTest) work(d time.Duration) {
 	}
 }
 
-// after calls a function at time d of the test, while Work runs. The test waits for it at the end.
+// after starts a goroutine that calls a function at time d after the start of the test. The test waits for the goroutine at its end.
 func (f *fakeTimeTest) after(d time.Duration, call func()) {
 	f.calls.Go(func() {
 		time.Sleep(d - time.Since(f.began))
@@ -127,8 +127,8 @@ func (f *fakeTimeTest) want(id int64, state jobs.State, reason jobs.Reason) jobs
 	return task
 }
 
-// wantRuns checks when the function was called. A call may be up to two milliseconds late, because times in the file are whole
-// milliseconds.
+// wantRuns checks the times at which the job work was called. A call may be up to two milliseconds late, because times in the file are
+// whole milliseconds.
 func (f *fakeTimeTest) wantRuns(times ...time.Duration) {
 	f.Helper()
 	f.mu.Lock()
@@ -225,8 +225,8 @@ func TestATaskExpiresOnTimeWhenNoWorkerRunsItsJob(t *testing.T) {
 	})
 }
 
-// TestABusyWorkerHandlesDueAndExpiredTasksOnTime checks that a worker without free slots makes tasks pending and expired in time, and does
-// not spin.
+// TestABusyWorkerHandlesDueAndExpiredTasksOnTime checks a worker without free slots. The worker makes due tasks pending and cancels expired
+// tasks in time, and its loop does not spin.
 func TestABusyWorkerHandlesDueAndExpiredTasksOnTime(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 1}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "long" {

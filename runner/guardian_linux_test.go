@@ -45,7 +45,7 @@ func TestLeftOverCommandsOfAKilledWorkerAndGuardianAreKilledBeforeTheRetry(t *te
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	task, worker, members := startProcessTree(t, r, longLease)
 	guardian := guardianOf(t, task.WorkerID)
-	signal(t, worker.Pid, syscall.SIGSTOP) // so that the worker cannot clean up in between
+	signal(t, worker.Pid, syscall.SIGSTOP) // so that the worker cannot kill the processes after its guardian has died
 	signal(t, guardian, syscall.SIGKILL)
 	signal(t, worker.Pid, syscall.SIGKILL)
 	_, _ = worker.Wait()
@@ -92,7 +92,7 @@ func TestTheOnlyWorkerContinuesItsTasksAfterAStop(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	task := runnerkit.Enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 2, runner.MinLease)
-	// The task has begun; a task that was only claimed would be given back.
+	// The test waits until the function has begun, because the worker would give back a task that it has only claimed.
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Progress != nil })
 	stopOutsideTransaction(t, r, worker.Pid)
 	before := runnerkit.Get(t, r, task.ID)
@@ -243,7 +243,7 @@ func TestCommandsNeedTheCallOfGuardianInMain(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Pending)
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 	testkit.Equal(t, "losses", got.Losses, 0)
-	if out, err := program(self); err != nil { // main calls Guardian; the environment is empty
+	if out, err := program(self); err != nil { // a program whose main calls Guardian, with an empty environment
 		t.Errorf("got output %q and error %v, want no error", out, err)
 	}
 	testkit.Equal(t, "state", runnerkit.Get(t, r, task.ID).State, jobs.Completed)

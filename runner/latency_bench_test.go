@@ -23,9 +23,10 @@ import (
 // stamp is a job whose input is the time of the wall clock before its enqueue, in ns.
 var stamp = jobs.Define[int64]("stamp", jobs.MaxAttempts(1))
 
-// The other process of a benchmark is this test binary. It enqueues n stamps, one after each pause, and prints how long each enqueue took.
+// The other process of a benchmark runs this test binary. It enqueues n tasks of the job stamp, with a pause before each one, and prints
+// the duration of each enqueue.
 func init() {
-	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // a path without spaces, n, and the pause
+	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // the path of the database, n, and the pause, separated by spaces
 	if len(words) != 3 {
 		return
 	}
@@ -79,8 +80,8 @@ func startChild(b *testing.B, path string, n int, pause time.Duration) (finish f
 	}
 }
 
-// BenchmarkLatency measures the time from before the call that enqueues to the first line of the function, on an idle worker with the
-// durable default. It also measures the CPU time of the idle worker.
+// BenchmarkLatency measures the time from the start of an enqueue to the first line of the function. The worker is idle, and Options.Sync
+// has its default. The benchmark also measures the CPU time of the idle worker.
 func BenchmarkLatency(b *testing.B) {
 	for _, other := range []bool{false, true} {
 		name := map[bool]string{false: "same_process", true: "other_process"}[other]
@@ -137,8 +138,8 @@ func idleCPU(d time.Duration) float64 {
 	return (used() - before).Seconds() / d.Seconds()
 }
 
-// BenchmarkBeside measures how long an enqueue of another process takes while this process drains at full speed, and how much the enqueues
-// slow the drain.
+// BenchmarkBeside measures the duration of an enqueue by another process while this process runs tasks at full speed. It also measures how
+// much the enqueues slow this process down.
 func BenchmarkBeside(b *testing.B) {
 	for _, concurrency := range []int{10, 100} {
 		b.Run(fmt.Sprintf("c=%d", concurrency), func(b *testing.B) {
@@ -178,7 +179,7 @@ func BenchmarkBeside(b *testing.B) {
 	}
 }
 
-// BenchmarkCommands runs the smallest command as a task.
+// BenchmarkCommands measures tasks with the smallest possible command.
 func BenchmarkCommands(b *testing.B) {
 	for _, concurrency := range []int{1, 2, 8} {
 		b.Run(fmt.Sprintf("c=%d", concurrency), func(b *testing.B) {

@@ -138,7 +138,7 @@ func TestAnAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 	})
 }
 
-// holdWriteLock keeps the write lock for a while, on a connection of its own, while Work runs.
+// holdWriteLock holds the write lock between two times of the test, while Work runs. It uses a separate connection.
 func (f *fakeTimeTest) holdWriteLock(from, until time.Duration) {
 	raw, err := sql.Open("sqlite", "file:"+f.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {
@@ -238,7 +238,7 @@ func TestAFunctionThatIgnoresItsContextIsAbandoned(t *testing.T) {
 			f.Errorf("got a drain of %v, want at most 66s", at)
 		}
 		f.want(id, jobs.Pending, jobs.ReasonShutdown)
-		time.Sleep(2 * time.Hour) // the function returns after it was abandoned
+		time.Sleep(2 * time.Hour) // the function returns only after the worker has abandoned it
 		if got := f.want(id, jobs.Pending, jobs.ReasonShutdown); got.Result != nil {
 			f.Errorf("got result %s, want none", got.Result)
 		}

@@ -21,7 +21,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// leftOverVariable makes the test program leave a process behind in one of several ways, and print the pid of that process.
+// leftOverVariable is an environment variable that makes the test program leave a process behind, and print the pid of that process. Its
+// value selects one of several ways to do so.
 const leftOverVariable = "RUNNER_TEST_LEFT_OVER"
 
 func init() {
@@ -58,8 +59,8 @@ func init() {
 
 const workerUID, otherUID = 54321, 54322
 
-// leaving is a script that leaves processes behind in every way, and fails. It adds their pids to $0.pids. It adds the pids of processes
-// of an earlier attempt that are still alive to $0.beside.
+// leaving is a script that leaves processes behind in all of these ways, and fails. It adds their pids to the file $0.pids. If processes of
+// an earlier attempt are still alive, it adds their pids to the file $0.beside.
 const leaving = `
 for p in $(cat "$0.pids" 2>/dev/null); do
 	case $(cut -d" " -f3 /proc/$p/stat 2>/dev/null) in
@@ -79,7 +80,7 @@ done
 until test $(wc -l <"$0.pids") -ge $((n + 3)); do sleep 0.02; done
 exit 1`
 
-// programCopy copies the test program to a place where every user may execute it.
+// programCopy copies the test program to a directory in which every user may execute it.
 func programCopy(t *testing.T, dir string) string {
 	t.Helper()
 	from, err := os.Open("/proc/self/exe")
@@ -101,7 +102,8 @@ func programCopy(t *testing.T, dir string) string {
 	return path
 }
 
-// readableDirs makes directories that every user may enter, for the database of another user. It returns the last one.
+// readableDirs makes directories that every user may enter, for the database of another user. It returns the test directory and the
+// directory of the database.
 func readableDirs(t *testing.T) (dir, home string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -172,7 +174,8 @@ func TestProcessesOfAnAttemptAreDeadBeforeItsRetry(t *testing.T) {
 	}
 }
 
-// TestAProcessThatCannotBeKilledIsReported checks that a worker logs a process that it may not kill, and does not wait for it.
+// TestAProcessThatCannotBeKilledIsReported checks a process that a worker has no right to kill. The worker logs the process, and does not
+// wait for its end.
 func TestAProcessThatCannotBeKilledIsReported(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may become others")
@@ -223,7 +226,7 @@ func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 		longest = max(longest, got.FinishedAt.Sub(got.StartedAt))
 	}
 	t.Log("the slowest neighbour took", longest)
-	if longest > 700*time.Millisecond { // the time of a fork, an exec and an exit, beside other tests
+	if longest > 700*time.Millisecond { // generous time for a fork, an exec and an exit while other tests run
 		t.Errorf("got %v for the slowest neighbour, want at most 700ms", longest)
 	}
 	if _, err := r.Cancel(t.Context(), []int64{noisy.ID}, runner.CancelOptions{Now: true}); err != nil {

@@ -14,12 +14,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// workerVariable makes the test program a worker, for tests that kill a worker. Its value is the path of a database, the number of slots
-// and the lease.
+// workerVariable is an environment variable that makes the test program a worker, for tests that kill a worker. Its value is the path of a
+// database, the number of slots and the lease.
 const workerVariable = "RUNNER_TEST_WORKER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(unhookedVariable) != "" { // like a program whose main does not call Guardian
+	if os.Getenv(unhookedVariable) != "" { // this case is a program whose main does not call Guardian
 		os.Exit(unhooked())
 	}
 	if runner.Guardian() {
@@ -54,7 +54,8 @@ func handlers(r *runner.Runner) {
 		quick.Handler(func(context.Context, any) error { return nil }))
 }
 
-// unhookedVariable makes the test program a program that does not call Guardian. Its value is the path of a database.
+// unhookedVariable is an environment variable that makes the test program act like a program that does not call Guardian. Its value is the
+// path of a database.
 const unhookedVariable = "RUNNER_TEST_UNHOOKED"
 
 func unhooked() int {
@@ -89,7 +90,7 @@ func testWorker(path string, how []string) error {
 	return r.Work(context.Background())
 }
 
-// longLease is longer than every test. So no event in a test with longLease has waited for the end of a lease.
+// longLease is longer than every test. So a test with longLease shows that an event does not wait for the end of a lease.
 const longLease = time.Hour
 
 // startWorker starts a worker in another process.
@@ -112,7 +113,7 @@ func startWorker(t *testing.T, r *runner.Runner, slots int, lease time.Duration)
 	return worker.Process
 }
 
-// until waits until a change of the database makes done true.
+// until waits until the function done returns true. It calls done after each change of the database.
 func until(t *testing.T, r *runner.Runner, done func() bool) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// todo is the database of an application that has a table named tasks.
+// todo returns a handle to the database of an application, which has a table named tasks.
 func todo(t *testing.T) *sql.DB {
 	t.Helper()
 	handle, err := openApp(filepath.Join(t.TempDir(), "todo.db"))
@@ -32,7 +32,7 @@ func todo(t *testing.T) *sql.DB {
 
 func TestARunnerInTheDatabaseOfAnApplication(t *testing.T) {
 	handle := todo(t)
-	handle.SetMaxOpenConns(1) // the transactions of the application and the Runner use connections of their own
+	handle.SetMaxOpenConns(1) // one connection is enough for the application, because the Runner opens its own connections
 	r, err := runner.New(t.Context(), handle, runner.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -39,7 +39,7 @@ func TestTheWorkerWakesWhenTheRateLimitOfALaneAllowsTheNextStart(t *testing.T) {
 		for range 3 {
 			f.enqueue(work.With("x", jobs.Lane("l")))
 		}
-		if err := f.WorkUntilEmpty(f.Context()); err != nil { // due tasks run, however long they take
+		if err := f.WorkUntilEmpty(f.Context()); err != nil { // WorkUntilEmpty waits for the due tasks, even if they take hours
 			f.Fatal(err)
 		}
 		f.wantRuns(0, time.Hour, 2*time.Hour)
@@ -96,7 +96,7 @@ func TestUpstreamResultsAreTyped(t *testing.T) {
 func TestMaxWaitLetsALowPriorityTaskRunDuringAFlood(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 1, MaxWait: time.Minute}, func(_ context.Context, f *fakeTimeTest, in string) (string, error) {
 		time.Sleep(time.Second)
-		if in == "flood" { // the flood does not end by itself
+		if in == "flood" { // each task of the flood enqueues the next one, so the flood never ends
 			f.enqueue(work.With("flood", jobs.Priority(9)))
 		}
 		return "", nil

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// startOrphan starts a process that has the mark of a claim, but no guardian that would kill the process.
+// startOrphan starts a process that is marked as belonging to a claim. The process has no guardian that would kill it.
 func startOrphan(t *testing.T, task jobs.Task, generation int64) int {
 	t.Helper()
 	p := exec.Command("sleep", "300")
@@ -48,7 +48,7 @@ func TestProcessesThatOutliveTheirAttemptAreReported(t *testing.T) {
 	over, runs = runnerkit.Get(t, r, over.ID), runnerkit.Get(t, r, runs.ID)
 	over.WorkerID = runs.WorkerID
 	want := []int{startOrphan(t, over, 2), startOrphan(t, runs, runs.GenerationID-1)}
-	startOrphan(t, runs, runs.GenerationID) // a process of the running claim is no orphan
+	startOrphan(t, runs, runs.GenerationID) // this process belongs to a running claim, so it is not an orphan
 	stranger := runs
 	stranger.WorkerID = "00000000-0000-0000-0000-000000000000"
 	startOrphan(t, stranger, 1)

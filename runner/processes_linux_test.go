@@ -19,7 +19,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// pids lists the living processes that have text in the file of this name in /proc.
+// pids returns the ids of the living processes whose file /proc/PID/NAME contains the given text.
 func pids(name, text string) []int {
 	var found []int
 	files, _ := filepath.Glob("/proc/[0-9]*/" + name)
@@ -49,21 +49,21 @@ func stateOf(pid int) byte {
 	return stat[bytes.LastIndexByte(stat, ')')+2]
 }
 
-// parentOf returns the parent of a process, or 0 if the process has ended.
+// parentOf returns the id of the parent of a process, or 0 if the process has ended.
 func parentOf(pid int) int {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return 0
 	}
-	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the fields from the state on, then the parent
+	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the first field is the state, the second one is the parent
 	parent, _ := strconv.Atoi(field[1])
 	return parent
 }
 
-// commandsOf lists the processes of a worker's commands.
+// commandsOf returns the ids of the processes of a worker's commands.
 func commandsOf(worker string) []int { return pids("environ", "RUNNER_WORKER_ID="+worker) }
 
-// guardianOf returns the only guardian of a worker.
+// guardianOf returns the process id of the only guardian of a worker.
 func guardianOf(t *testing.T, worker string) int {
 	t.Helper()
 	found := guardiansOf(worker)
@@ -73,7 +73,7 @@ func guardianOf(t *testing.T, worker string) int {
 	return found[0]
 }
 
-// guardiansOf lists the guardians of a worker.
+// guardiansOf returns the process ids of the guardians of a worker.
 func guardiansOf(worker string) []int { return pids("cmdline", "runner-guardian\x00"+worker) }
 
 func signal(t *testing.T, pid int, s syscall.Signal) {
@@ -81,7 +81,8 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	testkit.NoError(t, syscall.Kill(pid, s))
 }
 
-// freeze stops a process and waits until none of its threads runs, because the threads receive the signal some time later.
+// freeze stops a process with SIGSTOP and waits until none of its threads runs. The wait is necessary, because the threads stop some time
+// after the signal.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	signal(t, pid, syscall.SIGSTOP)
@@ -94,7 +95,8 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// stopOutsideTransaction stops a worker outside of a transaction. If the worker stopped inside one, no other process could write.
+// stopOutsideTransaction stops a worker with SIGSTOP while it is outside of a transaction. If the worker stopped inside a transaction, no
+// other process could write.
 func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")
@@ -113,8 +115,8 @@ func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 	t.Fatal("got a worker that holds the write lock at each of 20 stops, want one stop outside of a transaction")
 }
 
-// processTree returns a command that leaves processes behind in every way, and the file to which each process adds its pid. The command
-// itself continues, too.
+// processTree returns a command that starts processes in all the ways in which they could escape. It also returns the path of the file to
+// which each process adds its pid. The command itself continues to run, too.
 func processTree(dir string) (spec jobs.Spec, file string) {
 	file = filepath.Join(dir, "pids")
 	script := `note='echo $$ >>"$0"; exec sleep 300'

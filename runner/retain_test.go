@@ -45,8 +45,8 @@ func TestOldTasksAreDeleted(t *testing.T) {
 	})
 }
 
-// TestTheHistoryRemainsAfterTasksAreDeleted checks that counters outlive the tasks. They count by the minute for two days, then by the
-// hour.
+// TestTheHistoryRemainsAfterTasksAreDeleted checks that counters outlive the tasks. There is a counter for each minute of the last two
+// days, and for each hour before that.
 func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(f *fakeTimeTest) {
 		const days = 5

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// shortLease ends during a test.
+// shortLease is so short that leases end during a test.
 const shortLease = time.Second
 
 // enqueueSleepCommands enqueues commands that run until they are killed, with one attempt each.
@@ -44,7 +44,8 @@ func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	}
 }
 
-// wantNoDeathBySignal checks that no attempt of the tasks ended by a signal, because only runner has sent signals.
+// wantNoDeathBySignal checks that no attempt of the tasks has ended with the reason signal. Only runner itself has sent signals, and its
+// own kills do not count as such an end.
 func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	t.Helper()
 	for _, task := range tasks {
@@ -63,9 +64,9 @@ func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	}
 }
 
-// TestATaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian past their lease. Another worker begins to take
-// over, cannot write, and is then stopped itself. When the first two continue, their commands must still be alive. Otherwise the worker
-// would report the deaths as kills by someone else.
+// TestATaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian past their lease. Another worker begins to take over their
+// tasks, cannot write, and is then stopped itself. When the first worker and its guardian continue, their commands must still be alive.
+// Otherwise the first worker would report that someone else has killed the commands.
 func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
@@ -84,7 +85,8 @@ func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	unlock := lockWrites(t, r)
-	// The reaper finds the lease expired after a second at the earliest. A reaper that kills before it writes would kill now.
+	// The reaper finds the lease expired after a second at the earliest. A wrong reaper, which kills before it revokes the claims, would
+	// kill the commands in this time.
 	for end := time.Now().Add(4 * shortLease); living(commands) > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -165,8 +167,8 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as in a frozen container. The
-// guardians then kill their commands, because another worker might run them by now. These tasks are lost. Functions continue, because no
+// TestAFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as in a frozen container. The guardians
+// then kill their commands, because another worker might have started the same tasks. These tasks are lost. Functions continue, because no
 // reaper takes tasks from a worker that has not had the time to renew its leases.
 func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	t.Parallel()
@@ -237,8 +239,8 @@ func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	}
 }
 
-// TestAStoppedGuardianOfADeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the worker's lock.
-// No other worker waits for the end of the lease.
+// TestAStoppedGuardianOfADeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the lock of the
+// worker. Another worker resumes the guardian, and does not wait for the end of the lease.
 func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scheduleTest is a database on fake time, with workers that start and stop. A test begins at midnight UTC on 2000-01-01.
+// scheduleTest is a test of schedules on fake time. It has a database and starts and stops workers. The test begins at midnight UTC on
+// 2000-01-01.
 type scheduleTest struct {
 	*testing.T
 	path string
@@ -80,7 +81,7 @@ func (c *scheduleTest) work() {
 	}
 }
 
-// off stops the worker for d and closes the file, so that nothing stays in memory. Then it starts another worker.
+// off stops the worker and closes the file, so that nothing stays in memory. After the time d it starts another worker.
 func (c *scheduleTest) off(d time.Duration) {
 	c.stop()
 	if err := c.r.Close(); err != nil {

@@ -16,11 +16,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// shopVariable makes the test program a worker of a shop. Its value is the path of a database and the point at which the worker kills
-// itself.
+// shopVariable is an environment variable that makes the test program a worker of the function shop. Its value is the path of a database
+// and the point at which the worker kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
-// shop works until nothing is due. Each task of ship has an effect and enqueues a task of mail, which has an effect, too.
+// shop runs a worker until no task is due. Each task of the job ship has an effect and enqueues a task of the job mail, which has an
+// effect, too.
 func shop(path string, how []string) error {
 	point := how[0]
 	ctx := context.Background()
@@ -82,7 +83,7 @@ var (
 	order = jobs.Define[any]("order")
 )
 
-// startShop starts a shop in a process of its own.
+// startShop starts the function shop in a separate process.
 func startShop(t *testing.T, path, point string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -118,7 +119,7 @@ func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 				worker := startShop(t, r.Path(), "none")
 				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
 				_ = worker.Process.Kill()
-				if worker.Wait() == nil { // the worker ended before this process looked again
+				if worker.Wait() == nil { // the worker ended by itself before the kill
 					if i == 0 {
 						t.Error("got no killed worker, want at least one")
 					}
@@ -129,7 +130,8 @@ func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 	})
 }
 
-// testShop enqueues n tasks, starts workers that are killed, and lets the last worker continue to the end.
+// testShop enqueues n tasks and calls the function killed, which starts and kills workers. Then it runs a last worker until no task is
+// left.
 func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	path := filepath.Join(t.TempDir(), "shop.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})
@@ -138,7 +140,7 @@ func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	}
 	defer r.Close()
 	handle := app(t, r)
-	for range n { // losses do not matter here
+	for range n { // the high limit keeps tasks from failing after losses
 		runnerkit.Enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
 	}
 	killed(r, handle)

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// BenchmarkStep runs steps that do nothing, a hundred in each of several tasks. The bare loop commits a row for each step. "again" is the
-// cost of a step that an earlier attempt has done. The new attempt reads such a step together with all steps of its task.
+// BenchmarkStep measures steps that do nothing, in tasks of a hundred steps each. The bare loop commits a row for each step. The metric
+// "again" is the cost of a step that an earlier attempt has completed. The new attempt reads all steps of its task with one query.
 func BenchmarkStep(b *testing.B) {
 	for _, level := range levels {
 		b.Run(level.name, func(b *testing.B) {
@@ -61,8 +61,8 @@ func BenchmarkStep(b *testing.B) {
 
 const bareStep = `INSERT INTO steps (task_id, generation_id, seq, name, value, at) VALUES (1, 1, ? + 1, 'step', '1', ?)`
 
-// BenchmarkAwait measures the time from the last line of a function to the return of an Await that waits already: on the Runner that works,
-// and on another Runner, as in another process.
+// BenchmarkAwait measures the time from the last line of a function to the return of an Await that waits already. Await runs on the Runner
+// of the worker, or on another Runner, as in another process.
 func BenchmarkAwait(b *testing.B) {
 	ended := jobs.DefineResult[any, int64]("ended", jobs.MaxAttempts(1))
 	for _, level := range levels {
@@ -71,7 +71,7 @@ func BenchmarkAwait(b *testing.B) {
 				b.StopTimer()
 				r := bench(b, level.sync, 0, 1)
 				r.Register(ended.Handler(func(context.Context, any) (int64, error) {
-					time.Sleep(2 * time.Millisecond) // by now Await waits
+					time.Sleep(2 * time.Millisecond) // gives Await time to begin its wait
 					return time.Now().UnixNano(), nil
 				}))
 				waiter := r

@@ -77,7 +77,7 @@ func TestSleepReleasesTheSlot(t *testing.T) {
 		})
 		f.work(3 * time.Minute)
 		f.wantRuns(0, 0, time.Minute)
-		f.work(10 * time.Minute) // a second Work
+		f.work(10 * time.Minute) // a second call of Work continues the task
 		f.wantRuns(0, 0, time.Minute, 10*time.Minute)
 		testkit.Equal(f.T, "attempt", f.want(id, jobs.Completed, "").Attempt, 1)
 		testkit.Equal(f.T, "executions of the step before the sleep", before, 1)

@@ -104,7 +104,7 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 		c.work()
 		time.Sleep(90 * time.Second) // let the task of the tick at 00:01 complete
 		c.hold.Store(int64(70 * time.Second))
-		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // the task runs until 00:02:40
+		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // the retried task runs until 00:02:40
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -119,7 +119,7 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 		}
 		time.Sleep(20 * time.Second) // the retried task has ended
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
-		time.Sleep(time.Minute) // 00:03
+		time.Sleep(time.Minute) // until after the tick at 00:03
 		c.want("a new tick", c.ticked("s"), []string{"01-01 00:01:00", "01-01 00:03:00"})
 		if err := c.r.RemoveSchedule(c.Context(), "s"); err != nil {
 			t.Fatal(err)
@@ -166,7 +166,7 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 		c.work()
 		time.Sleep(61 * time.Minute)
 		c.stop()
-		// The same times come again, as if someone set the clock back by an hour and a half. The next tick is years ahead.
+		// The next tick is set to a time years ahead, as a clock that was wrong would have done.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
 		if err != nil {
@@ -188,8 +188,8 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// TestARunningWorkerCorrectsATickThatIsYearsAhead sets the next tick of a schedule as another process does whose clock is
-// ahead for a moment.
+// TestARunningWorkerCorrectsATickThatIsYearsAhead sets the next tick of a schedule to a time years ahead, as another process would do while
+// its clock is wrong.
 func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -205,8 +205,8 @@ func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
 	})
 }
 
-// TestTheNextWorkerSetsAMissingNextTick starts with a schedule without a next tick. A clock at the last year of the
-// calendar leaves such a schedule.
+// TestTheNextWorkerSetsAMissingNextTick starts with a schedule without a next tick. Such a schedule is possible if a clock has shown the
+// last year of the calendar.
 func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})

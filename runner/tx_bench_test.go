@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// BenchmarkEnqueueTx adds tasks in transactions of the caller, a hundred in each. The bare loop takes turns with it and does the same
-// with an INSERT of its own. It sends the INSERT as text, as a caller sends its other statements.
+// BenchmarkEnqueueTx adds tasks in transactions of the caller, a hundred tasks in each. Between these transactions, the bare loop does the
+// same with a plain INSERT. It does not prepare the INSERT, because callers usually send their statements as text, too.
 func BenchmarkEnqueueTx(b *testing.B) {
 	b.StopTimer()
 	r := bench(b, levels[0].sync, 0, 1)

@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// openApp opens a handle of the application to a database.
+// openApp opens a database with the settings that an application should use.
 func openApp(path string) (*sql.DB, error) {
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)"}}
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String())
@@ -92,7 +92,7 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
-	done, err := r.Await(ctx, task.ID) // only the commit wakes the worker
+	done, err := r.Await(ctx, task.ID) // no call notifies the worker, so it must notice the commit
 	testkit.NoError(t, err)
 	testkit.Equal(t, "state", done.State, jobs.Completed)
 	testkit.Equal(t, "creator", done.CreatedBy, task.CreatedBy)
@@ -111,7 +111,8 @@ func TestATransactionOfAnotherFileIsRejected(t *testing.T) {
 	testkit.ErrorIs(t, runner.FinishTx(t.Context(), tx, nil), jobs.ErrInvalid)
 }
 
-// shipper returns a function that has its effect and finishes its task in one transaction. The function calls around at each of its steps.
+// shipper returns a function that writes its effect and finishes its task in one transaction. That function calls the function around at
+// several points.
 func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
 	return func(ctx context.Context, _ any) error {
 		if err := around(ctx, "start", nil); err != nil {
@@ -144,7 +145,7 @@ func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *
 
 var ship = jobs.Define[any]("ship", jobs.Retry(jobs.Backoff{}), jobs.MaxAttempts(3))
 
-// runShipTask runs a task of ship until nothing is due, and returns the task.
+// runShipTask enqueues a task of the job ship, runs tasks until none is due, and returns the task.
 func runShipTask(t *testing.T, around func(ctx context.Context, point string, tx *sql.Tx) error) (*runner.Runner, *sql.DB, jobs.Task) {
 	t.Helper()
 	r := runnerkit.Open(t, runner.Options{})

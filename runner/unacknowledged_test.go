@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// raw executes statements on a connection of its own.
+// raw executes SQL statements on a separate connection.
 func (f *fakeTimeTest) raw(statements ...string) {
 	raw, err := sql.Open("sqlite", "file:"+f.Path()+"?_pragma=busy_timeout(0)")
 	if err != nil {
@@ -29,8 +29,8 @@ func (f *fakeTimeTest) raw(statements ...string) {
 	}
 }
 
-// TestAClaimWithALostConfirmationIsReleased checks a claim whose answer was lost after its commit. The worker then does not run a task that
-// it runs according to the database.
+// TestAClaimWithALostConfirmationIsReleased checks a claim that was committed but returned an error. The task is then running according to
+// the database, but the worker does not run it. The worker must release it.
 func TestAClaimWithALostConfirmationIsReleased(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))

@@ -137,8 +137,8 @@ func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestACommandThatAnswersTermWithExitZero checks a command that answers SIGTERM with exit status 0. If a stopping worker sent the signal,
-// the task is completed. After a timeout or a cancel it is not.
+// TestACommandThatAnswersTermWithExitZero checks a command that answers SIGTERM with exit status 0. If a worker that shuts down has sent
+// the signal, the task is completed. After a timeout or a cancellation, the task is not completed.
 func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`
@@ -208,7 +208,8 @@ func TestAbortKillsCommands(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so that the loop waits in a write. Abort kills the commands all the same.
+// TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so that the loop waits in a write. Abort must kill the commands during that
+// wait.
 func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
 	r.Register(runner.Commands(runner.CommandOptions{}))

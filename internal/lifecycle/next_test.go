@@ -34,8 +34,8 @@ func outcomes() map[string]Outcome {
 	return all
 }
 
-// wantNext returns the state and the reason that docs/states.md and docs/reliability.md promise. It shares no code with Next.
-// cancelled says that a cancel was requested. noLosses says that the task allows no loss.
+// wantNext returns the state and the reason that docs/states.md and docs/reliability.md promise. It shares no code with Next. The parameter
+// cancelled is true if someone has asked to cancel the task. The parameter noLosses is true if the task may not be lost at all.
 func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (jobs.State, jobs.Reason) {
 	o := outcomes()[name]
 	switch {

@@ -8,7 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notCompared lists the fields of a Spec that Differences ignores: the task of a schedule cannot have them, or the Runner sets them.
+// notCompared lists the fields of a Spec that Differences ignores, because the task of a schedule cannot have them or because the Runner
+// sets them.
 var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "Replace", "RunAt", "In", "ExpiresAt",
 	"Schedule", "Tick", "CreatedBy"}
 

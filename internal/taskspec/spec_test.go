@@ -115,7 +115,7 @@ func TestValidateNamesTheInvalidField(t *testing.T) {
 }
 
 func TestValidateNamesTheInvalidOption(t *testing.T) {
-	most, least := math.MaxInt32, math.MinInt32 // variables, because constants beyond them do not compile where int has 32 bits
+	most, least := math.MaxInt32, math.MinInt32 // variables, because constants out of the range of int do not compile on 32-bit systems
 	checkInvalid(t, []invalidSpec{
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"timeout", func(s *jobs.Spec) { s.Timeout = -1 }},

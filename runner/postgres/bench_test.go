@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// durable returns a database on a server whose commits survive a power failure.
+// durable starts a server whose commits survive a power failure, and returns the address of a database on it.
 func durable(b *testing.B) string {
 	b.Helper()
 	return pgkit.Start(b, "fsync=on", "shared_buffers=256MB").Address("postgres")
@@ -26,7 +26,7 @@ func runnerOn(b *testing.B, at string, concurrency int) *runner.Runner {
 	return runnerkit.OpenAt(b, at, runner.Options{Engine: postgres.Engine(), Dir: b.TempDir(), Concurrency: concurrency})
 }
 
-// BenchmarkDrain runs functions that do nothing, 100 at a time.
+// BenchmarkDrain measures tasks whose functions do nothing. It runs 100 at a time.
 func BenchmarkDrain(b *testing.B) {
 	r := runnerOn(b, durable(b), 100)
 	r.Register(count.Handler(func(context.Context, int) error { return nil }))
@@ -44,7 +44,7 @@ func BenchmarkDrain(b *testing.B) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
-// BenchmarkEnqueue adds tasks one by one from 50 goroutines.
+// BenchmarkEnqueue adds tasks one by one from many goroutines at once.
 func BenchmarkEnqueue(b *testing.B) {
 	r := runnerOn(b, durable(b), 1)
 	b.SetParallelism(25)

@@ -17,8 +17,7 @@ import (
 )
 
 // TestAStandbyTakesOver kills a server under load, and a standby takes its place. With synchronous replication the standby has every
-// confirmed write, and every task completes once. Workers and clients have an address that names both servers, and continue by
-// themselves.
+// confirmed write, and every task completes once. Workers and clients have an address with both servers, and continue without a restart.
 func TestAStandbyTakesOver(t *testing.T) {
 	first := pgkit.Start(t, "fsync=off")
 	second, err := first.Standby(t.Context())
@@ -52,7 +51,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 	dir := t.TempDir()
 	var seen runs
 	var stops []func()
-	for i := range 2 { // as on two hosts
+	for i := range 2 { // two workers with separate directories, as on two hosts
 		r := open(t, at, runner.Options{Concurrency: 5, Dir: filepath.Join(dir, fmt.Sprint(i))})
 		r.Register(count.Handler(seen.handle))
 		stops = append(stops, work(t, r))

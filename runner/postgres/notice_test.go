@@ -15,8 +15,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestWorkersDoNotKeepEachOtherBusy checks that busy workers do not make each other look for tasks, and that idle workers send no
-// notices. Otherwise each look would make the other worker look again.
+// TestWorkersDoNotKeepEachOtherBusy checks that busy workers do not notify each other, and that idle workers send no notices. Otherwise
+// each search for tasks by one worker would cause a search by the other worker.
 func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 	at := pgkit.Address(t)
 	client := open(t, at, runner.Options{})
@@ -39,7 +39,7 @@ func TestWorkersDoNotKeepEachOtherBusy(t *testing.T) {
 		return err == nil && n == len(specs)
 	})
 	news, ends := 0, 0
-	for news < 1000 { // idle workers that wake each other send hundreds in a second
+	for news < 1000 { // idle workers that wake each other up would send hundreds of notices per second
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		notice, err := conn.WaitForNotification(ctx)
 		cancel()
@@ -75,11 +75,11 @@ func listener(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// TestANoticeIsSentAgainAfterItsConnectionWasCut checks that another connection sends a notice whose connection was cut. The enqueue is
-// confirmed, and without the notice the worker would find the task only at its next look.
+// TestANoticeIsSentAgainAfterItsConnectionWasCut cuts the connection that sends a notice. The client then sends the notice through another
+// connection. The enqueue is confirmed by then, but without the notice the worker would find the task minutes later.
 func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	at, through, p := proxied(t)
-	worker := open(t, at, runner.Options{Lease: time.Hour}) // the worker looks by itself every ten minutes
+	worker := open(t, at, runner.Options{Lease: time.Hour}) // without notices, the worker looks for tasks every ten minutes
 	var seen runs
 	worker.Register(count.Handler(seen.handle))
 	defer work(t, worker)()
@@ -97,7 +97,7 @@ func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 	})
 }
 
-// TestAReadIsRepeatedAfterItsConnectionWasCut checks that another connection repeats a read whose connection was cut.
+// TestAReadIsRepeatedAfterItsConnectionWasCut cuts the connection of a read. The client then repeats the read on another connection.
 func TestAReadIsRepeatedAfterItsConnectionWasCut(t *testing.T) {
 	at, through, p := proxied(t)
 	open(t, at, runner.Options{}) // creates the tables

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// pooled puts a connection pooler before a server, for one test.
+// pooled starts a server and a connection pooler in front of it, for one test. It returns the address of the pooler.
 func pooled(t *testing.T, mode string) string {
 	t.Helper()
 	address, stop, err := pgkit.Start(t).Pool(t.Context(), mode, "postgres")

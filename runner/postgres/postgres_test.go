@@ -29,7 +29,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// proxied returns the address of a new schema, and another address of it that leads through a proxy.
+// proxied returns two addresses of a new schema. The first address is that of the server, and the second one is that of a proxy to the
+// server.
 func proxied(t *testing.T) (direct, through string, p *proxy) {
 	t.Helper()
 	server, schema := pgkit.Shared(t), pgkit.NewSchema()
@@ -73,7 +74,7 @@ const patience = 2 * time.Minute
 
 var count = jobs.Define[int]("count")
 
-// runs counts the runs of each task, and how many of its attempts run at the same time.
+// runs counts the runs of each task. It also counts the cases in which two attempts of one task ran at the same time.
 type runs struct {
 	mu        sync.Mutex
 	running   map[int]int
@@ -91,7 +92,7 @@ func (s *runs) handle(_ context.Context, n int) error {
 		s.overlaps++
 	}
 	s.mu.Unlock()
-	time.Sleep(time.Millisecond) // the work
+	time.Sleep(time.Millisecond) // simulates the work of the task
 	s.mu.Lock()
 	s.running[n]--
 	s.finished[n]++
@@ -101,7 +102,7 @@ func (s *runs) handle(_ context.Context, n int) error {
 }
 
 // TestWorkContinuesAfterARestartOfTheServer kills a server under load, twice. No confirmed enqueue is lost. Every task completes once and
-// never runs twice at the same time. The workers continue by themselves.
+// never runs twice at the same time. The workers continue without a restart.
 func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
 	for name, end := range map[string]func(*pgserver.Server) error{"killed": (*pgserver.Server).Kill, "crashed": (*pgserver.Server).Crash} {
 		t.Run(name, func(t *testing.T) {
@@ -135,7 +136,7 @@ func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
 				if err := end(s); err != nil {
 					t.Fatal(err)
 				}
-				enqueue(2) // the server refuses it
+				enqueue(2) // fails, because the server does not run
 				if err := s.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}
@@ -148,7 +149,8 @@ func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
 	}
 }
 
-// joined waits until the server knows the workers, because a worker that does not reach the server at its start ends.
+// joined waits until n workers have registered on the server. A worker that cannot reach the server at its start ends, so tests stop the
+// server only after this.
 func joined(t *testing.T, client *runner.Runner, n int) {
 	t.Helper()
 	testkit.Within(t, patience, "the workers have joined", func() bool {
@@ -157,7 +159,7 @@ func joined(t *testing.T, client *runner.Runner, n int) {
 	})
 }
 
-// ranOnce waits for the end of all tasks and stops the workers. It checks that each confirmed task ran, and that it ran once.
+// ranOnce waits for the end of all tasks and stops the workers. It checks that each confirmed task ran exactly once.
 func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, stops []func()) {
 	t.Helper()
 	testkit.Within(t, patience, "every task has ended", func() bool {
@@ -195,7 +197,7 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {
 		t.Fatal(err)
 	}
-	// A server that a worker cannot reach at its start is an error.
+	// The test waits here, because Work returns an error if it cannot reach the server at its start.
 	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 })
 	done := make(chan struct{})
 	var cutter sync.WaitGroup
@@ -273,7 +275,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.Equal(t, "number of tasks after the rollback", n, 0)
 	testkit.NoError(t, err)
 	within(true, add)
-	within(true, func(tx *sql.Tx) error { // with a lane, whose insert reads more
+	within(true, func(tx *sql.Tx) error { // the insert of a task with a lane needs more reads
 		_, err := r.EnqueueTx(t.Context(), tx, count.With(2, jobs.Lane("l")))
 		return err
 	})
@@ -300,7 +302,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.NoError(t, app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders))
 	testkit.Equal(t, "orders", orders, 2)
 	elsewhere := open(t, pgkit.Address(t), runner.Options{})
-	within(false, func(tx *sql.Tx) error { // the address names the schema of the tables, the handle does not
+	within(false, func(tx *sql.Tx) error { // the handle belongs to another schema than the address of this Runner
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
 		return err
 	})
@@ -331,7 +333,7 @@ func TestAWorkerFindsNewTasksAtOnce(t *testing.T) {
 	}
 	raw := sql.OpenDB(server.Write)
 	defer raw.Close()
-	const look = 10 * time.Second // interval at which a worker looks without notices
+	const look = 10 * time.Second // interval at which a worker looks for tasks without notices
 	for i := range 3 {
 		began := time.Now()
 		var id int64

@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// proxy stands between programs and a server, and cuts their connections in the middle of messages.
+// proxy forwards connections to a server, and can cut them in the middle of a message.
 type proxy struct {
 	net.Listener
 	to string // socket of the server
-	at string // message of a client at which its connection is cut, once
+	at string // text of a client's message at which its connection is cut; cleared after the cut
 
 	mu    sync.Mutex
 	conns []net.Conn

@@ -29,10 +29,10 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// secret is the password of ann, which the server asks for.
+// secret is the password of the user ann.
 const secret = "s3cret-of-ann"
 
-// strict starts a server that asks every user except postgres for a password. bob may only connect.
+// strict starts a server that asks every user except postgres for a password. The user bob has the right to connect, and no other rights.
 func strict(t *testing.T) *pgserver.Server {
 	t.Helper()
 	s := pgkit.Start(t)
@@ -68,7 +68,7 @@ func handle(t *testing.T, address string) *sql.DB {
 	return raw
 }
 
-// as returns an address with another user.
+// as returns an address with another user and password.
 func as(t *testing.T, address, user, password string) string {
 	t.Helper()
 	u, err := url.Parse(address)
@@ -108,7 +108,7 @@ func TestTheErrorOfARejectedUserNamesTheReason(t *testing.T) {
 			if !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Fatalf("%v, want one of kind %v that says %q", err, c.kind, c.says)
 			}
-			for e := err; e != nil; e = errors.Unwrap(e) { // -v shows the chain
+			for e := err; e != nil; e = errors.Unwrap(e) { // the flag -v prints all errors of the chain
 				text := fmt.Sprintf("%v %+v", e, e)
 				testkit.ContainsNone(t, text, secret)
 				testkit.ContainsNone(t, text, "of-bob")

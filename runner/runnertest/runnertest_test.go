@@ -74,13 +74,13 @@ func TestABackgroundWorkerRunsTasksThatBecomeDue(t *testing.T) {
 }
 
 func TestInlineRunsBeforeEnqueueReturns(t *testing.T) {
-	r := runnertest.New(t, runner.Options{Inline: true}) // without a bubble, because nothing waits for a time
+	r := runnertest.New(t, runner.Options{Inline: true}) // this test needs no bubble, because nothing in it waits for a timer
 	var order []string
 	r.Register(
 		count.Handler(func(_ context.Context, in string) (int, error) { order = append(order, "count"); return len(in), nil }),
 		sendEmail.Handler(func(ctx context.Context, e email) error {
 			order = append(order, "send")
-			_, err := r.Enqueue(ctx, count.With(e.To)) // a task that enqueues another
+			_, err := r.Enqueue(ctx, count.With(e.To)) // the function enqueues another task
 			return err
 		}),
 	)
@@ -208,7 +208,7 @@ func TestAnErrorAfterTheCommitLeavesATask(t *testing.T) {
 	runnertest.FailAfterCommit(t, r)
 	_, err = r.Enqueue(t.Context(), spec)
 	testkit.ErrorIs(t, err, runnertest.ErrInjected)
-	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // the same task, because the unique key makes it safe to try again
+	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // the second call returns the same task, because of the unique key
 		t.Errorf("got task %d, want task 1", task.ID)
 	}
 	testkit.Len(t, "tasks after the commit", runnertest.Enqueued(t, r, sendEmail), 1)

@@ -72,7 +72,8 @@ func someExpression(t *rapid.T, month int) string {
 		someField(1, 31, 31, "").Draw(t, "day"), months, someField(0, 7, 7, "SUN MON TUE WED THU FRI SAT ").Draw(t, "weekday")}, " ")
 }
 
-// TestTicksAgainstTheOracle compares ticks of random expressions around clock changes in many zones.
+// TestTicksAgainstTheOracle compares this package with package crontest. It uses random expressions and times around clock changes in many
+// zones.
 func TestTicksAgainstTheOracle(t *testing.T) {
 	compared := 0
 	rapid.Check(t, func(t *rapid.T) {
@@ -111,7 +112,7 @@ func TestTicksAgainstTheOracle(t *testing.T) {
 	}
 }
 
-// TestTicksOverYears compares the next tick of random expressions after random times, however far ahead it is.
+// TestTicksOverYears compares the next tick of random expressions after random times. The tick may be years later.
 func TestTicksOverYears(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expr := someExpression(t, 2)

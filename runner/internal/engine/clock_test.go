@@ -44,7 +44,7 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 			onFakeTime(t, func(t *testing.T, o Options, _ *atomic.Int64) {
 				e := newEngine(t, o)
 				began := time.Now().Round(0)
-				e.compareClocks(t.Context(), began.Add(time.Minute), time.Minute) // a minute without a jump
+				e.compareClocks(t.Context(), began.Add(time.Minute), time.Minute) // both clocks advance by a minute
 				if got, present := e.deleteAsOf(t.Context(), began.Add(time.Minute)); !present || !got.Equal(began.Add(time.Minute)) {
 					t.Fatalf("before the jump tasks are deleted as of %v, want the present", got)
 				}

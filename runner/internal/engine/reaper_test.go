@@ -18,8 +18,8 @@ func TestExpiredCountsOnlyTheTimeThatTheReaperObserved(t *testing.T) {
 	next.GenerationID++
 	for name, c := range map[string]struct {
 		looks []db.Lease
-		every time.Duration // time between two looks
-		lost  int           // index of the look that finds the lease lost; -1 if no look does
+		every time.Duration // time between two checks of the leases
+		lost  int           // index of the check that finds the lease expired; -1 if none does
 	}{
 		"over long ago, by the clock on the wall": {slices.Repeat([]db.Lease{lease(1)}, 9), 10 * time.Second, 6},
 		"valid for years, by the same clock":      {slices.Repeat([]db.Lease{lease(1 << 50)}, 9), 10 * time.Second, 6},
