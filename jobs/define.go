@@ -72,8 +72,8 @@ func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
 }
 
-// Handler returns a Handler that calls the given function. Many goroutines call it at the same time. The Out is stored as the task's
-// result if the error is nil.
+// Handler returns a Handler that calls the given function. Many goroutines call the function at the same time. The Out is stored as the
+// task's result if the error is nil.
 func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)) Handler {
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) {
 		out, err := call(ctx, in)

@@ -28,7 +28,8 @@ var (
 
 // Errors of attempts.
 var (
-	// ErrLost means that the attempt does not own its task any more: the task has a newer generation. The attempt's result is refused.
+	// ErrLost means that the attempt does not own its task any more: the task has a newer generation. The database refuses the result of
+	// the attempt.
 	ErrLost = errors.New("lost")
 	// ErrCancelled is the cause of a context that ends because someone cancelled the task.
 	ErrCancelled = errors.New("cancelled")

@@ -15,7 +15,7 @@ type Filter struct {
 	Worker   string // name or id of the worker of the current or last attempt
 	Match    string // substring of label, job, args or error; ASCII case is ignored
 
-	// Since and Until limit the end of finished tasks, and the creation of unfinished tasks.
+	// Since and Until are bounds for the time at which a finished task ended, or at which an unfinished task was created.
 	Since, Until time.Time
 	// FinishedBefore selects tasks that finished before this time.
 	FinishedBefore time.Time

@@ -76,6 +76,6 @@ func Retry(b Backoff) Option {
 // signal, time out or cannot be started are always retried. By default every exit code is retried.
 func RetryOn(codes Codes) Option { return func(s *Spec) { s.RetryOn = codes } }
 
-// OutputLimit sets how many bytes of an attempt's output are stored. If there are more, the first half and the last half of the limit are
-// stored. The default is 1 MiB; 0 stores no output.
+// OutputLimit sets how many bytes of an attempt's output are stored. If the output is longer, its start and its end are stored. The start
+// has half of the limit, but at most 64 KiB, and the end has the rest. The default is 1 MiB; 0 stores no output.
 func OutputLimit(bytes int64) Option { return func(s *Spec) { s.OutputLimit = bytes } }

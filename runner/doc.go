@@ -1,4 +1,4 @@
-// Package runner is a durable job runner in one SQLite file: open a file, register jobs, enqueue tasks, work.
+// Package runner is a durable job runner in one SQLite file. A program opens the file, registers jobs, enqueues tasks and calls Work.
 //
 //	var SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8))
 //

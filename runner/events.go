@@ -29,7 +29,7 @@ type Event struct {
 	Dropped int
 }
 
-// events are the subscribers of a Runner. It is the engine.Observer of its Work.
+// events has the subscribers of a Runner. It is the engine.Observer that Work uses.
 type events struct {
 	observing   atomic.Bool // whether there is a subscriber
 	mu          sync.Mutex
@@ -85,7 +85,7 @@ func (e *events) close() {
 	e.observing.Store(false)
 }
 
-// send sends an event to all subscribers that have room for it.
+// send sends an event to all subscribers whose channels have room. It counts the event as dropped for the other subscribers.
 func (e *events) send(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -100,7 +100,7 @@ func (e *events) send(event Event) {
 	}
 }
 
-// Observing reports whether there is a subscriber. Otherwise the engine makes no events.
+// Observing reports whether there is a subscriber. If there is none, the engine reports no events.
 func (e *events) Observing() bool { return e.observing.Load() }
 
 // Started sends the start of an attempt.

@@ -26,7 +26,7 @@ var stamp = jobs.Define[int64]("stamp", jobs.MaxAttempts(1))
 // The other process of a benchmark runs this test binary. It enqueues n tasks of the job stamp, with a pause before each one, and prints
 // the duration of each enqueue.
 func init() {
-	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // the path of the database, n, and the pause, separated by spaces
+	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // the path of the database (without spaces), n, and the pause
 	if len(words) != 3 {
 		return
 	}

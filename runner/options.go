@@ -32,7 +32,7 @@ type Options struct {
 	// prefix. In a new file, New uses "runner_" by default and Open uses no prefix. Without a Prefix, Open refuses the file of another
 	// program.
 	Prefix string
-	// Sync says whether a commit is on the disk before a call returns. Defaults to Full.
+	// Sync sets whether a commit must be on the disk before a call returns. Defaults to Full.
 	Sync Sync
 	// Log receives the log records of the worker. A failed attempt is a warning. Defaults to no log.
 	Log *slog.Logger
@@ -41,8 +41,8 @@ type Options struct {
 	Concurrency int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
-	// MaxWait is the ageing limit: tasks that have been due for longer than MaxWait start first in their queue, whatever their priority.
-	// Defaults to no ageing.
+	// MaxWait is the ageing limit: tasks that have been due for longer than MaxWait start first in their queue, regardless of their
+	// priority. Defaults to no ageing.
 	MaxWait time.Duration
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
@@ -80,8 +80,8 @@ type Options struct {
 	// package. Work starts this program, instead of its own, as the guardian of commands. Defaults to this program, which must call
 	// Guardian.
 	GuardianPath string
-	// OwnProcess declares that this process does nothing but Work. Work then adopts processes that outlive their parents, and
-	// commands cannot read the memory of this process. Linux only. Defaults to false: Work does not change the process.
+	// OwnProcess declares that this process does nothing but Work. Work then adopts processes that outlive their parents, and commands
+	// cannot read the memory of this process. Linux only. Defaults to false, and Work then does not change the process.
 	OwnProcess bool
 
 	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file, so it finds tasks of

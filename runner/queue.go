@@ -12,10 +12,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// AllQueues in place of the name of a queue means all queues, also those that do not exist yet.
+// AllQueues stands for all queues in place of the name of a queue. It includes queues that do not exist yet.
 const AllQueues = ""
 
-// DeletionPause names the pause of deletions in Pauses and Resume: workers delete no old tasks. It is not the name of a queue.
+// DeletionPause stands for the pause of deletions in Pauses and Resume. During this pause workers delete no old tasks. DeletionPause is not
+// the name of a queue.
 const DeletionPause = db.DeletionPause
 
 // Pause is a pause of a queue, of all queues, or of deletions.
@@ -25,10 +26,10 @@ type Pause struct {
 	Reason string    // empty if the user gave none
 }
 
-// Pauses are all pauses by queue. The key AllQueues is the pause of all queues, and DeletionPause that of deletions.
+// Pauses are all pauses by queue. The key AllQueues has the pause of all queues, and the key DeletionPause has the pause of deletions.
 type Pauses map[string]Pause
 
-// Of returns the pause that keeps tasks of a queue from starting: its own, or that of all queues.
+// Of returns the pause that keeps the tasks of a queue from starting. It is the queue's own pause, or else the pause of all queues.
 func (p Pauses) Of(queue string) (Pause, bool) {
 	if own, ok := p[queue]; ok {
 		return own, true
@@ -48,7 +49,8 @@ func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
 }
 
 // Pause makes all workers stop starting tasks of queues, or of all queues with AllQueues, until Resume is called. The pause survives
-// restarts. Running tasks continue. When Pause returns, no worker starts another task of the queues. A queue may be empty.
+// restarts. Running tasks continue. When Pause returns, no worker starts another task of the queues. A queue without tasks can be paused,
+// too.
 func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) error {
 	if err := validQueues(queues); err != nil {
 		return err

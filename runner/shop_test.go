@@ -168,7 +168,7 @@ func TestStepsRunOnceWhereverTheWorkerIsKilled(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			for kills := 0; ; {
-				if err := startShop(t, r.Path(), point).Wait(); err == nil { // nothing is due during the sleep
+				if err := startShop(t, r.Path(), point).Wait(); err == nil { // no task is due during a sleep, so the worker ends
 					task = runnerkit.Get(t, r, task.ID)
 					if task.State == jobs.Completed {
 						t.Errorf("got a completed task, want its worker killed at point %q", point)

@@ -114,7 +114,7 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.hold.Store(int64(10 * time.Minute))
-		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // a task of no schedule
+		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // belongs to no schedule
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second) // the retried task has ended
@@ -166,7 +166,8 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 		c.work()
 		time.Sleep(61 * time.Minute)
 		c.stop()
-		// The next tick is set to a time years ahead, as a clock that was wrong would have done.
+		// The test sets the next tick to a time years ahead, as a wrong clock would do. Then it handles ticks at the time past, as if
+		// someone had set the clock back.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
 		if err != nil {

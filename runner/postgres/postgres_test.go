@@ -302,7 +302,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.NoError(t, app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders))
 	testkit.Equal(t, "orders", orders, 2)
 	elsewhere := open(t, pgkit.Address(t), runner.Options{})
-	within(false, func(tx *sql.Tx) error { // the handle belongs to another schema than the address of this Runner
+	within(false, func(tx *sql.Tx) error { // the address of elsewhere has another schema than the handle
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
 		return err
 	})

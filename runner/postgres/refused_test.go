@@ -204,7 +204,7 @@ func TestAPoolerWithoutListenIsReported(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // acts as if another client had its connection now
+		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // acts like a pooler that moves connections
 			told("")
 			<-ctx.Done()
 			return ctx.Err()

@@ -86,7 +86,7 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	return do(w)
 }
 
-// ErrInjected is the error of writes after FailBeforeCommit and FailAfterCommit.
+// ErrInjected is the error of a write that FailBeforeCommit or FailAfterCommit makes fail.
 var ErrInjected = errors.New("runnertest: injected")
 
 // FailBeforeCommit makes the next write of r return ErrInjected and change nothing, as on a full disk. While Work runs, the next write may

@@ -98,8 +98,8 @@ func (k *kit) start(id int64) {
 	k.started = append(k.started, id)
 }
 
-// Advance lets time pass in a bubble of Run. Timers that are due by then fire in their order. Tasks that become due run if Work runs beside
-// the test, or else in the next Drain.
+// Advance advances the clock of a bubble of Run by d. Timers that are due in this time fire in their order. Tasks that become due run at
+// once if the test runs Work in another goroutine. Otherwise they run in the next Drain.
 func Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	defer func() {

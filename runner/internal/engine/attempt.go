@@ -38,7 +38,7 @@ type attempt struct {
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
 	txResult atomic.Pointer[json.RawMessage] // argument result of FinishTx; nil before the call
 
-	// The following fields are set before the attempt is sent on Engine.ended, or by abandon.
+	// The method end sets the following fields before it sends the attempt to Engine.ended. Otherwise abandon or notStarted sets them.
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
@@ -81,7 +81,7 @@ func (a *attempt) begin() {
 		if cause := a.tooLate(); cause != nil {
 			err = &exec.NotStartedError{Err: cause}
 		} else if unknown := taskspec.CheckKnown(&a.task.Options); unknown != nil {
-			// A worker of a newer version may take the task meanwhile.
+			// The attempt ends with a snooze, so that a worker of a newer version may take the task.
 			err = fmt.Errorf("%w: %w", unknown, jobs.Snooze(unknownOptionDelay))
 		} else {
 			result, err = a.e.o.Handlers[a.task.Job].Run(a.ctx, a.task)
@@ -149,7 +149,7 @@ func (a *attempt) timeout() time.Duration {
 	return a.task.Timeout
 }
 
-// sigkill is the number of SIGKILL, by which runner kills commands.
+// sigkill is the number of SIGKILL, the signal with which runner kills commands.
 const sigkill = 9
 
 // classify returns the outcome of an attempt that has ended. No other function decides the outcome. The command itself, its guardian, a
@@ -159,7 +159,7 @@ const sigkill = 9
 //   - Without an error the attempt is completed.
 //   - The attempt is lost if its guardian died, if the guardian killed the command at the end of the lease, or if anyone killed the command
 //     after the end of the lease.
-//   - An error of an attempt that was being stopped has the reason of the first stop.
+//   - If the attempt was being stopped, its error gets the reason of the first stop.
 //   - Any other error is an error of the attempt itself.
 //
 // The outcome does not matter for an attempt whose claim was revoked. The database refuses the end of such an attempt, and the reaper

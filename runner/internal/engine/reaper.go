@@ -273,7 +273,7 @@ func claimsOf(leases []db.Lease) []db.ClaimID {
 	return claims
 }
 
-// runHooks runs the on-failure command for the tasks that failed because they were lost once too often.
+// runHooks runs the on-failure command for the tasks that failed because they had too many losses.
 func (p *reaper) runHooks(reaped []db.Reaped) {
 	for _, r := range reaped {
 		if r.Change.State == jobs.Failed {

@@ -13,7 +13,7 @@ import (
 
 var errNotCommitted = errors.New("the transaction of FinishTx was not committed")
 
-// FinishTx completes the task whose attempt runs with ctx as part of tx.
+// FinishTx completes a task within the transaction tx. It is the task whose attempt runs with ctx.
 func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	a := attemptFrom(ctx)
 	if a == nil {

@@ -263,7 +263,7 @@ func (c *Capture) unstored() db.Output {
 	return out
 }
 
-// written records the end of a write of out. ok reports whether the write succeeded.
+// written records that a write of the output out has ended. The parameter ok is true if the write succeeded.
 func (c *Capture) written(out db.Output, ok bool) {
 	if ok && c.forget == out.Delete.To {
 		c.forget = 0

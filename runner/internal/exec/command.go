@@ -76,7 +76,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	// A filesystem that does not answer would block the start, and the command could not be killed meanwhile.
+	// This check comes before the start, because a filesystem that does not answer would block the start, and nobody could kill the command
+	// meanwhile.
 	files := []string{path, c.Task.Cwd}
 	if c.Task.Cwd == "" {
 		files = files[:1]
@@ -172,7 +173,8 @@ func tooLong(argv, environ []string) string {
 	return fmt.Sprintf("args and environment have %d bytes, more than the system takes", total)
 }
 
-// reasonOf returns the innermost error, which is the system's own, without the names around it.
+// reasonOf returns the innermost error in the chain of err. It is the error of the system, without the operations and paths that the outer
+// errors add.
 func reasonOf(err error) error {
 	for {
 		inner := errors.Unwrap(err)
