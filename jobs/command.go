@@ -13,7 +13,7 @@ import (
 type Command struct {
 	Argv    []string
 	Path    string            // absolute path of the program; if empty, the worker looks up Argv[0] in its PATH
-	Dir     string            // absolute path of the working directory; if empty, the worker's
+	Dir     string            // absolute path of the working directory; if empty, that of the worker
 	Env     map[string]string // added to the worker's environment; stored in the database
 	EnvFile string            // absolute path of a file of NAME=VALUE lines, read at each start and never stored
 	Input   []byte            // standard input; if nil, /dev/null

@@ -12,12 +12,12 @@ var (
 	ErrNotFound   = errors.New("not found")   // no such task
 	ErrNoDatabase = errors.New("no database") // the file does not exist, and this call does not create it
 	ErrPermission = errors.New("permission")  // the operating system denies access
-	ErrSchema     = errors.New("schema")      // not a database of runner, or one of a newer version
+	ErrSchema     = errors.New("schema")      // the file is not a database of runner, or is of a newer version
 )
 
 // Errors of writes. Unless stated otherwise, nothing was written.
 var (
-	ErrConflict = errors.New("conflict") // the task's state does not allow it
+	ErrConflict = errors.New("conflict") // the state of the task does not allow the operation
 	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; it is safe to try again
 	ErrFull     = errors.New("full")     // the disk is full; it is safe to try again later
 	ErrReplaced = errors.New("replaced") // another file has replaced the opened one at its path

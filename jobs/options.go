@@ -8,14 +8,14 @@ import (
 // Options are the settings with which a worker executes the attempts of a task. The database stores them as one JSON object without
 // the defaults, so that a new option needs no new column. No SQL statement depends on them. Schedules store them in the same form.
 type Options struct {
-	Timeout     time.Duration // of one attempt; 0 for no limit
-	KillAfter   time.Duration // between SIGTERM and SIGKILL
+	Timeout     time.Duration // longest time of one attempt; 0 for no limit
+	KillAfter   time.Duration // time between SIGTERM and SIGKILL
 	Backoff     Backoff
 	RetryOn     Codes
-	OutputLimit int64 // bytes of an attempt's output that are stored
+	OutputLimit int64 // number of bytes of an attempt's output that are stored
 
 	Path    string // absolute path of the program; if empty, the worker looks it up
-	Cwd     string // working directory; if empty, the worker's
+	Cwd     string // working directory; if empty, that of the worker
 	Env     map[string]string
 	EnvFile string
 

@@ -7,10 +7,10 @@ import (
 // Schedule enqueues a task at each tick. The ticks are the times that match its cron expression. Name, Cron and Spec are required, and the
 // other fields of the definition have defaults. The database maintains the fields below "State".
 type Schedule struct {
-	Name string // the same characters as a queue's name
+	Name string // name with the same characters as a queue's name
 	Cron string // five fields, a word such as @hourly, or "@every 90s"
 	Zone string // time zone of the IANA database, such as Europe/Berlin; default UTC
-	Spec Spec   // the task, without a due time and without a unique key
+	Spec Spec   // task to enqueue, without a due time and without a unique key
 
 	Overlap       Overlap       // default OverlapSkip
 	CatchUp       CatchUp       // default CatchUpOne

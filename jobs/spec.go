@@ -19,8 +19,8 @@ const (
 	DefaultMaxLosses   = 3
 	DefaultKillAfter   = 10 * time.Second
 	DefaultOutputLimit = 1 << 20
-	CommandAttempts    = 1  // max attempts of a command
-	FuncAttempts       = 10 // max attempts of a registered function
+	CommandAttempts    = 1  // default of MaxAttempts for a command
+	FuncAttempts       = 10 // default of MaxAttempts for a registered function
 )
 
 // CommandJob is the name of the job that runs commands. It is reserved.
@@ -43,7 +43,7 @@ type Spec struct {
 	In          time.Duration // delay between enqueueing and the due time
 	ExpiresIn   time.Duration // time from the due time to the expiry; 0 for no expiry
 	ExpiresAt   time.Time     // time of the expiry. Set ExpiresAt or ExpiresIn, not both
-	MaxAttempts int           // 0 for the job's own default
+	MaxAttempts int           // greatest number of attempts; 0 for the default of the job
 	MaxLosses   int
 	Options
 	Input []byte // standard input of the command

@@ -12,9 +12,9 @@ const (
 	Blocked   State = "blocked"   // waits for another task, or for its lane
 	Running   State = "running"   // an attempt is in progress
 	Retrying  State = "retrying"  // an attempt failed; the next one is due later
-	Completed State = "completed" // finished: exit 0, or no error
-	Failed    State = "failed"    // finished: failed, and no retry follows
-	Cancelled State = "cancelled" // finished: stopped on request, expired, or its dependency failed
+	Completed State = "completed" // finished with exit status 0 or without an error
+	Failed    State = "failed"    // finished with an error, and no retry follows
+	Cancelled State = "cancelled" // stopped on request, expired, or not started because a dependency did not complete
 )
 
 // Snoozed is the state of an attempt whose function returned Snooze. No task is ever in this state.

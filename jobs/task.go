@@ -8,7 +8,7 @@ import (
 // Task is a copy of one row of the database. A change of the copy does not change the row. Zero times, empty strings and zero durations
 // mean "none" unless stated otherwise. The fields from StartedAt on describe the current or the last attempt.
 type Task struct {
-	ID           int64 // increases, with gaps; never reused
+	ID           int64 // id; later tasks have greater ids, with gaps, and no id is used again
 	GenerationID int64 // fencing token; grows with every change of state or owner
 	Job          string
 	Args         json.RawMessage // argv of a command, or input of a function; nil for none
@@ -16,7 +16,7 @@ type Task struct {
 	Queue        string
 	State        State
 	Reason       Reason
-	Priority     int     // a higher one runs first
+	Priority     int     // tasks with a higher priority run first
 	After        []int64 // tasks that must still complete; not set in a task that was just claimed
 	AfterAny     []int64 // tasks that must still finish; not set in a task that was just claimed
 	Waits        bool    // whether the task waits for other tasks
@@ -26,10 +26,10 @@ type Task struct {
 	Schedule     string
 	Tick         time.Time // tick of Schedule for which the task was enqueued
 	RunAt        time.Time // due time
-	ExpiresAt    time.Time // the task is cancelled if it has not started by then
+	ExpiresAt    time.Time // time of the expiry; the task is cancelled if it has not started by then
 
 	Attempt     int // count of started attempts, without losses, releases and snoozes
-	MaxAttempts int // 0 for the job's own default, which is stored at the first start
+	MaxAttempts int // 0 for the default of the job, which is stored here at the first start
 	Losses      int
 	MaxLosses   int
 	Options
@@ -60,8 +60,8 @@ type Task struct {
 // Progress is the progress that a function reports.
 type Progress struct {
 	Done  int64  // in any unit
-	Total int64  // in the same unit; 0 if not known
-	Text  string // at most MaxText bytes
+	Total int64  // in the same unit as Done; 0 if not known
+	Text  string // text of at most MaxText bytes
 }
 
 // JSON returns the progress as tasks store it: an object with "done", "total" and "text". Values that are not known are null.
@@ -113,5 +113,5 @@ type Chunk struct {
 	Stream       string // "stdout" or "stderr"
 	At           time.Time
 	Data         []byte
-	DroppedBytes int64 // bytes between the chunk before and this one that were not stored
+	DroppedBytes int64 // number of bytes between the previous chunk and this one that were not stored
 }

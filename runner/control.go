@@ -13,7 +13,7 @@ type ActionResult struct {
 	ID    int64
 	State jobs.State // state after the call; empty if there is no such task
 	Done  bool       // whether the task is now in the requested state, because of this call or an earlier change
-	Taken bool       // Retry: whether another unfinished task has its unique key
+	Taken bool       // only for Retry: whether another unfinished task has the unique key of this task
 }
 
 func actionResults(list []db.ActionResult) []ActionResult {
@@ -23,7 +23,7 @@ func actionResults(list []db.ActionResult) []ActionResult {
 // CancelOptions are the options of Cancel.
 type CancelOptions struct {
 	Now    bool   // whether commands get KILL at once; by default they get TERM, and KILL after the task's kill_after
-	Reason string // becomes part of the task's error
+	Reason string // text that becomes part of the task's error
 }
 
 // Cancel cancels tasks. It cancels a waiting task at once. The worker of a running task stops the task. Cancel does not wait for that, so

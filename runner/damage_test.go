@@ -52,7 +52,7 @@ func TestAFinishWithALostConfirmationCountsOnce(t *testing.T) {
 func TestAClaimWithALostConfirmationIsReleasedAtTheNextHeartbeat(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
 		f.after(65*time.Second, func() { // between two heartbeats
-			f.failCommit(2) // the first commit writes the enqueue, the second one the claim
+			f.failCommit(2) // the first commit is that of the enqueue, and the second one is that of the claim
 			f.enqueue(work.With("x"))
 		})
 		f.work(time.Hour)

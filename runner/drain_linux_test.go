@@ -40,7 +40,7 @@ func TestAWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
 		err := r.Work(ctx)
 		stop()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the context ended before the work began
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the second error is possible if ctx ends before the work begins
 			t.Fatalf("got error %v from Work, want none or context.DeadlineExceeded", err)
 		}
 		for _, id := range ids[6*round:] {

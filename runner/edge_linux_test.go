@@ -133,7 +133,7 @@ func BenchmarkIdle(b *testing.B) {
 				b.Fatal(err)
 			}
 			p := startEmbedded(b, r)
-			time.Sleep(time.Second) // the worker has started
+			time.Sleep(time.Second) // gives the worker time to start
 			for b.Loop() {
 				wakeups, ran := usage(b, p.Process.Pid)
 				time.Sleep(window)

@@ -33,7 +33,7 @@ type fakeTimeTest struct {
 
 // run is one call of the function of the job work.
 type run struct {
-	at   time.Duration // since the test began
+	at   time.Duration // time since the start of the test
 	task jobs.Task
 }
 

@@ -132,7 +132,7 @@ func idleCPU(d time.Duration) float64 {
 		}
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	time.Sleep(d / 2) // let earlier work end
+	time.Sleep(d / 2) // gives earlier work time to end
 	before := used()
 	time.Sleep(d)
 	return (used() - before).Seconds() / d.Seconds()

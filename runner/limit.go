@@ -13,7 +13,7 @@ import (
 // LimitStatus is a limit and its use.
 type LimitStatus struct {
 	jobs.Limit
-	InUse     int       // running tasks of the target
+	InUse     int       // number of running tasks of the target
 	NextAt    time.Time // when the rate lets the next task start; zero if it can start now, or if there is no rate
 	UpdatedAt time.Time
 }

@@ -37,7 +37,7 @@ func TestARunnerInTheDatabaseOfAnApplication(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { r.Close() }) // after Work has returned
+	t.Cleanup(func() { r.Close() }) // runs after Work has returned
 	r.Register(ship.Handler(shipper(handle, func(ctx context.Context, at string, _ *sql.Tx) error {
 		if at == "start" {
 			_, err := runner.Step(ctx, "a step", func(context.Context) (int, error) { runner.Progress(ctx, 1, 1, ""); return 1, nil })

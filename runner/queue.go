@@ -22,7 +22,7 @@ const DeletionPause = db.DeletionPause
 // Pause is a pause of a queue, of all queues, or of deletions.
 type Pause struct {
 	At     time.Time // when the pause began; zero if there is no pause
-	By     string    // name of the user
+	By     string    // name of the user who paused it
 	Reason string    // empty if the user gave none
 }
 
@@ -91,9 +91,9 @@ func validQueues(queues []string) error {
 // Queue is a queue with its counts.
 type Queue struct {
 	Queue  string             // its name
-	Counts map[jobs.State]int // tasks by unfinished state
-	Jobs   map[string]int     // pending tasks by job
-	Ended  map[jobs.State]int // tasks that ended in the last 24 hours, by finished state; a task that ended twice counts twice
+	Counts map[jobs.State]int // numbers of unfinished tasks by state
+	Jobs   map[string]int     // numbers of pending tasks by job
+	Ended  map[jobs.State]int // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice
 	// Failed is the number of failed tasks in Ended that are still failed. If 1,000 or more tasks of all queues are still failed, it is the
 	// number of all failed tasks in Ended.
 	Failed int

@@ -30,7 +30,7 @@ type Runner struct {
 	user       func() string
 
 	mu     sync.Mutex
-	abort  context.CancelFunc // ends the current Work; nil if there is none
+	abort  context.CancelFunc // aborts the current Work; nil if no Work runs
 	fenced atomic.Int64
 }
 
@@ -57,7 +57,7 @@ func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) 
 	if err != nil {
 		return nil, err
 	}
-	options.MustExist = false // the application has made the file
+	options.MustExist = false // the file exists, but may have no tables of runner yet
 	return open(ctx, path, options, true)
 }
 

@@ -20,7 +20,7 @@ type scheduleTest struct {
 	*testing.T
 	path string
 	r    *Runner
-	ran  map[string][]time.Time // times of the calls of the function "note", by schedule
+	ran  map[string][]time.Time // ticks of the calls of the function "note", by schedule
 	hold atomic.Int64           // duration of each call, in ns
 	stop func()
 }
@@ -46,7 +46,7 @@ func (c *scheduleTest) open() {
 		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
 		c.r.mu.Unlock()
 		hold := time.Duration(c.hold.Load())
-		if hold == 0 { // two goroutines that find expired timers of one bubble at the same time crash the race detector (Go 1.26)
+		if hold == 0 { // avoids timers: with Go 1.26, simultaneous timers of a bubble crash the race detector
 			return nil, nil
 		}
 		select {

@@ -39,7 +39,7 @@ func BenchmarkStep(b *testing.B) {
 				}
 				if t, _ := runner.TaskFrom(ctx); t.Attempt == 1 {
 					first += time.Since(began)
-					return context.Canceled // runs the steps again
+					return context.Canceled // the error makes the task run its steps again
 				}
 				again += time.Since(began)
 				return nil

@@ -51,11 +51,11 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 			jobs.ExpiresIn(time.Hour))})
 		c.work()
 		synctest.Wait()
-		c.off(14*24*time.Hour + 30*time.Second) // off half a minute after a tick
+		c.off(14*24*time.Hour + 30*time.Second) // the worker stops half a minute after a tick
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
-		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // 23:59 and 00:00 on the 15th
+		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // the ticks at 23:59 and at 00:00 on the 15th
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
 		testkit.Len(t, "tasks of the schedule stale", stale, 1)
@@ -64,7 +64,7 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 		if !stale[0].RunAt.Equal(stale[0].Tick) {
 			t.Errorf("got due time %v of the expired tick, want the tick %v", stale[0].RunAt, stale[0].Tick)
 		}
-		c.off(10 * time.Second) // no tick is repeated
+		c.off(10 * time.Second) // after this restart no tick may be repeated
 		c.want("after a restart", len(c.tasks("one"))+len(c.tasks("all")), 101)
 		time.Sleep(30 * time.Second)
 		c.want("and on", c.ticked("one"), append(minutes(0, 1), minutes(1, 1)...))
@@ -117,7 +117,7 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // belongs to no schedule
 			t.Fatal(err)
 		}
-		time.Sleep(20 * time.Second) // the retried task has ended
+		time.Sleep(20 * time.Second) // by now the retried task has ended
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		time.Sleep(time.Minute) // until after the tick at 00:03
 		c.want("a new tick", c.ticked("s"), []string{"01-01 00:01:00", "01-01 00:03:00"})

@@ -221,7 +221,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	go func() { done <- r.Work(ctx) }()
 	var pid int
 	for pid == 0 {
-		time.Sleep(time.Millisecond) // so that another process can run
+		time.Sleep(time.Millisecond) // lets another process run
 		text, _ := os.ReadFile(pidFile)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}

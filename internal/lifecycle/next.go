@@ -55,11 +55,11 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	case o.Reason == jobs.ReasonShutdown: // the attempt counts neither as an attempt nor as a loss
 		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt = max(t.Attempt-1, 0)
-		if t.MaxLosses == 0 && !asked { // at most once: a task that has started never starts again
+		if t.MaxLosses == 0 && !asked { // a task with at most one start must not start again
 			return c.end(jobs.Failed, jobs.ReasonShutdown)
 		}
 		return again(jobs.Pending, 0)
-	case o.snooze != nil && o.Reason == "": // a cancel or timeout during the attempt has a reason, which overrides the snooze
+	case o.snooze != nil && o.Reason == "": // with a reason, such as timeout, the reason overrides the snooze
 		c.AttemptState, c.Counted = jobs.Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		return again(jobs.Scheduled, *o.snooze)

@@ -27,8 +27,8 @@ type Outcome struct {
 	OutputBytes     int64 // bytes that the attempt printed, stored or not
 	OutputTruncated bool  // whether some of the output was not stored
 
-	retryIn *time.Duration // from RetryIn: the delay to use instead of the backoff
-	snooze  *time.Duration // from Snooze: the delay before the task starts again
+	retryIn *time.Duration // delay of jobs.RetryIn, which replaces the backoff; nil if there is none
+	snooze  *time.Duration // delay of jobs.Snooze, before the task starts again; nil if there is none
 }
 
 // The errors of jobs.RetryIn, jobs.Snooze and jobs.Cancel.

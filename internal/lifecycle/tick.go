@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	maxCatchUp   = 100         // tasks that CatchUpAll enqueues at once
-	onTimeWithin = time.Minute // a tick counts as missed after this time
+	maxCatchUp   = 100         // greatest number of tasks that CatchUpAll enqueues at once
+	onTimeWithin = time.Minute // age after which a due tick counts as missed
 )
 
 // TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of the

@@ -11,8 +11,8 @@ const (
 	MaxPath  = 4 << 10   // bytes of a path
 	MaxName  = 100       // characters of a queue, schedule or job
 	MaxCodes = 1000      // bytes of a list of exit codes
-	MaxAfter = 50_000    // tasks that a task waits for
-	MaxSteps = 10_000    // steps and sleeps of a task
+	MaxAfter = 50_000    // number of tasks that a task waits for
+	MaxSteps = 10_000    // number of steps and sleeps of a task
 	MaxDelay = 10 * 365 * 24 * time.Hour
 )
 

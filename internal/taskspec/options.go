@@ -20,11 +20,11 @@ type OptionInfo struct {
 	Letter   string   // short name of the flag
 	Value    string   // placeholder of the value in the help, for text and numbers
 	Group    string   // heading of the flag in the help
-	Help     string   // one line for the help, without the default
+	Help     string   // description for the help in one line, without the default
 	Zero     string   // meaning of the default, if the default is zero or empty
 	Doc      string   // description in the tables of docs; if empty, the tables use Help
 	Min      int64    // least number; the default may be less
-	Words    []string // values, if the option takes one of a few words
+	Words    []string // valid values of an option that takes one of a few words
 	OneTask  bool     // whether the option has no meaning for the tasks of a schedule
 	Commands bool     // whether functions do not have the option
 

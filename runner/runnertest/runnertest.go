@@ -90,7 +90,7 @@ type kit struct {
 	started []int64
 }
 
-var kits sync.Map // of *kit by *runner.Runner
+var kits sync.Map // maps each *runner.Runner to its *kit
 
 func (k *kit) start(id int64) {
 	k.mu.Lock()

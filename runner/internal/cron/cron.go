@@ -26,7 +26,7 @@ import (
 type Expression struct {
 	every time.Duration // interval of @every; 0 for an expression of five fields
 
-	values    [5]uint64 // bit n is set when the field allows the value n; Sunday is bit 0
+	values    [5]uint64 // sets of values, one per field: bit n is set if the field allows n; Sunday is bit 0
 	eitherDay bool      // neither day field begins with *, so a day matches when one of them allows it
 	often     bool      // the hour begins with *, so ticks follow real time
 	zone      *time.Location
@@ -45,7 +45,7 @@ const (
 type field struct {
 	name      string // for errors
 	low, high int
-	words     []string // words for low, low+1, …
+	words     []string // words for the values low, low+1, and so on; nil for a field without words
 }
 
 var fields = [5]field{

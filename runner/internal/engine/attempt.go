@@ -32,7 +32,7 @@ type attempt struct {
 	killOnce sync.Once
 	fenced   atomic.Bool // whether the task belongs to another worker; this process then writes nothing of the attempt
 
-	report   atomic.Pointer[jobs.Progress]   // the last report; nil if there is none
+	report   atomic.Pointer[jobs.Progress]   // last report of progress; nil if there is none
 	toReport atomic.Bool                     // whether a goroutine is about to store the report
 	steps    atomic.Pointer[steps]           // nil until the function calls its first step
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call

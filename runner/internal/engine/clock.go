@@ -22,17 +22,17 @@ import (
 // clock. Its next heartbeat would hide the jump from workers that start later.
 const (
 	minJump   = 24 * time.Hour // smallest jump that pauses deletions
-	jumpPause = time.Hour      // time without deletions after a jump
+	jumpPause = time.Hour      // length of the pause of deletions after a jump
 )
 
 // clock compares the wall clock of the machine with a clock that nobody can set.
 type clock struct {
-	mu      sync.Mutex // held until the database has a jump
+	mu      sync.Mutex // held until the pause after a jump is in the database
 	began   time.Time
 	booted  time.Duration // supervisor.SinceBoot at began
-	wall    time.Time     // at the last comparison
+	wall    time.Time     // wall clock at the last comparison
 	steady  time.Duration // time since began, at the last comparison
-	pending *db.Pause     // a jump that is not yet in the database
+	pending *db.Pause     // pause that is not yet in the database; nil if there is none
 	asOf    time.Time     // during a pause, only tasks that were old at this time are deleted; zero if none are
 }
 

@@ -16,7 +16,7 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 		jump    time.Duration
 		after   func(t *testing.T, e *Engine) *Engine // returns the engine that makes the last check
 		later   time.Duration                         // time of that check after the jump, on the steady clock
-		back    time.Duration                         // distance by which the clock jumps back before that check
+		back    time.Duration                         // time by which the clock jumps back before that check
 		deletes bool
 	}{
 		"at once":          {jump: century},

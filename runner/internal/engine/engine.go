@@ -52,7 +52,7 @@ type Options struct {
 	// Only is the id of the only task that this worker runs; 0 for all tasks. A worker with one task enqueues no tasks of schedules and
 	// deletes no old tasks.
 	Only             int64
-	UntilEmpty       bool // the worker ends when nothing runs and no task is due
+	UntilEmpty       bool // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
@@ -100,7 +100,7 @@ type Engine struct {
 	failure   error         // first error that ends the work
 	failing   chan struct{} // closed when failure is set; the worker then drains
 
-	schedulerMu sync.Mutex // held by a tick
+	schedulerMu sync.Mutex // held during a tick
 	ticked      bool       // whether a tick has enqueued a task since the last call of endTicks
 	ticksEnded  bool       // whether all ticks have ended
 

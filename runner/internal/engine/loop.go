@@ -24,7 +24,7 @@ import (
 // (readEvery).
 
 const (
-	firstBackoff = 20 * time.Millisecond // first pause after an error
+	firstBackoff = 20 * time.Millisecond // length of the first pause after an error
 	maxBackoff   = 2 * time.Second
 	abortWait    = 700 * time.Millisecond // time that killed attempts have to end before the loop abandons them
 

@@ -9,7 +9,7 @@ func TestNegativeTimesKeepForever(t *testing.T) {
 	at := time.Now()
 	for _, test := range []struct {
 		options      Options
-		keep, failed time.Duration // durations; 0 means for ever
+		keep, failed time.Duration // expected retention times; 0 means for ever
 	}{
 		{Options{Keep: 7 * 24 * time.Hour, KeepFailed: 30 * 24 * time.Hour}, 7 * 24 * time.Hour, 30 * 24 * time.Hour},
 		{Options{Keep: time.Hour, KeepFailed: -1}, time.Hour, 0},

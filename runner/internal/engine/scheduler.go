@@ -34,7 +34,7 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 			return
 		}
 		at := now()
-		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // Round removes the monotonic clock
+		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // Round(0) removes the monotonic reading
 		back := shown < elapsed-minSetBack
 		if back {
 			e.setBack(write, at)

@@ -98,7 +98,7 @@ func (a *attempt) loadSteps() *steps {
 	if s := a.steps.Load(); s != nil {
 		return s
 	}
-	a.steps.CompareAndSwap(nil, &steps{}) // another goroutine may have been quicker
+	a.steps.CompareAndSwap(nil, &steps{}) // does nothing if another goroutine has set it meanwhile
 	return a.steps.Load()
 }
 

@@ -47,7 +47,7 @@ type Capture struct {
 	task   jobs.Task
 	writer OutputWriter
 	log    *slog.Logger
-	tail   int64 // bytes that the tail keeps
+	tail   int64 // greatest number of bytes in the tail
 
 	// Tee is called with the data that comes through pipes, and with nil at the end of a stream. Set it before the command starts.
 	Tee func(task jobs.Task, stream string, data []byte)
@@ -59,15 +59,15 @@ type Capture struct {
 	pipes   []*os.File // reading ends
 
 	mu       sync.Mutex
-	room     sync.Cond // signals that waiting has decreased
+	room     sync.Cond // wakes calls of Write when waiting decreases
 	head     int64     // free bytes in the head
 	total    int64     // bytes printed
 	seq      int64     // number of the newest piece
-	pieces   []piece   // in order: pieces of the head that are not yet stored, and all pieces of the tail
+	pieces   []piece   // pieces in order: the unstored ones of the head, and all of the tail
 	tailSize int64     // bytes of all pieces of the tail
 	tailFrom int64     // seq of the first piece that was ever in the tail; 0 before the tail begins
-	forget   int64     // the next write deletes the stored pieces of the tail with a lower seq
-	dropped  int64     // bytes between head and tail
+	forget   int64     // seq below which the next write deletes the stored pieces of the tail
+	dropped  int64     // bytes between head and tail, which are not kept
 	waiting  int64     // bytes that are not yet stored
 
 	flusher sync.WaitGroup
@@ -81,9 +81,9 @@ type piece struct {
 	stream  string
 	at      time.Time
 	size    int64
-	data    []byte // nil once the piece is stored
+	data    []byte // nil after the piece is stored
 	isTail  bool
-	storing bool // a write of this piece is under way
+	storing bool // whether a write of this piece is in progress
 }
 
 // HeadSize returns the number of bytes that are kept from the start of an output, if the whole output has more than limit bytes.

@@ -25,7 +25,7 @@ import (
 type Worker struct {
 	Store     *db.DB
 	Guardians *Guardians
-	Environ   []string // the environment of the worker, without the variables that Environ removes
+	Environ   []string // environment of the worker, without the variables that the function Environ removes
 }
 
 // Command is one attempt of a task that runs a command.
@@ -157,7 +157,7 @@ func notStarted(err error, path string, argv, environ []string) error {
 
 // tooLong describes the part of a command that is longer than the system accepts.
 func tooLong(argv, environ []string) string {
-	const longest = 128<<10 - 1 // bytes of one argument or variable, on Linux
+	const longest = 128<<10 - 1 // limit of Linux, in bytes, for one argument or variable
 	total := 0
 	for i, word := range argv {
 		if total += len(word) + 1; len(word) > longest {

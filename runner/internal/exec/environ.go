@@ -30,7 +30,7 @@ func Environ(environ []string) []string {
 	})
 }
 
-const maxEnvFile = 1 << 20 // bytes of an environment file
+const maxEnvFile = 1 << 20 // greatest size of an environment file, in bytes
 
 // environ returns the whole environment of the command. The sources are the worker, the environment file, the task and runner itself; a
 // later source overrides the earlier ones. environ stops reading the file when ctx ends.

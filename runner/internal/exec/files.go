@@ -34,7 +34,7 @@ func (c *Command) stdin() (*os.File, error) {
 	}
 	go func() {
 		defer w.Close()
-		_, _ = w.Write(input) // fails if the command ends without reading all of it
+		_, _ = w.Write(input) // fails if the command ends without reading the whole input
 	}()
 	return r, nil
 }

@@ -58,11 +58,11 @@ type GuardiansOptions struct {
 // has to start and no guardian is idle. It keeps the guardian for later commands.
 type Guardians struct {
 	o     GuardiansOptions
-	first sync.Once // starts the first guardian
+	first sync.Once // guards the start of the first guardian
 
 	mu       sync.Mutex
-	slots    map[int]*supervisor.Guardian // by slot; nil while the guardian starts
-	idle     []idleGuardian               // the last one became idle last, and is taken first
+	slots    map[int]*supervisor.Guardian // guardians by slot number; nil while a guardian starts
+	idle     []idleGuardian               // in the order in which they became idle; take uses the last one
 	failures int                          // number of guardians in a row that have started no command
 	worked   bool                         // whether a guardian has started without an error
 	over     bool                         // whether no more guardians may start
@@ -136,7 +136,7 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", supervisor.ErrRefused, err)
 	}
-	if g.over { // Close was called meanwhile
+	if g.over { // Close was called during the start
 		delete(g.slots, slot)
 		go func() { _ = guardian.Close() }()
 		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)

@@ -26,7 +26,7 @@ const (
 	hookTimeout   = time.Minute      // longest time of one command
 	hookGrace     = 10 * time.Second // time that commands still have when the worker stops
 	maxHooks      = 4                // commands at once
-	maxQueued     = 100              // commands that run or wait; more failures are only logged
+	maxQueued     = 100              // greatest number of commands that run or wait; more failures are only logged
 	hookLines     = 50               // lines of the task's output on the stdin of the command
 	maxHookOutput = 4 << 10          // bytes of the command's output that are logged
 )
@@ -119,7 +119,7 @@ func (h *Hooks) run(task jobs.Task) (output []byte, err error) {
 		defer input.Close()
 		last, _ := lines.Last(chunks, hookLines)
 		for _, c := range last {
-			_, _ = input.Write(c.Data) // fails if the command ends without reading all of it
+			_, _ = input.Write(c.Data) // fails if the command ends without reading the whole input
 		}
 	}()
 	out, print, err := os.Pipe()

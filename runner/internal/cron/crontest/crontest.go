@@ -56,7 +56,7 @@ func has(list string, value, low, high int) bool {
 		}
 		from, to := low, high
 		if high == 7 {
-			to = 6 // */2 ends at Saturday
+			to = 6 // * means 0 to 6, because 7 is Sunday again
 		}
 		if span != "*" {
 			a, b, isRange := strings.Cut(span, "-")
