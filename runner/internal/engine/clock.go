@@ -21,7 +21,7 @@ import (
 // The pause is in the database, so that it holds for all workers. A worker writes the pause before it writes any other time of the changed
 // clock. Its next heartbeat would hide the jump from workers that start later.
 const (
-	minJump   = 24 * time.Hour // smallest jump that pauses deletions
+	minJump   = 24 * time.Hour // jumps up to this length are ignored
 	jumpPause = time.Hour      // length of the pause of deletions after a jump
 )
 
