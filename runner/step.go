@@ -15,17 +15,17 @@ import (
 // returns the stored value and does not call do. If do returns an error, Step returns the same error and stores nothing. The function
 // should return that error, and the next attempt calls do again.
 //
-// The name is unique within the task and has at most jobs.MaxText bytes. Every attempt must call its steps and sleeps in the same order. A
-// new version of the function may add steps only after the steps that are done. Steps must not be nested or concurrent. If a step breaks
-// one of these rules, the error is jobs.ErrStep, and Step does not call do.
+// The name must be unique within the task and has at most jobs.MaxText bytes. Every attempt must call its steps and sleeps in the same
+// order. A new version of the function may add steps only after the steps that are done. Steps must not be nested or concurrent. If a step
+// breaks one of these rules, the error is jobs.ErrStep, and Step does not call do.
 //
 // Step encodes and decodes the value in the first attempt, too, so all attempts see the same value even if JSON loses a part of it. The
 // JSON may have up to jobs.MaxResult bytes. If it is longer, the error is jobs.ErrStep, although do was called. A task may have up to
 // 10,000 steps. The error is jobs.ErrLost if the task belongs to a newer generation.
 //
 // A step runs at least once: if its process dies after do and before the value is stored, the next attempt calls do again. If a repetition
-// does harm, do should use an idempotency key, such as the task's id and the step's name. Each step is a commit, which is on the disk when
-// Step returns. So a step takes as long as an Enqueue.
+// does harm, the function do should use an idempotency key, such as the task's id and the step's name. Each step is a commit, which is on
+// the disk when Step returns. So a step takes as long as an Enqueue.
 //
 // `runner show` and Runner.Steps list the steps of a task. Retry keeps the steps of a task that failed, and deletes those of a task that
 // completed. Outside of an attempt Step calls do and stores nothing, so that functions can be tested without a Runner.

@@ -11,11 +11,11 @@ import (
 // EnqueueTx adds a task as part of a transaction of the caller. The task exists when tx commits. Workers of all processes notice the commit
 // without a further call. EnqueueTx returns the task as Enqueue does.
 //
-// The transaction tx must belong to a handle of the caller to the same file, with the driver modernc.org/sqlite, because two copies of
-// SQLite in one process break each other's locks. Open a handle for writes with _txlock=immediate and a busy timeout, because SQLite
-// refuses a transaction that began by reading and writes after another transaction has written. The synchronous pragma of that handle
-// decides whether the commit survives a power failure. From EnqueueTx until the commit, tx holds the write lock of the file, and every
-// other writer waits.
+// The transaction tx must belong to a handle of the caller to the same file. The handle must use the driver modernc.org/sqlite, because two
+// copies of SQLite in one process break each other's locks. Open a handle for writes with _txlock=immediate and a busy timeout, because
+// SQLite refuses a transaction that began by reading and writes after another transaction has written. The synchronous pragma of that
+// handle decides whether the commit survives a power failure. From EnqueueTx until the commit, tx holds the write lock of the file, and
+// every other writer waits.
 //
 // The error is jobs.ErrInvalid for an invalid spec or for a transaction of another file. It can also be jobs.ErrBusy or an error of the
 // driver. After an error, roll tx back.

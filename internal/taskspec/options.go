@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the stored form, the help, the web
-// pages and the tables in docs are generated from it or compared with it.
+// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records and the stored form are generated
+// from it or compared with it. So are the help, the web pages and the tables in docs.
 type OptionInfo struct {
 	Key      string   // JSON key, and column of the view enqueue
 	Flag     string   // name of the flag; empty if there is none

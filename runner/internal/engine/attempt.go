@@ -157,8 +157,8 @@ const sigkill = 9
 // this order:
 //
 //   - Without an error the attempt is completed.
-//   - The attempt is lost if its guardian died, if the guardian killed the command at the end of the lease, or if anyone killed the command
-//     after the end of the lease.
+//   - The attempt is lost if its guardian died, or if the guardian killed the command at the end of the lease. It is also lost if anyone
+//     killed the command after the end of the lease.
 //   - If the attempt was being stopped, its error gets the reason of the first stop.
 //   - Any other error is an error of the attempt itself.
 //

@@ -29,10 +29,10 @@ const (
 // worker. Next the reaper kills the processes, and at last it records the loss. If the reaper dies before that, another reaper sees the
 // revoked claim twice and completes the takeover.
 //
-// The reaper does not compare the clocks of different machines. A lease has expired when this process has seen it unchanged for the whole
-// length of the lease, measured with the monotonic clock. So a jump of the wall clock makes no lease expire. A reaper that has just started
-// waits at least the length of a lease, and a heartbeat in that time saves the task. Time in which the reaper itself was suspended does not
-// count, because the other workers may have been suspended, too.
+// The reaper does not compare its clock with times that other workers have written. A lease has expired when this process has seen it
+// unchanged for the whole length of the lease, measured with the monotonic clock. So a jump of the wall clock makes no lease expire. A
+// reaper that has just started waits at least the length of a lease, and a heartbeat in that time saves the task. Time in which the reaper
+// itself was suspended does not count, because the other workers may have been suspended, too.
 type reaper struct {
 	e         *Engine
 	seen      map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
