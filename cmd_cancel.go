@@ -104,7 +104,7 @@ func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelO
 // isStopping reports whether a task with a cancel request still runs.
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
-// await reports which tasks are stopping, and then each task when it has stopped.
+// await prints which tasks are stopping. Then it waits for them and prints each task when it has stopped.
 func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Printer, out *bulk.Outcomes, stopping []jobs.Task,
 	began time.Time) error {
 	workers, err := r.Workers(ctx)

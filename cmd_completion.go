@@ -36,7 +36,8 @@ EXIT STATUS
 	}
 }
 
-// completeCommand is the command that the completion scripts call. Its arguments after -- are the words after "runner" up to the cursor.
+// completeCommand returns the command that the completion scripts call. The arguments after -- are the words from "runner" to the cursor,
+// without "runner" itself.
 // It prints one suggestion per line, followed by a tab and a description.
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{

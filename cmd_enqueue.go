@@ -102,7 +102,7 @@ EXIT STATUS with --wait
 
 func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	if o.batch == "" && !o.wait {
-		runtime.GOMAXPROCS(1) // one goroutine makes one write; more threads only slow it down
+		runtime.GOMAXPROCS(1) // the command makes one write in one goroutine; more threads only slow it down
 	}
 	r, err := a.Open(c, true, runner.Options{})
 	if err != nil {
@@ -160,7 +160,7 @@ func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 	return o, o.validate(c)
 }
 
-// validate returns an error if the options of enqueue alone contradict each other.
+// validate returns an error if two options that only enqueue has contradict each other.
 func (o *enqueueOptions) validate(c *cli.Context) error {
 	switch {
 	case o.batch != "" && o.result:
@@ -262,8 +262,8 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 	return err
 }
 
-// strayOption returns an option of runner that stands among the words of a command, or an empty string. The user probably meant it for
-// runner, because few other programs have an option of that name.
+// strayOption returns the first word of a user's command that is an option of runner. It returns an empty string if there is none. The
+// user probably meant the option for runner, because few other programs have an option of that name.
 func strayOption(words []string) string {
 	if i := slices.IndexFunc(words, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
@@ -313,7 +313,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 	}
 	if !p.JSON && !o.result {
 		live.Serve(jobs.Task{ID: id})
-		// Show every attempt of a new task, because its first attempt may be over already.
+		// Show all attempts of a new task, because its first attempt may have ended already.
 		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return o.stopped(ctx, r, p, live, err, id)
@@ -358,7 +358,8 @@ func waitForBatch(ctx context.Context, r *runner.Runner, p *term.Printer, added 
 	return err
 }
 
-// stopped returns the error of a wait that err has ended. A task that runs here is cancelled, and live prints its output until it ends.
+// stopped returns the error to report for a wait that ended early because of err. It cancels a task that runs here, and live prints the
+// output of the task until its end.
 func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error, id int64) error {
 	if s, ok := errors.AsType[signals.Received](err); ok && o.here {
 		if err := cancelHere(ctx, r, id); err != nil {

@@ -92,7 +92,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 
 func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
 	now := p.Now()
-	var shown []jobs.Task // rows of the table; they are collected because the widest cell decides the width of a column
+	var shown []jobs.Task // rows of the table; the table needs all rows first, because the widest cell decides the width of its column
 	held, err := r.Holds(ctx)
 	if err != nil {
 		return err
@@ -180,8 +180,8 @@ func eachTask(ctx context.Context, r *runner.Runner, o listOptions, yield func(j
 	}
 }
 
-// eachTaskByDue is eachTask in the order of due times. No index has this order, so it collects and sorts the selected tasks. It returns an
-// error if they are too many for that.
+// eachTaskByDue calls yield for each selected task in the order of due times. No index has this order, so eachTaskByDue collects the
+// selected tasks and sorts them. It returns an error if more than 10,000 tasks are selected.
 func eachTaskByDue(ctx context.Context, r *runner.Runner, o listOptions, yield func(jobs.Task) error) error {
 	const most = 10_000
 	var list []jobs.Task

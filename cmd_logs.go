@@ -83,7 +83,7 @@ func readLogsOptions(c *cli.Context, a *cli.App) (logsOptions, error) {
 	return o, s.Require("logs")
 }
 
-// parseAttempt parses the value of --attempt.
+// parseAttempt parses the value of --attempt: a number or "all".
 func parseAttempt(text string) (output.Range, error) {
 	if text == "all" {
 		return output.Range{All: true}, nil
@@ -230,12 +230,12 @@ func followTasks(ctx context.Context, r *runner.Runner, o logsOptions, to *outpu
 	return failure.ExitStatus(3)
 }
 
-// overlap is how much earlier than its last poll followFilter searches for finished tasks. The end time of a task is taken before other
-// processes can see that the task has ended.
+// overlap is a part of the time before the last poll in which followFilter searches for finished tasks again. Such a search is necessary
+// because a worker reads the end time of a task before other processes can see that the task has ended.
 const overlap = 5 * time.Second
 
-// followFilter prints the output of the tasks that match a filter until ctx ends: the tasks that run now, and the tasks that start later.
-// It finds a task that starts and ends between two polls among the tasks that have ended recently.
+// followFilter prints the output of the tasks that match a filter until ctx ends. These are the tasks that run now and the tasks that
+// start later. A task may start and end between two polls, so followFilter also reads the tasks that have ended recently.
 func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logsOptions, to *output.LogPrinter) error {
 	to.Named = true
 	began := p.Now()
@@ -282,7 +282,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 	return err
 }
 
-// active returns the running tasks, the tasks that ended after since, and the tasks in known, oldest first.
+// active returns the running tasks, the tasks that ended after the time since, and the tasks whose ids are in known, oldest first.
 func (o logsOptions) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.filter, o.filter}

@@ -64,7 +64,7 @@ EXIT STATUS
 	}
 }
 
-// printResumed prints the queues. It returns an error if the pause of the whole database still holds them.
+// printResumed prints the queues. It returns an error if the whole database is paused, because the queues then stay paused.
 func printResumed(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
 	if err := view.PrintQueues(ctx, r, p, queues); err != nil {
 		return err

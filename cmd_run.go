@@ -67,7 +67,8 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 	return runEnqueueWait(c.Context, r, a.Printer, o)
 }
 
-// logOf returns the log of the worker of runner run. It is discarded without --verbose, because stderr belongs to the command.
+// logOf returns the logger for the worker that "runner run" starts. Without --verbose the logger prints nothing, because only the user's
+// command may write to stderr.
 func logOf(p *term.Printer) *slog.Logger {
 	if !p.Verbose {
 		return slog.New(slog.DiscardHandler)
@@ -75,8 +76,8 @@ func logOf(p *term.Printer) *slog.Logger {
 	return logging.New(p.Stderr, logging.StyleFor("text", p.Stderr, ""), slog.LevelInfo)
 }
 
-// workHere runs one task in this process until stop is called. If that work fails, workHere cancels the returned context, with the error
-// as the cause.
+// workHere starts a worker in this process that runs one task until the caller calls stop. If the worker fails, workHere cancels the
+// returned context with the error as the cause.
 func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Context, stop func()) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, fail := context.WithCancelCause(ctx)

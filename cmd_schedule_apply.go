@@ -113,8 +113,8 @@ EXIT STATUS
 	}
 }
 
-// findRefused removes the schedules of a crontab that the database would reject. It returns an error if the other schedules must not be
-// imported.
+// findRefused removes the schedules that the database would reject from f. It returns an error if the import of the other schedules must
+// not go on.
 func findRefused(ctx context.Context, r *runner.Runner, f *batch.ScheduleFile, how runner.ApplyOptions, skip bool) error {
 	how.DryRun = true
 	for {
@@ -132,8 +132,8 @@ func findRefused(ctx context.Context, r *runner.Runner, f *batch.ScheduleFile, h
 	return f.Refused(false)
 }
 
-// readScheduleFile reads the file that the only argument names. Its errors contain unchanged, a text that says that the
-// database is unchanged.
+// readScheduleFile reads the file that the only argument names. The parameter unchanged is a sentence for its errors: it says that the
+// command has not changed the database.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {
@@ -151,7 +151,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 	skip := importing && cli.Get[bool](c, "skip-refused")
 	create := !how.DryRun && (skip || f.Refused(false) == nil)
 	r, err := a.Open(c, create, runner.Options{})
-	if !create && errors.Is(err, jobs.ErrNoDatabase) { // use an empty temporary database
+	if !create && errors.Is(err, jobs.ErrNoDatabase) { // compare the file with an empty temporary database
 		dir, tempErr := os.MkdirTemp("", "runner-")
 		if tempErr != nil {
 			return tempErr

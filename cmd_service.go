@@ -19,7 +19,7 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// The templates of the units are the files that packages and make install use, too.
+// The templates of the systemd units are files in contrib. The packages and "make install" install the same files.
 var (
 	//go:embed contrib/systemd/runner.service
 	machineUnit []byte
@@ -176,7 +176,8 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 	return u, database, err
 }
 
-// ownProgram returns the path of this program. A path in PATH is better than the file that it leads to, because it survives upgrades.
+// ownProgram returns the path of this program. It prefers the path that PATH contains to the file behind a symbolic link, because the path
+// in PATH stays valid after an upgrade.
 func ownProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -194,7 +195,7 @@ func ownProgram() (string, error) {
 	return own, nil
 }
 
-// settingsFile returns the file with the variables of a unit.
+// settingsFile returns the path of the file that sets the environment variables of a unit.
 func settingsFile(u systemd.Unit) string {
 	if u.PerUser {
 		return "~/.config/" + u.Name + ".env"
@@ -224,7 +225,7 @@ func installService(c *cli.Context, a *cli.App) error {
 	return nil
 }
 
-// printService tells a person what was installed, and what to type next.
+// printService prints the result of the installation and the next commands that a person may type.
 func printService(p *term.Printer, u systemd.Unit, r record.Service, newUser string) {
 	scope, done := "", "unchanged"
 	if u.PerUser {
@@ -270,7 +271,7 @@ func uninstallService(c *cli.Context, a *cli.App) error {
 	return nil
 }
 
-// serviceError words an error of systemd.
+// serviceError turns an error of systemd into a message with a hint.
 func serviceError(ctx context.Context, u systemd.Unit, verb string, err error) error {
 	if ctx.Err() != nil {
 		return err

@@ -108,7 +108,7 @@ func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusO
 	return nil
 }
 
-// followStatus prints the status until the context ends. ^C ends it without an error, as it does in watch and top.
+// followStatus prints the status again and again until the context ends. ^C ends followStatus without an error, as it ends watch and top.
 func followStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
 	ctx, stop := signals.Until(ctx)
 	defer stop()

@@ -99,8 +99,8 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped changes the exit status of runner's own failures if the exit status is that of one task, so that callers can tell them apart.
-// See failure.WhileWaiting.
+// mapped changes the exit status of an error of runner itself if the command otherwise exits with the status of one task. Callers can then
+// tell a failed task from a failed wait. See failure.WhileWaiting.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)
@@ -108,7 +108,7 @@ func (o waitOptions) mapped(err error) error {
 	return err
 }
 
-// waited has the tasks that the command waits for.
+// waited contains the tasks that the command waits for.
 type waited struct {
 	ids     []int64 // tasks that existed at the start
 	missing []int64 // ids without a task
@@ -126,7 +126,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.missing) > 0 && !p.JSON:
 		p.Say("runner: %s", failure.NoTasks(w.missing).What)
 	}
-	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because a reader may react to it with a signal
+	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because its reader may then send a signal
 	defer stop()
 	if err := announce(ctx, r, p, w.ids); ctx.Err() != nil {
 		return await.Stopped(p, context.Cause(ctx), w.ids, len(w.ids))
@@ -154,7 +154,8 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	return to.Complete(end)
 }
 
-// waitForOne waits until one of the tasks ends. Its end has the exit status of that task, and err ended the wait early.
+// waitForOne waits until one of the tasks ends. The result end contains the exit status of that task. The result err is an error that
+// ended the wait early.
 func waitForOne(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, result bool) (end, err error) {
 	err = await.Each(ctx, r, ids, func(t jobs.Task) (more bool, err error) {
 		err = showEnd(p, t, result)
@@ -167,7 +168,8 @@ func waitForOne(ctx context.Context, r *runner.Runner, p *term.Printer, ids []in
 	return end, nil
 }
 
-// waitForAll waits until all tasks have ended. Its end says whether tasks were missing or did not complete, and err ended the wait early.
+// waitForAll waits until all tasks have ended. The result end contains the exit status, which is not 0 if a task was missing or did not
+// complete. The result err is an error that ended the wait early.
 func (w waited) waitForAll(ctx context.Context, r *runner.Runner, p *term.Printer, result bool) (end, err error) {
 	failed, err := await.All(ctx, r, p, w.ids, func(t jobs.Task) error { return showEnd(p, t, result) })
 	switch {

@@ -110,7 +110,7 @@ type workOptions struct {
 	untilEmpty bool
 	tee        bool
 	notifier   *systemd.Notifier  // reports to the service manager; nil if there is none
-	terminal   bool               // whether a person started the worker at a terminal; the worker ends with the terminal
+	terminal   bool               // whether a person started the worker at a terminal; such a worker ends when the terminal closes
 	serve      *web.ServerOptions // options of the web pages; nil if they are not served
 	printToken bool               // whether to print the address with the token to a log, too
 }
@@ -157,7 +157,8 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	return o, nil
 }
 
-// neverIfZero converts the time to keep tasks for the library: it turns 0 into -1, because 0 means the default there.
+// neverIfZero converts the value of an option that says how long to keep tasks. It turns 0 into -1, because the library uses its default
+// for 0.
 func neverIfZero(keep time.Duration) time.Duration {
 	if keep == 0 {
 		return -1
@@ -202,7 +203,7 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-// firstSet returns the name of the first option in list that was given, or an empty string.
+// firstSet returns the name of the first option in list that the user gave, or an empty string.
 func firstSet(c *cli.Context, list []cli.Flag) string {
 	for _, f := range list {
 		if name := f.Names()[0]; c.IsSet(name) {

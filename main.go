@@ -20,9 +20,9 @@ func main() {
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// growStack grows the stack of its goroutine to the size that SQLite needs to read a schema, while the stack is still nearly empty. If
-// the stack grew inside SQLite's calls, Go would look up each of their frames. The lookup reads 1.6 MB of tables that a short process
-// does not need otherwise. The call growStack(0) is enough: the size comes from the frame alone.
+// growStack grows the stack of its goroutine to the size that SQLite needs to read a schema. Function main calls it while the stack is
+// nearly empty. If the stack grew inside SQLite's calls, Go would look up each of their frames. The lookup reads 1.6 MB of tables that a
+// short process does not need otherwise. The call growStack(0) is enough, because the frame of the function has the needed size.
 //
 //go:noinline
 func growStack(n int) (sum byte) {

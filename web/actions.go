@@ -18,8 +18,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The actions are the operations that a form can start. Each action has a command that does the same, and the page
-// shows that command.
+// An action is an operation that the form of a page can start. For each action there is a command line that does the
+// same, and the page shows it.
 
 // actionRequest is one request for an action.
 type actionRequest struct {
@@ -31,7 +31,7 @@ type actionRequest struct {
 	terms     []search.Term
 	filter    jobs.Filter // filter of the query, or the ids of a selection
 	byQuery   bool
-	count     int // number of tasks that the user has seen for the query; -1 if the user has seen none
+	count     int // number of tasks that the page showed for the query; -1 if it showed no number
 }
 
 // actionResult is the result of an action: a line to show, or a question to ask first.
@@ -44,7 +44,7 @@ type actionResult struct {
 type confirmView struct {
 	page
 	Action, Question, Button, CLI string
-	Changed                       string // reason why the question is asked again
+	Changed                       string // reason why the page asks again
 	Fields                        []field
 }
 
@@ -58,7 +58,8 @@ var actions = map[string]func(*actionRequest, context.Context) (actionResult, er
 	"schedule-resume": (*actionRequest).scheduleAction,
 }
 
-// action handles a form. It responds with a question, or redirects to the page of the form and shows the result there.
+// action returns the handler of a form. The handler responds with a question, or it redirects to the page of the form.
+// That page then shows the result.
 func (h *handler) action(do func(*actionRequest, context.Context) (actionResult, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		ctx, cancel := context.WithTimeout(req.Context(), actionTimeout)
@@ -90,7 +91,8 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 	}
 }
 
-// parse reads the tasks of the form: ids, or a query and the number of tasks that the user has seen for it.
+// parse reads the selection of tasks from the form. The form has either ids, or a query and the number of tasks that the
+// page showed for it.
 func (a *actionRequest) parse() error {
 	a.count = -1
 	for _, text := range a.form["id"] {
@@ -124,7 +126,7 @@ func (a *actionRequest) parse() error {
 	return nil
 }
 
-// tasksAction retries, cancels or deletes tasks. It asks for a confirmation first where one is needed.
+// tasksAction retries, cancels or deletes tasks. It first asks the user for a confirmation if needsConfirmation says so.
 func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	if err := a.parse(); err != nil {
 		return actionResult{}, err
@@ -167,8 +169,8 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	return d, nil
 }
 
-// needsConfirmation reports whether a selection needs a question first. Deleting always does, and so does cancelling a
-// running task.
+// needsConfirmation reports whether the user must confirm the action first. The user must always confirm a deletion and
+// the cancellation of a running task.
 func (a *actionRequest) needsConfirmation(ctx context.Context, ids []int64) (bool, error) {
 	switch {
 	case a.name == string(search.VerbDelete) || a.form.Get("ask") == "1":
@@ -192,7 +194,7 @@ func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.Action
 
 var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted"}
 
-// summary returns a line with the results of an action.
+// summary returns one line that counts the changed tasks and names the tasks that were not changed.
 func (a *actionRequest) summary(results []runner.ActionResult) string {
 	did, stopping := 0, 0
 	var refused []string
@@ -263,7 +265,7 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 // flagOf maps the keys of a query to flags of the command line.
 var flagOf = map[string]string{search.KeyState: "-s", search.KeyQueue: "-q", search.KeyJob: "-j", "": "--match"}
 
-// cli returns the command that does the same.
+// cli returns the command line that does the same as the action.
 func (a *actionRequest) cli() string {
 	args := []string{a.name}
 	const most = 20
@@ -321,8 +323,8 @@ func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error
 	return d, err
 }
 
-// The next page shows the result of an action once. A cookie carries the text, because any site could make a link that
-// has a text in its URL.
+// The next page shows the result of an action once. The text is in a cookie and not in the URL, because any site could
+// make a link to a URL that contains a false text.
 const (
 	flashCookie = "runner-did"
 	maxFlash    = 3000

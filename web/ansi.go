@@ -8,7 +8,8 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Tasks print text for a terminal. The pages show its sixteen colours and drop every other escape sequence.
+// The output of a task is text for a terminal. The pages show the sixteen colours of a terminal and remove every other
+// escape sequence.
 
 // textStyle is the current style of a terminal.
 type textStyle struct {
@@ -36,8 +37,8 @@ func (k textStyle) class() string {
 	return strings.Join(list, " ")
 }
 
-// set applies the parameters of an SGR sequence ("select graphic rendition"). Colours beyond the first sixteen are
-// ignored.
+// set applies the parameters of an SGR sequence ("select graphic rendition"). It ignores colours beyond the first
+// sixteen.
 func (k *textStyle) set(parameters string) {
 	list := strings.FieldsFunc(parameters, func(r rune) bool { return r == ';' || r == ':' })
 	if len(list) == 0 {
@@ -94,7 +95,8 @@ func (k *textStyle) set(parameters string) {
 }
 
 // cutEscape removes an escape sequence from the start of a line that begins with ESC. It returns the parameters of the
-// sequence and whether it sets colours. If the sequence has no end, only its first characters are removed.
+// sequence and whether the sequence sets colours. If the sequence has no end, cutEscape removes only its first
+// characters.
 func cutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {
 		return "", false, line[1:]

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// authenticator admits requests with the token to the pages of Listen. It also checks requests to the
-// loopback address. Other users of the machine can connect to it, and so can a page whose name resolves to it (DNS
-// rebinding).
+// authenticator accepts only requests that have the token. It also checks requests to the loopback address. Other users
+// of the machine can connect to that address. A web page whose host name resolves to it can connect, too: this attack is
+// called DNS rebinding.
 type authenticator struct {
-	token  string // empty: the file mode of the socket decides instead
+	token  string // token that requests need; empty if the file mode of the unix socket controls access instead
 	public *url.URL
 	port   string // port that the server listens on; empty for a unix socket
 	local  bool   // whether the server listens on a loopback address only
@@ -34,7 +34,8 @@ func (a *authenticator) isOwnHost(req *http.Request) bool {
 	if err != nil {
 		host, port = strings.Trim(req.Host, "[]"), "80"
 	}
-	// A client of the socket sends this name, for example curl --unix-socket. For a proxy, set --public-url.
+	// Clients of a unix socket send the name localhost, for example curl --unix-socket. A proxy sends the host of
+	// --public-url, which was checked above.
 	if a.port == "" {
 		return host == "localhost"
 	}
@@ -50,7 +51,8 @@ func (a *authenticator) isOwnHost(req *http.Request) bool {
 	return ok && ip != nil && ip.Equal(address.IP)
 }
 
-// cookieName returns a name that depends on the token. Browsers share cookies between all ports of a host.
+// cookieName returns the name of the cookie, which depends on the token. Browsers share cookies between all ports of a
+// host, so two servers on one host need different names.
 func (a *authenticator) cookieName() string {
 	sum := sha256.Sum256([]byte("name of the cookie for " + a.token))
 	return "runner-" + hex.EncodeToString(sum[:4])
@@ -98,7 +100,7 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
 
-// localPath returns place if it is a page of this server, and the overview otherwise.
+// localPath returns the URL in place if it is a page of this server. Otherwise it returns the URL of the overview.
 func (h *handler) localPath(place string) string {
 	u, err := url.Parse(place)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(place, "\\\r\n\t") ||

@@ -29,7 +29,7 @@ var chartRanges = []chartRange{
 	{"7d", 2 * time.Hour, 84, 2 * time.Minute},
 }
 
-// chart shows the tasks that ended in a time range.
+// chart is the data of the chart of the tasks that ended in a time range.
 type chart struct {
 	Range      string
 	Ranges     []tab
@@ -46,7 +46,7 @@ type chart struct {
 	AnySamples bool
 }
 
-// percentiles are the lines of the 50th and 95th percentile, and their latest values.
+// percentiles contains drawings of the 50th and the 95th percentile over time, and the latest value of each.
 type percentiles struct {
 	P50, P95         template.HTML
 	LastP50, LastP95 string
@@ -93,7 +93,7 @@ func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
 
 const chartHeight = 100
 
-// bars draws a bar for each step. Failed tasks are at the bottom of the bar, where they are easy to see.
+// bars draws a bar for each time bucket in steps. Failed tasks are at the bottom of the bar, where they are easy to see.
 func bars(steps []admin.TimeBucket, most int, summary string) template.HTML {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`,

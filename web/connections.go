@@ -8,16 +8,16 @@ import (
 	"sync"
 )
 
-// maxConnections is the number of connections that a server holds at once. Each one takes about 20 KiB. The streams of
-// open pages may take half of them.
+// maxConnections is the maximum number of open connections. Each connection needs about 20 KiB of memory. The streams
+// of open pages may use half of the connections.
 const maxConnections = 2 * maxStreams
 
-// releaseThreshold is the number of connections after which the server returns their memory to the system.
+// releaseThreshold is the smallest peak of open connections after which the server returns memory to the system.
 const releaseThreshold = 200
 
-// connections are the open connections of a server. When there are too many, a new one replaces the one that has waited
-// longest for a request. If none waits, it replaces the one whose request is oldest. So a user gets pages even while
-// other clients hold all connections.
+// connections are the open connections of a server. When there are too many, a new connection replaces the connection
+// that has waited longest for a request. If no connection waits, the new one replaces the connection with the oldest
+// request. A user therefore gets pages even while other clients hold all connections.
 type connections struct {
 	mu        sync.Mutex
 	waiting   list.List // net.Conn without a request, in the order of their last request
@@ -66,8 +66,8 @@ func (c *connections) add(conn net.Conn, to *list.List) {
 	c.peak = max(c.peak, len(c.positions))
 }
 
-// releaseMemory returns memory to the system after three quarters of many connections have ended. An idle process would
-// keep that memory for minutes.
+// releaseMemory returns memory to the system when at least releaseThreshold connections were open and three quarters of
+// them have closed. An idle process would otherwise keep that memory for minutes.
 func (c *connections) releaseMemory() {
 	if c.peak >= releaseThreshold && len(c.positions) <= c.peak/4 {
 		c.peak = 0
@@ -82,5 +82,5 @@ func (c *connections) closeOldest() {
 	}
 	conn := from.Remove(from.Front()).(net.Conn)
 	delete(c.positions, conn)
-	_ = conn.Close() // its goroutine notices
+	_ = conn.Close() // the goroutine of the connection then gets an error and ends
 }

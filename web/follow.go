@@ -16,14 +16,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// separator ends each batch of lines that is sent to a page.
+// separator is the byte that ends each batch of lines in the stream to a page.
 const separator = "\x1e"
 
 // followInterval is the shortest time between two reads of the output of a running attempt.
 const followInterval = 100 * time.Millisecond
 
-// log responds with the output of an attempt: byte for byte, or as lines of HTML for a page. With follow=1 it continues
-// until the attempt has ended.
+// log responds with the output of an attempt. A page gets lines of HTML, and other clients get the unchanged bytes. With
+// follow=1 in the URL the response continues until the attempt has ended.
 func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	if h.o.HideArgs {
 		h.writeError(w, req, http.StatusForbidden, "Output is hidden on this server.")
@@ -200,7 +200,7 @@ func (f *follower) follow(ctx context.Context) error {
 			seen, sent = f.seq, true
 		}
 		if !over && f.seq > before {
-			// A task that prints without a pause is read in larger chunks.
+			// The pause lets the output of a busy task collect, so that one read returns more of it.
 			select {
 			case <-time.After(followInterval):
 			case <-ctx.Done():

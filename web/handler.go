@@ -1,9 +1,9 @@
-// Package web serves the queues, tasks and schedules of a runner to a browser, and metrics to Prometheus. The server
-// renders the pages, so they work without JavaScript. With JavaScript they refresh themselves. The pages load nothing
-// from another host, and nothing here can enqueue a command.
+// Package web serves pages with the queues, tasks and schedules of a runner to a browser, and metrics to Prometheus. The
+// server renders the pages, so they work without JavaScript. With JavaScript they refresh themselves. The pages load
+// nothing from another host. No request to this package can enqueue a command.
 //
-// A program that embeds runner mounts Handler behind its own authentication. Listen is the server of "runner serve",
-// which uses a token.
+// A program that embeds runner mounts Handler behind its own authentication. The command "runner serve" uses Listen,
+// which requires a token.
 package web
 
 import (
@@ -21,9 +21,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// Options are the options of Handler. The zero Options serves nothing; see Authorize.
+// Options are the options of Handler. A Handler with the zero Options rejects every request; see Authorize.
 type Options struct {
-	// BasePath is the path prefix of the pages, as "/admin" in "/admin/tasks". The paths of requests contain it.
+	// BasePath is the path prefix of the pages, such as "/admin" in "/admin/tasks". The paths of requests contain it.
 	// Defaults to "/".
 	BasePath string
 	// ReadOnly removes every form and rejects requests that would change something. Defaults to false.
@@ -33,7 +33,7 @@ type Options struct {
 	// Authorize decides whether a request may see and do everything. If it returns an error, the response is 403
 	// without the text of the error. If Authorize is nil, every response is 403.
 	Authorize func(*http.Request) error
-	// Log receives errors of the database and the actions of users. Defaults to none.
+	// Log is the logger for errors of the database and for the actions of users. Defaults to no log.
 	Log *slog.Logger
 
 	auth *authenticator // set by Listen, which uses it instead of Authorize
@@ -113,8 +113,8 @@ func (h *handler) routes() {
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
 	"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 
-// ServeHTTP sets the headers and checks the host, the path, the user and the right to change something. Then it calls
-// the handler of the path.
+// ServeHTTP sets the headers of the response. It checks the host and the path of the request, and whether the user may
+// send it. Then it calls the handler of the path.
 func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
@@ -152,7 +152,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	h.mux.ServeHTTP(w, inner)
 }
 
-// allowed reports whether a request is authorized. If not, it has sent the response.
+// allowed reports whether a request is authorized. If the request is not authorized, allowed sends the response.
 func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	if needsNoToken(req.URL.Path) {
 		return true

@@ -12,12 +12,12 @@ import (
 // healthz responds with 200 while the process runs.
 func (h *handler) healthz(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "ok\n") }
 
-// heartbeatTimeout is the largest age of a heartbeat of a worker that counts as alive. For long leases, the limit is
-// twice the heartbeat interval instead.
+// heartbeatTimeout is the maximum age of the last heartbeat of a worker that counts as alive. For long leases the
+// maximum is twice the heartbeat interval instead.
 const heartbeatTimeout = 30 * time.Second
 
-// readyz responds with 200 if tasks can be enqueued and run: the database accepts writes and a worker is alive. It
-// writes nothing itself.
+// readyz responds with 200 if users can enqueue tasks and workers can run them. This requires that the database accepts
+// writes and that a worker is alive. readyz itself writes nothing to the database.
 func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
@@ -28,7 +28,7 @@ func (h *handler) readyz(w http.ResponseWriter, req *http.Request) {
 	io.WriteString(w, "ok\n")
 }
 
-// unready returns the reason why tasks would not run, or "" if they would.
+// unready returns the reason why no worker would run a new task, or "" if a worker would run it.
 func (h *handler) unready(ctx context.Context) string {
 	workers, err := h.r.Workers(ctx)
 	switch {

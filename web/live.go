@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// An open page subscribes to changes of the database. It is notified at most once a second and then loads its content
-// again. One goroutine polls for all pages, and only while a page is open.
+// An open page subscribes to changes of the database. The server notifies the page at most once a second, and the page
+// then loads its content again. One goroutine polls the database for all pages, and only while a page is open.
 
 const (
 	pollInterval      = time.Second
@@ -84,8 +84,8 @@ func (l *live) closeAll(done chan struct{}) {
 	l.subscribers, l.stop, l.done = nil, nil, nil
 }
 
-// unsubscribe removes a subscriber. After the last one it stops polling and waits until polling uses no connection,
-// because the database may be closed next.
+// unsubscribe removes a subscriber. After the last subscriber it stops polling. It waits until the polling goroutine uses
+// no database connection, because the caller may close the database next.
 func (l *live) unsubscribe(subscriber chan struct{}) {
 	l.mu.Lock()
 	var done chan struct{}
@@ -102,7 +102,7 @@ func (l *live) unsubscribe(subscriber chan struct{}) {
 	}
 }
 
-// stream is a response without an end. It has a deadline for each write, and none for the whole.
+// stream is a response without an end. Each write has a deadline, but the whole response has none.
 type stream struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -116,7 +116,7 @@ func newStream(w http.ResponseWriter, kind string) *stream {
 	return s
 }
 
-// write sends text at once.
+// write sends text immediately, without buffering.
 func (s *stream) write(text []byte) error {
 	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := s.w.Write(text); err != nil {
@@ -125,7 +125,7 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// events sends an event rev to a page after each change, and one at the beginning.
+// events sends an event of type "rev" to a page soon after the page connects, and then after each change.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	subscriber, err := h.live.subscribe()
 	if err != nil {

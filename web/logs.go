@@ -24,9 +24,9 @@ type logView struct {
 	Attempt int // number of the attempt, from 1
 	Lines   []logLine
 	Cut     bool   // whether the output has more lines before these
-	Gap     string // size of the output that was not kept
+	Gap     string // size of the part of the output that the worker did not store
 	Link    string // URL of the whole output as a file
-	Follow  string // URL of the output that follows; empty if the attempt has ended
+	Follow  string // URL of the stream with later output; empty if the attempt has ended
 	End     string // how the attempt ended; empty while it runs
 }
 
@@ -101,7 +101,8 @@ func (s *lineSplitter) unfinished() (list []logLine) {
 	return list
 }
 
-// newLogLine converts a line to HTML. style is the style at its beginning, and afterwards at its end.
+// newLogLine converts a line to HTML. The parameter style is the text style at the beginning of the line. newLogLine
+// changes it to the style at the end of the line.
 func newLogLine(stream string, l lines.Line, style *textStyle) logLine {
 	return logLine{At: l.At, Stderr: stream == "stderr", Text: style.html(strings.TrimSuffix(string(l.Text), "\n"))}
 }

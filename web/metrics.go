@@ -16,11 +16,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// The metrics are in the format of Prometheus. Most of them come from the database, so every process on the same file
-// reports the same values. The histograms and the last two counters are those of this process.
+// The metrics are in the format of Prometheus. Most values come from the database, so every process that has the same
+// database reports the same values. The histograms and the last two counters describe this process only.
 
-// family is a metric with its samples, in the text format of Prometheus. The client library of Prometheus would link
-// protobuf. That costs each process 1.3 MB of memory and each start 0.2 ms.
+// family is a metric with its samples, in the text format of Prometheus. This package does not use the client library of
+// Prometheus, because that library links protobuf. Protobuf costs each process 1.3 MB of memory and 0.2 ms at its start.
 type family struct {
 	kind, name, help string
 	samples          []byte
@@ -34,7 +34,7 @@ const (
 
 func (f *family) add(value float64, pairs ...string) { f.sample("", value, pairs...) }
 
-// sample adds a sample. The pairs are names and values of its labels, alternating.
+// sample adds a sample. The arguments in pairs are the name of a label, its value, the name of the next label, and so on.
 func (f *family) sample(suffix string, value float64, pairs ...string) {
 	f.samples = append(append(f.samples, f.name...), suffix...)
 	separator := byte('{')
@@ -173,7 +173,7 @@ func (c *collection) schedules(schedules []jobs.Schedule) {
 	}
 }
 
-// process adds the size of the database and the counters of this process.
+// process adds the metrics for the size of the database and for the counters of this process.
 func (c *collection) process(r *runner.Runner) {
 	file, wal := admin.Size(r)
 	size := c.gauge("runner_db_bytes", "Size of the database file and of its write-ahead log.")
@@ -217,8 +217,8 @@ func (g *histogram) addTo(f *family, pairs ...string) {
 	f.sample("_count", float64(n), pairs...)
 }
 
-// histograms measure the attempts of this process. They begin at the first scrape, so a process that is not scraped has
-// no cost.
+// histograms measure the attempts of this process. They begin at the first scrape, so they cost nothing in a process
+// that Prometheus does not scrape.
 type histograms struct {
 	once  sync.Once
 	mu    sync.Mutex
@@ -226,7 +226,8 @@ type histograms struct {
 	waits map[string]*histogram    // by queue
 }
 
-// eventBuffer is the number of events that may wait to be counted. Events beyond it are missing from the histograms.
+// eventBuffer is the maximum number of events that may wait until the histograms count them. Events beyond this number
+// are missing from the histograms.
 const eventBuffer = 4096
 
 func (o *histograms) families(r *runner.Runner) []*family {

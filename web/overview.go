@@ -32,7 +32,7 @@ type overviewView struct {
 	Waiting      int
 	Oldest       time.Time // due time of the oldest pending task
 	Failed       int       // tasks that failed in the last 24 hours
-	StillFailed  int       // tasks of Failed that are still failed
+	StillFailed  int       // number of these failed tasks that are still in the failed state
 	Done         int
 	Chart        *chart // nil if no task has ended
 	Queues       []queueView
@@ -120,7 +120,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	return "overview", v, nil
 }
 
-// trendCache holds the data of the charts that was read last. Many pages show the same charts.
+// trendCache keeps the last data that was read for the charts. Many pages show the same charts and can share it.
 type trendCache struct {
 	mu    sync.Mutex
 	steps map[string][]admin.TimeBucket
@@ -160,7 +160,7 @@ func (h *handler) chartOf(ctx context.Context, p page, which chartRange) (*chart
 	return newChart(p, which, t.steps[which.Name]), nil
 }
 
-// titleText returns the title of the page: the most important fact in a few words.
+// titleText returns the title of the page, which states the most important fact in a few words.
 func (v *overviewView) titleText() string {
 	switch {
 	case v.Alive == 0 && v.Waiting > 0:
@@ -186,7 +186,7 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 	return view
 }
 
-// setLimit sets the limit of the queue.
+// setLimit sets the fields of the view that show the limits of the queue.
 func (v *queueView) setLimit(holds runner.Holds) {
 	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
 	if l, ok := holds.Limits[target]; ok {
@@ -203,7 +203,7 @@ func (p page) search(terms ...search.Term) string {
 // escaped escapes a text for the query of a URL.
 func escaped(text string) string { return strings.ReplaceAll(url.QueryEscape(text), "+", "%20") }
 
-// Find returns the URL of the task list for pairs of a key and a value.
+// Find returns the URL of the task list for a query. The arguments are alternately a key and a value of the query.
 func (p page) Find(pairs ...string) string {
 	var terms []search.Term
 	for pair := range slices.Chunk(pairs, 2) {
@@ -278,7 +278,7 @@ func shellLine(args ...string) string {
 	return shellescape.QuoteCommand(append([]string{"runner"}, args...))
 }
 
-// ShortJob returns the label of a task, the name of its program or its job.
+// ShortJob returns a short name for a task: its label if it has one, or else the name of its program or its job.
 func (p page) ShortJob(t jobs.Task) string {
 	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))

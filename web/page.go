@@ -33,7 +33,7 @@ type page struct {
 	Base     string // prefix of all links
 	Title    string
 	Nav      string // entry of the navigation; empty if it has none
-	URL      string // URL of the page, for the way back after an action
+	URL      string // URL of the page; the browser returns to it after an action
 	Search   string
 	Now      time.Time
 	ReadOnly bool
@@ -45,7 +45,8 @@ func (h *handler) newPage(req *http.Request, title, nav string) page {
 		ReadOnly: h.o.ReadOnly, HideArgs: h.o.HideArgs}
 }
 
-// Asset returns the URL of an embedded file. The URL changes with the file, so browsers may cache the file for ever.
+// Asset returns the URL of an embedded file. The URL changes when an embedded file changes, so browsers may cache the
+// file for ever.
 func (p page) Asset(name string) string { return p.Base + "/static/" + name + "?v=" + assetVersion() }
 
 func (p page) Version() string             { return runner.Version }
@@ -103,8 +104,8 @@ func (p page) State(s jobs.State) template.HTML {
 	return template.HTML(`<span class="state ` + name + `"><span aria-hidden="true">` + p.Symbol(s) + `</span> ` + name + `</span>`)
 }
 
-// maxJobText is the largest length of a command line or a job in a list, in bytes. The arguments of a task may have 1
-// MiB.
+// maxJobText is the maximum length of a command line or a job in a list, in bytes. The list cuts longer texts, because
+// the arguments of a task may have 1 MiB.
 const maxJobText = 500
 
 // Job returns the command line or the job of a task, in one line.
@@ -130,8 +131,8 @@ type rendered struct {
 	at    time.Time // time of the database reads
 }
 
-// pageCache keeps the last content of each page. Many open tabs of a page cost as much as one. While the database is
-// busy, the last content is shown again.
+// pageCache keeps the last content of each page. With the cache, many open tabs of a page cost as much as one tab. While
+// the database is busy, the server shows the last content again.
 type pageCache struct {
 	mu   sync.Mutex
 	last map[string]*cachedPage
@@ -179,14 +180,15 @@ type view interface{ common() *page }
 
 func (p *page) common() *page { return p }
 
-// loader reads the data of a page. An error is jobs.ErrInvalid or jobs.ErrNotFound for a mistake of the user, or an
-// error of the database.
+// loader reads the data of a page. It returns jobs.ErrInvalid or jobs.ErrNotFound for a mistake of the user, and other
+// errors for failures of the database.
 type loader func(ctx context.Context, req *http.Request) (name string, v view, err error)
 
-// fragment is the media type in the Accept header of an open page that loads its new content.
+// fragment is the media type that the script of an open page sends in the Accept header when it loads new content.
 const fragment = "text/x-fragment"
 
-// page handles the requests of a page. It responds with the whole page, or with its content only if the page is open.
+// page returns the handler of a page. The handler responds with the whole page. If an open page loads its new content,
+// the response has only the content, without the layout.
 func (h *handler) page(load loader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		isFragment := strings.Contains(req.Header.Get("Accept"), fragment)

@@ -25,7 +25,7 @@ const (
 type taskLinks struct {
 	page
 	List []runner.Dependency
-	More bool // whether there are more than these
+	More bool // whether there are more tasks than List shows
 }
 
 // earlierRuns are the earlier tasks of the same schedule or job.
@@ -88,8 +88,8 @@ func (v *taskView) earlierRuns(runs []jobs.Task) *earlierRuns {
 	return e
 }
 
-// document responds with the whole arguments or result of a task. The page of the task shows only the first part of a
-// long one.
+// document returns a handler that responds with the whole arguments or the whole result of a task. The page of the task
+// shows only the first part of long arguments or results.
 func (h *handler) document(part func(jobs.Task) []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		if h.o.HideArgs {

@@ -68,8 +68,8 @@ func (p page) Due(t jobs.Task) string {
 	return string(t.State) + ", due " + present.DueOf(t).Local().Format("2006-01-02 15:04")
 }
 
-// Tick returns the next time of a schedule. It includes the day of the week or the date if the time of day is
-// ambiguous.
+// Tick returns the next time of a schedule as text. The text includes the day of the week or the date if the time of day
+// alone is ambiguous.
 func (p page) Tick(t time.Time) template.HTML {
 	format := "2 Jan 15:04"
 	switch ahead := t.Sub(p.Now); {
@@ -81,7 +81,7 @@ func (p page) Tick(t time.Time) template.HTML {
 	return p.moment(t, t.Local().Format(format))
 }
 
-// Every returns a cron expression in words if it is a common one.
+// Every returns the cron expression of the schedule. It returns common expressions in words, such as "every hour".
 func (s scheduleView) Every() string {
 	return cmp.Or(map[string]string{"* * * * *": "every minute", "*/5 * * * *": "every 5 minutes", "*/10 * * * *": "every 10 minutes",
 		"*/15 * * * *": "every 15 minutes", "*/30 * * * *": "every 30 minutes", "0 * * * *": "every hour", "@hourly": "every hour",

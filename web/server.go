@@ -26,11 +26,11 @@ import (
 
 // ServerOptions are the options of Listen. The zero ServerOptions listens on 127.0.0.1:8484 and requires a token.
 type ServerOptions struct {
-	Options // Authorize is ignored, because the token replaces it
+	Options // the server ignores Authorize, because the token replaces it
 	// Listen is HOST:PORT or unix:PATH. Defaults to 127.0.0.1:8484.
 	Listen string
-	// PublicURL is the URL of the server for browsers that connect through a proxy. The server accepts its host in
-	// requests. Defaults to none.
+	// PublicURL is the URL of the server for browsers that connect through a proxy. The server accepts requests
+	// whose Host header names the host of this URL. Defaults to none.
 	PublicURL string
 	// TokenFile is the file that contains the token. Listen creates it if it does not exist. Defaults to "token" in the
 	// directory beside the database.
@@ -179,7 +179,7 @@ func listenUnix(path string) (net.Listener, error) {
 	return l, nil
 }
 
-// reason returns the innermost text of a network error.
+// reason returns the text of the innermost error in a network error.
 func reason(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Err != nil {
 		err = op.Err
@@ -210,8 +210,8 @@ func publicAddress(auth *authenticator, address, base string) string {
 // Address returns the URL to open in a browser. The page asks for the token.
 func (s *Server) Address() string { return s.address }
 
-// URL returns Address with the token, if there is one. The token is in the fragment, after #, which browsers do not
-// send. A person who reads the URL in a log may sign in.
+// URL returns Address with the token, if there is one. The token is in the fragment after #, because browsers do not send
+// the fragment to a server. Anyone who reads this URL in a log can sign in.
 func (s *Server) URL() string {
 	if s.token == "" {
 		return s.address

@@ -38,11 +38,11 @@ type taskView struct {
 	CanRetry    bool
 	Now         bool // whether a retry makes the task due now
 	CanStop     bool
-	Stopping    bool // whether the running task was asked to stop
+	Stopping    bool // whether the running task has a cancel request
 	CLI         string
 }
 
-// document is indented JSON. Of a large one it holds the first part.
+// document is indented JSON. It contains only the first part if the JSON is large.
 type document struct {
 	Name string // Arguments or Result
 	Text string
@@ -100,7 +100,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.addSettings(t)
 	if !h.o.HideArgs {
-		// Nobody copies a longer one.
+		// Leave out a longer command line, because nobody copies it.
 		if again := taskoption.Command(&t, v.page.Now, false); len(again) <= maxDocument {
 			v.CommandLine = humanize.SafeLines(again)
 		}
@@ -124,7 +124,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	return "task", v, h.attempts(ctx, v, attempts, req.FormValue("attempt"))
 }
 
-// attempts lists the attempts and shows the output of one: the requested one, or the last.
+// attempts adds the list of attempts to the page, and the output of one attempt: the requested attempt or the last one.
 func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Attempt, asked string) error {
 	shown := len(attempts)
 	if n, err := strconv.Atoi(asked); err == nil && 1 <= n && n <= len(attempts) {
@@ -167,7 +167,7 @@ func (v *taskView) addSettings(t jobs.Task) {
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
-// newDocument returns a document for JSON. It does not change the numbers in it.
+// newDocument returns a document for the JSON in text. It keeps the numbers in the JSON as they are written.
 func newDocument(name string, text json.RawMessage, link string) *document {
 	if len(text) == 0 {
 		return nil
@@ -187,7 +187,7 @@ func newDocument(name string, text json.RawMessage, link string) *document {
 	return d
 }
 
-// timeline returns the life of a task from its creation until now.
+// timeline returns the waits and the attempts of a task from its creation until now.
 func timeline(t jobs.Task, attempts []jobs.Attempt, now time.Time) (list []timelineItem) {
 	const most = 8
 	list = append(list, timelineItem{Label: "created"})

@@ -33,7 +33,7 @@ type tasksView struct {
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if counting took too long
 	Many       bool   // whether the list has, or may have, more than one page
-	AnyState   string // URL of the same query without states if no task matches; empty if the query has no states
+	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
 	Older      string
 	Newest     string // URL of the first page; empty on the first page
 	Actions    []queryAction
@@ -119,7 +119,8 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	return "tasks", v, nil
 }
 
-// filter parses a query. With HideArgs it rejects a search for text, because the matches would reveal arguments.
+// filter parses a query. If HideArgs is set, filter rejects a search for text, because the matches would reveal
+// arguments.
 func (h *handler) filter(query string, at time.Time) ([]search.Term, jobs.Filter, error) {
 	terms, err := search.ParseTerms(query)
 	if err != nil {
@@ -155,8 +156,8 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	return n
 }
 
-// tabs adds a tab for each state. others are the terms of the query without the states. tabs counts the tasks of a state only if an index
-// supports that and there are no other terms.
+// tabs adds a tab for each state. The parameter others contains the terms of the query without the states. tabs counts the tasks of a
+// state only if an index supports the count and there are no other terms.
 func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, filter jobs.Filter) error {
 	add := func(name string, states ...jobs.State) error {
 		on := len(states) == len(filter.States) && (len(states) == 0 || states[0] == filter.States[0])
@@ -237,7 +238,8 @@ func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, holds runner
 // maxErrorText is the largest length of an error in a list, in bytes.
 const maxErrorText = 300
 
-// errorLine returns why a task failed: the end of its last attempt, and its last line of output or its error.
+// errorLine returns one line that says why a task failed. The line has the exit status or signal of the last attempt, and
+// the last line of its output or its error.
 func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
 	ending := present.Ending(t.Reason, t.ExitCode, t.Signal)
 	if h.o.HideArgs {

@@ -1,4 +1,5 @@
-// Package access gives the packages of this module access to unexported parts of a runner.Runner. Package runner sets its variables.
+// Package access gives the packages of this module access to unexported parts of a runner.Runner. Package runner sets the variables of
+// this package.
 package access
 
 import (
@@ -11,17 +12,18 @@ import (
 // Store returns the database of a *runner.Runner.
 var Store func(r any) *db.DB
 
-// Fenced returns how many results and heartbeats of a *runner.Runner were refused because their task belonged to a newer generation.
+// Fenced returns the number of results and heartbeats of a *runner.Runner that the database refused, because a newer generation of the
+// task existed.
 var Fenced func(r any) int64
 
-// HeadSize returns how much of the start of an attempt's output is kept when the whole output has more than limit bytes.
+// HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
 var HeadSize func(limit int64) int64
 
-// AddThen adds a task to the database of a *runner.Runner and calls then before the transaction commits.
+// AddThen adds a task to the database of a *runner.Runner. It calls the function then before the transaction commits.
 var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error
 
-// WorkOnly is Work of a *runner.Runner for one task.
+// WorkOnly does the same as the method Work of a *runner.Runner, but for one task only.
 var WorkOnly func(ctx context.Context, r any, id int64) error
 
-// NewEngine returns a runner.Engine.
+// NewEngine converts a db.Engine to a runner.Engine.
 var NewEngine func(*db.Engine) any

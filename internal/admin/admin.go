@@ -36,16 +36,17 @@ func SchemaVersion() int { return db.SchemaVersion() }
 // ParseAddress parses the path or address of a database.
 func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 
-// Insecure returns an error of kind jobs.ErrPermission if another user than this process's user or root may write the database at path or
-// its directory. Write access is command execution as the worker's user. The function opens nothing. It returns nil for a path that does
-// not exist.
+// Insecure returns an error of kind jobs.ErrPermission if other users may write the database at path or its directory. Root and the user
+// of this process do not count as other users. A user with write access can run commands as the worker's user. Insecure does not open the
+// database. It returns nil for a path that does not exist.
 func Insecure(path string) error { return db.Insecure(path) }
 
 // Directory returns the directory of the files that belong to a database: locks of workers, results of commands, sockets of followers.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
 
-// AddThen is Runner.Add for one task. It calls then with the result before the transaction commits, when no worker can find the task.
-// An error of then undoes the change. then must not take long, because no other process can write meanwhile.
+// AddThen adds one task like Runner.Add. It calls the function then with the result before the transaction commits, so that no worker can
+// find the task yet. If the function returns an error, AddThen does not add the task. The function must return quickly, because no other
+// process can write to the database meanwhile.
 func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(runner.Enqueued) error) (added runner.Enqueued, err error) {
 	err = access.AddThen(ctx, r, spec, func(i db.Inserted) error {
 		added = runner.Enqueued(i)
@@ -54,49 +55,51 @@ func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(ru
 	return added, err
 }
 
-// WorkOnly works like Runner.Work, but runs only the task with this id. It enqueues no tasks of schedules and deletes no old tasks.
+// WorkOnly does the same as Runner.Work, but it runs only the task with this id. It enqueues no tasks of schedules and deletes no old
+// tasks.
 func WorkOnly(ctx context.Context, r *runner.Runner, id int64) error {
 	return access.WorkOnly(ctx, r, id)
 }
 
-// Created reports whether Open made the file.
+// Created reports whether Open created the database file.
 func Created(r *runner.Runner) bool { return store(r).Created() }
 
-// UpgradedFrom returns the version of the schema that Open has upgraded, or 0 if it has upgraded none.
+// UpgradedFrom returns the version that the schema had before Open upgraded it. It returns 0 if Open did not upgrade the schema.
 func UpgradedFrom(r *runner.Runner) int { return store(r).UpgradedFrom() }
 
-// Size returns the bytes of the database file and of its write-ahead log.
+// Size returns the sizes of the database file and of its write-ahead log in bytes.
 func Size(r *runner.Runner) (file, wal int64) { return store(r).Size() }
 
 // Server describes the server that the database is on. It returns nil for a file.
 func Server(r *runner.Runner) *ServerInfo { return store(r).Server() }
 
-// Foreign returns an error if runner's own tables were changed, or if triggers or indexes were added to them: see
+// Foreign returns an error if another program changed runner's own tables, or added triggers or indexes to them. See
 // runner.Options.ForeignTriggers.
 func Foreign(ctx context.Context, r *runner.Runner) error { return store(r).Foreign(ctx) }
 
-// Integrity reads the whole file and returns a line for each damage. thorough compares the indexes with their tables, too.
+// Integrity reads the whole file and returns a line for each damage. If thorough is set, it also compares the indexes with their tables.
 func Integrity(ctx context.Context, r *runner.Runner, thorough bool) ([]string, error) {
 	return store(r).Integrity(ctx, thorough)
 }
 
-// MaxTimestamp returns the latest time that the database holds. A time ahead of the clock means that a clock was set back.
+// MaxTimestamp returns the latest time in the database. If this time is in the future, a clock was set back.
 func MaxTimestamp(ctx context.Context, r *runner.Runner) (time.Time, error) {
 	return store(r).MaxTimestamp(ctx)
 }
 
-// LastHeartbeat returns the time of the last heartbeat of any worker. It is zero if there was none.
+// LastHeartbeat returns the time of the last heartbeat of any worker, or the zero time if there was no heartbeat.
 func LastHeartbeat(ctx context.Context, r *runner.Runner) (time.Time, error) {
 	return store(r).LastHeartbeat(ctx)
 }
 
-// ListenCheck returns an error when a database on a server does not send notifications to this process. Workers then find tasks
-// late. patience is the longest time to wait for a notification.
+// ListenCheck returns an error if a database on a server does not send notifications to this process. Without notifications, workers find
+// new tasks late. The parameter patience is the maximum time to wait for a notification.
 func ListenCheck(ctx context.Context, r *runner.Runner, patience time.Duration) error {
 	return store(r).CheckNotifications(ctx, patience)
 }
 
-// Writable returns the error that the next write would probably return, without writing: jobs.ErrReplaced, jobs.ErrFull or nil.
+// Writable returns the error that the next write would probably return: jobs.ErrReplaced, jobs.ErrFull or nil. Writable itself writes
+// nothing.
 func Writable(r *runner.Runner) error {
 	if err := store(r).Replaced(); err != nil {
 		return err
@@ -110,20 +113,21 @@ func Writable(r *runner.Runner) error {
 	return nil
 }
 
-// Readers returns the processes that read the database now. The write-ahead log can only be reset after they end their transactions. The
-// list may be incomplete, because not every system and not every lock names its process.
+// Readers returns the processes that read the database now. SQLite can reset the write-ahead log only after these processes end their
+// transactions. The list may be incomplete, because some systems and some kinds of locks do not tell which process holds a lock.
 func Readers(r *runner.Runner) []Process { return store(r).Readers() }
 
-// Token returns the secret that opens the pages of the database, from a file. An empty name means the file that TokenFile returns.
-// A missing file is created, with 256 random bits, readable for this user alone. Errors are of kind jobs.ErrPermission or
-// ErrInvalid.
+// Token reads the secret that a user needs for the pages of the database from a file. An empty name means the file that TokenFile returns.
+// Token creates a missing file with 256 random bits, and only this user can read that file. Errors are of kind jobs.ErrPermission or
+// jobs.ErrInvalid.
 func Token(r *runner.Runner, file string) (string, error) { return store(r).Token(file) }
 
 // TokenFile returns the path of the file that Token creates beside the database.
 func TokenFile(r *runner.Runner) string { return store(r).TokenFile() }
 
-// BusyRetries returns how often writes of this process found the database locked by another process and tried again.
+// BusyRetries returns the number of times that a write of this process found the database locked by another process and tried again.
 func BusyRetries(r *runner.Runner) int64 { return store(r).BusyRetries() }
 
-// Fenced returns how many results and heartbeats of this process were refused because their task belonged to a newer generation.
+// Fenced returns the number of results and heartbeats of this process that the database refused, because a newer generation of the task
+// existed.
 func Fenced(r *runner.Runner) int64 { return access.Fenced(r) }

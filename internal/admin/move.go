@@ -12,7 +12,7 @@ import (
 type MoveResult struct {
 	To     string                // path or address of the database that has the tasks now: see Runner.Path
 	Before bool                  // whether the move was finished before this call
-	Rows   []transfer.TableCount // rows of each table, the same number in both databases; nil if Before
+	Rows   []transfer.TableCount // number of rows of each table, which is the same in both databases; nil if Before is true
 }
 
 // Move copies all data to the database at the address to: tasks under their ids with attempts, output, inputs, results, steps and
@@ -23,7 +23,7 @@ type MoveResult struct {
 // From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move returns
 // without error, tasks may run in the destination. The source stays readable and refuses writes for ever. To continue an interrupted
 // move, call Move again with the same databases; to give it up, call UndoMove. Move calls progress with the number of tasks that it has
-// copied and the number that it has to copy. progress may be nil.
+// copied and the total number of tasks to copy. The parameter progress may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
 	if err := transfer.Check(ctx, store(r), time.Now()); err != nil {
 		return MoveResult{}, err
@@ -59,6 +59,6 @@ func Move(ctx context.Context, r *runner.Runner, to string, options runner.Optio
 	return moved, err
 }
 
-// UndoMove gives up an unfinished move from this database. The database accepts writes again, and the destination refuses writes for
-// ever. After a finished move UndoMove returns jobs.ErrConflict, because tasks may run in the destination.
+// UndoMove gives up an unfinished move from this database. Afterwards this database accepts writes again, and the destination refuses
+// writes for ever. After a finished move UndoMove returns jobs.ErrConflict, because workers may already run tasks of the destination.
 func UndoMove(ctx context.Context, r *runner.Runner) error { return transfer.Undo(ctx, store(r)) }

@@ -21,7 +21,7 @@ type OrphanProcess struct {
 	UID       int    // its real user
 	TaskID    int64
 	Alone     bool // whether no worker is left that would have killed it
-	Unawaited bool // whether its attempt has ended without it, because its worker may not kill it
+	Unawaited bool // whether the attempt ended without waiting for this process, because the worker is not permitted to kill it
 }
 
 const (
@@ -30,8 +30,8 @@ const (
 	stopWait   = 5 * time.Second        // time after kill_after in which a worker ends an attempt
 )
 
-// OrphanProcesses returns the processes of this user that should be dead. If there are any, it repeats the search for 2 s and returns the
-// processes that remain, because these do not die by themselves. It finds processes on Linux only.
+// OrphanProcesses returns the processes of this user that should be dead. If it finds any, it repeats the search for up to 2 s. It returns
+// the processes that still live then, because workers cannot kill them. It finds processes on Linux only.
 func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	found, err := orphans(ctx, r)
 	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
@@ -106,19 +106,20 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	return found, nil
 }
 
-// isDead reports whether a worker that has not signed off is dead or hangs.
+// isDead reports whether a worker is dead or hangs. Call it for a worker that has not recorded its own end in the database.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 	lock, err := supervisor.TakeLock(supervisor.LockPath(store(r).Dir(), w.ID))
 	if err == nil {
-		_ = lock.Close() // closing releases the lock; a reaper that found it taken tries again later
+		_ = lock.Close() // closing releases the lock; if another worker tried to take it meanwhile, that worker tries again later
 	}
 	return err == nil || time.Since(w.BeatAt) > w.Lease
 }
 
-// isOver reports whether the attempt of a mark is over. over is true if the attempt has ended or should have ended; ended is true if it
-// has ended. The mark of an unknown worker may belong to another database.
+// isOver examines the attempt to which the mark of a process belongs. The result over is true if the attempt has ended or should have
+// ended. The result ended is true only if it has ended. If known is false, the worker of the mark is not in this database, so the mark may
+// belong to another database.
 func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
-	if m.Task() == 0 { // the mark of an on-failure command
+	if m.Task() == 0 { // a mark without a task belongs to an on-failure command
 		return false, false, nil
 	}
 	task, err := r.Get(ctx, m.Task())

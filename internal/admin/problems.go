@@ -42,7 +42,7 @@ type snapshot struct {
 	found     []Problem
 }
 
-// Problems returns the conditions that need attention. workers are those with a recent heartbeat.
+// Problems returns the conditions that need attention. The parameter workers contains the workers that have a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	s := snapshot{queues: queues, pauses: pauses, workers: workers, schedules: schedules}
 	s.paused()
@@ -94,11 +94,11 @@ func (s *snapshot) lostWorkers(now time.Time) {
 	}
 }
 
-// unserved adds the problems of tasks that no worker takes.
+// unserved adds a problem for waiting tasks that no worker can run.
 func (s *snapshot) unserved() {
 	waiting := 0
 	for _, q := range s.queues {
-		for _, n := range q.Counts { // includes running tasks, because no worker is there to run them
+		for _, n := range q.Counts { // the sum includes tasks in state running, because no worker exists that runs them
 			waiting += n
 		}
 	}

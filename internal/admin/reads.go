@@ -10,7 +10,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// CountUpTo counts the tasks that a filter selects. It stops when it has counted as many as most says.
+// CountUpTo counts the tasks that a filter selects. It stops when the count reaches the number in most.
 func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) (int, error) {
 	return store(r).CountUpTo(ctx, filter, most)
 }
@@ -25,15 +25,15 @@ func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) 
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
-// OutputTail returns the last piece of output of the last ended attempt of a task, at most 32 KiB. It prefers stderr if that is
-// among the last pieces. It returns nil if there is none.
+// OutputTail returns the last piece of output of the last ended attempt of a task, which has at most 32 KiB. If one of the last pieces is
+// from stderr, OutputTail returns that piece. It returns nil if the attempt has no output.
 func OutputTail(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
 	return store(r).OutputTail(ctx, id)
 }
 
-// Changes calls the function changed after commits of any process, at most once per interval; every is its length. It returns when ctx
-// ends, or with jobs.ErrReplaced if the file was replaced. Runner.Changes detects commits earlier. The cost of Changes does not
-// depend on the number of commits.
+// Changes calls the function changed after commits of any process. It calls the function at most once in the interval that every gives.
+// It returns when ctx ends, or with jobs.ErrReplaced if the file was replaced. Runner.Changes detects commits earlier, but the cost of
+// this function does not depend on the number of commits.
 func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -69,10 +69,10 @@ func Input(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
 	return store(r).Input(ctx, id)
 }
 
-// LastOutput returns up to limit of the last pieces of output of an attempt, in order. The attempt may still run.
+// LastOutput returns the last pieces of output of an attempt in order, at most as many as limit. The attempt may still run.
 func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
 	return store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
 }
 
-// HeadSize returns how much of the start of an attempt's output is kept when the whole output has more than limit bytes.
+// HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
 func HeadSize(limit int64) int64 { return access.HeadSize(limit) }

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. For ends more than two days ago it is the
-// number within an hour.
+// HistoryPoint is the number of tasks of a queue that ended in one state within one minute. For tasks that ended more than two days ago,
+// the period is one hour.
 type HistoryPoint = db.HistoryPoint
 
 // Total is the number of attempts of a job in a queue that ended with one result since the database was created.
@@ -25,8 +25,8 @@ func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryP
 // Totals returns the numbers of attempts by queue, job and result. The counts only grow. Workers add to them with their heartbeats.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
-// TimeBucket has the tasks that ended within a period. Its durations come from a sample of the tasks. WaitP50 is the median of the times
-// from when tasks were due until they started.
+// TimeBucket describes the tasks that ended within a period. Its durations come from a sample of the tasks. WaitP50 is the median time
+// between the due time of a task and its start.
 type TimeBucket struct {
 	At               time.Time // start of the period
 	Ended            map[jobs.State]int
@@ -35,11 +35,12 @@ type TimeBucket struct {
 	RunP50, RunP95   time.Duration
 }
 
-// sampled is the maximum number of tasks of a bucket in its sample.
+// sampled is the maximum number of tasks in the sample of a bucket.
 const sampled = 30
 
-// Trend returns the last n buckets, the current one last. length is in whole minutes. The counts stay when the tasks are deleted. The
-// durations come from up to 30 tasks of each bucket that still exist. The cost does not depend on the number of tasks.
+// Trend returns the last n buckets. The last element is the current bucket. The length of a bucket must be a whole number of minutes. The
+// counts include deleted tasks. The durations come from a sample of up to 30 tasks of each bucket that still exist. The cost of Trend does
+// not depend on the number of tasks.
 func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) ([]TimeBucket, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
 	list, err := store(r).Trend(ctx, since, length, n, sampled)

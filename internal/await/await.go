@@ -34,8 +34,8 @@ func Context(ctx context.Context, timeout time.Duration) (context.Context, func(
 	return ctx, func() { cancel(); release() }
 }
 
-// NoteMissingWorker prints that no worker is running, which a script would not notice while it waits. option is the option that limits
-// the wait. It prints nothing if the workers cannot be read, because the wait itself reports that.
+// NoteMissingWorker prints a note if no worker is running, because the wait could then last for ever. The parameter option names the option
+// that limits the wait. NoteMissingWorker prints nothing if it cannot read the workers, because the wait itself reports that error.
 func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, option string) {
 	workers, err := r.Workers(ctx)
 	if alive, _, _ := admin.LiveWorkers(workers, p.Now()); err == nil && alive == 0 && !p.JSON {
@@ -43,7 +43,8 @@ func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, o
 	}
 }
 
-// Stopped returns the error of a wait that a signal, --timeout or an error has ended. It reports that left of the tasks continue.
+// Stopped returns the error to report after a signal, --timeout or an error has ended a wait. The error says how many tasks go on; left is
+// their number.
 func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
@@ -70,13 +71,14 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	return failure.ExitStatus(f.Exit)
 }
 
-// Each waits until every task has finished or was deleted, and calls ended for each in the order of their ends. A deleted task has no
-// state. Each returns early when ended returns false. When ctx ends, Each returns the cause.
+// Each waits until every task has finished or was deleted. It calls the function ended for each task, in the order in which they end. A
+// deleted task has no state. Each returns early when the function returns more = false. When ctx ends, Each returns the cause.
 func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
 	return poll(ctx, r, ids, ended, func() {})
 }
 
-// poll does what Each does. After each poll that leaves tasks, which is every second or more often, it calls polled.
+// poll waits like Each. It reads the tasks every second or more often. It calls the function polled after each read that leaves tasks to
+// wait for.
 func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
 	left := slices.Clone(ids)
 	var pace Pace
@@ -125,7 +127,7 @@ func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 	return err
 }
 
-// Pace limits how often a caller polls after commits: at least four fifths of the time is a pause.
+// Pace limits how often a caller polls after commits. The pauses between the polls take at least four fifths of the time.
 type Pace struct{ began, free time.Time }
 
 const (

@@ -15,8 +15,8 @@ const (
 	NoResult       = 125 // there is no result to report
 )
 
-// ExitStatus returns the exit status for the end of a task, and a reason. The reason is empty if the task's output explains the end. A
-// task without a state was deleted.
+// ExitStatus returns the exit status for the end of a task and the reason of that status. The reason is empty if the output of the task
+// explains the end. A task without a state was deleted.
 func ExitStatus(t jobs.Task) (status int, why string) {
 	line := FirstLine(t.Error)
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)

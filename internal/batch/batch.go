@@ -33,7 +33,7 @@ type Options struct {
 	Stdin     io.Reader
 	Base      jobs.Spec // defaults for the lines
 	Caller    invocation.Invocation
-	NoResolve bool                                                       // whether only the worker looks up programs
+	NoResolve bool                                                       // whether only the worker looks up the programs of commands
 	KeepGoing bool                                                       // whether to add the valid lines and report the others
 	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks
 	// Wait waits for the added tasks; nil if the caller does not wait. With --json Wait prints the records, and Run prints none.
@@ -61,7 +61,7 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	added, err := r.EnqueueAll(ctx, b.specs())
 	if err != nil {
 		b.bar.Clear()
-		// The file was changed after the check, or a line names a task that does not exist.
+		// This error occurs if the file was changed after the check, or if a line names a task that does not exist.
 		if bad, ok := errors.AsType[*LineError](err); ok {
 			return bad.Failure("nothing was enqueued")
 		}
@@ -114,14 +114,14 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		os.Remove(b.kept.Name()) // for systems that cannot remove an open file
+		os.Remove(b.kept.Name()) // keep could not remove the file on systems that do not remove open files
 	}
 	if b.opened != nil {
 		b.opened.Close()
 	}
 }
 
-// keep returns a reader of the batch whose data can be read again from b.kept.
+// keep returns a reader of the batch. After it has been read, b.kept contains the same data for a second read.
 func (b *batch) keep() (io.Reader, error) {
 	if file, ok := b.in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
@@ -139,7 +139,7 @@ func (b *batch) keep() (io.Reader, error) {
 	return io.TeeReader(b.in, file), nil
 }
 
-// check validates every line and returns the number of tasks. Then the second pass can begin.
+// check is the first pass: it validates every line and returns the number of tasks.
 func (b *batch) check() (int, error) {
 	in, err := b.keep()
 	if err != nil {
@@ -161,7 +161,7 @@ func (b *batch) check() (int, error) {
 	return n, err
 }
 
-// specs reads the checked file again. It does not validate the Specs; adding them does.
+// specs is the second pass: it reads the checked file again. It does not validate the Specs, because the functions that add them do.
 func (b *batch) specs() iter.Seq[jobs.Spec] {
 	return func(yield func(jobs.Spec) bool) {
 		n := 0

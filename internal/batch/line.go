@@ -20,7 +20,7 @@ import (
 
 // lineReader converts the lines of a batch to Specs. It is safe for concurrent use.
 type lineReader struct {
-	base      jobs.Spec // options of the command line, the defaults for a line
+	base      jobs.Spec // options of the command line, which are the defaults for a line
 	caller    invocation.Invocation
 	noResolve bool
 	keys      lineKeys
@@ -73,7 +73,8 @@ func (l *lineReader) drafts(p part, validate bool) []lineDraft {
 	return list
 }
 
-// spec parses one line: an object, or an array that is an argv. It keeps no reference to text. The Spec is complete but not validated.
+// spec parses one line, which is an object or an argv as an array. It keeps no reference to text. The Spec that it returns is complete but
+// not validated.
 func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	if !utf8.Valid(text) {
 		return jobs.Spec{}, lineNames{}, errors.New("is not UTF-8")

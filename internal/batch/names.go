@@ -9,11 +9,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The lines of a batch may refer to each other. The keys after and after_any hold ids of earlier lines, which are JSON strings or
-// numbers. They are never ids of the database.
+// The lines of a batch may refer to earlier lines. A line has an id in its key "id", and the keys "after" and "after_any" contain such ids.
+// The ids are JSON strings or numbers. They are not the ids that tasks have in the database.
 
-// lineNames are the id of a line and the ids of the lines that it waits for, as lineName returns them. An empty id means that the line
-// has none.
+// lineNames contains the id of a line and the ids of the lines that it waits for, in the form that lineName returns. The id is empty if
+// the line has no id.
 type lineNames struct {
 	id              string
 	after, afterAny []string
@@ -23,7 +23,7 @@ type lineNames struct {
 func (v *lineValues) names() lineNames {
 	n := lineNames{after: v.nameList(v.keys["after"]), afterAny: v.nameList(v.keys["after_any"])}
 	if raw := v.raw[keyID]; raw != nil {
-		n.id, _ = lineName(raw) // no line can refer to another type of value
+		n.id, _ = lineName(raw) // other lines cannot refer to an id that is neither a string nor a number
 	}
 	return n
 }
@@ -65,7 +65,7 @@ func lineName(raw []byte) (string, bool) {
 
 // lineIDs maps the ids of lines to tasks.
 type lineIDs struct {
-	wanted map[string]bool // ids that other lines refer to; nil if they are not known, so that every id is kept
+	wanted map[string]bool // ids that other lines refer to; nil if these ids are not known, and then the maps keep every id
 	at     map[string]int  // position of the task of each id, from 0
 	n      int             // number of tasks so far
 	done   []int64         // database ids of the first tasks, which are committed

@@ -15,18 +15,18 @@ import (
 const (
 	lineLongest = 32 << 20 // the largest possible task as JSON
 	partBytes   = 16 << 10 // size of a part, unless a line is longer
-	partsAtOnce = 2        // parts parsed at once; one more is in memory. Lines can be large, and adding tasks is slower than two parsers
+	partsAtOnce = 2        // parts parsed at once; one more is in memory. More only cost memory, because adding tasks is slower than two parsers
 )
 
-// part is a number of whole lines of a batch.
+// part is one or more whole lines of a batch.
 type part struct {
 	line int // number of the first line, from 1
 	text []byte
 	err  error // error of reading the line; then text is empty
 }
 
-// parts yields the data of each Read up to its last newline. So a line does not wait for the next line of a slow pipe. An error of the
-// reader is the last element.
+// parts reads from in and yields the data of each Read up to its last newline. A line of a slow pipe therefore does not wait for the next
+// line. If the reader fails, the last element contains the error.
 func parts(in io.Reader) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		line, buf := 1, make([]byte, 0, partBytes)
@@ -63,8 +63,8 @@ func parts(in io.Reader) iter.Seq[part] {
 	}
 }
 
-// beside yields f of each value, in order. It computes some values ahead of the consumer. When the consumer stops, beside waits neither
-// for f nor for seq, which may be blocked on a pipe.
+// beside calls f with each value of seq and yields the results in order. It computes some results before the consumer needs them. When the
+// consumer stops, beside does not wait for running calls of f. It also does not wait for seq, which may be blocked on a pipe.
 func beside[T, R any](seq iter.Seq[T], f func(T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		results, over := make(chan chan R, partsAtOnce-1), make(chan struct{})

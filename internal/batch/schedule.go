@@ -15,15 +15,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scheduleKeys are the keys of a schedule's definition. scheduleOtherKey are the keys that report the schedule's history; ReadSchedule
-// skips them.
+// scheduleKeys lists the keys of a schedule's definition. scheduleOtherKey lists the keys that report the schedule's history. ReadSchedule
+// skips the keys in scheduleOtherKey.
 var (
 	scheduleKeys     = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "paused", "task"}
 	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "skipped", "created_at", "updated_at",
 		"next", "applied"}
 )
 
-// ReadSchedule parses a schedule in the format of schedule list --json. Missing keys get their defaults. The result is not validated.
+// ReadSchedule parses a schedule in the format of "schedule list --json". It sets missing keys to their defaults and does not validate the
+// result.
 func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	var keys map[string]json.RawMessage
@@ -72,8 +73,8 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	return s, nil
 }
 
-// readScheduleTask parses the task of a schedule like a line of --batch. If the key path or cwd is null, the worker decides. If the key
-// is missing, it comes from the caller.
+// readScheduleTask parses the task of a schedule like a line of --batch. If the key "path" or "cwd" is null, the worker chooses the value.
+// If the key is missing, the value comes from the caller.
 func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.Spec, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {
@@ -94,7 +95,7 @@ func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.
 	return spec, err
 }
 
-// scheduleValues are the values of a line by key. A null counts as missing. err is the first error.
+// scheduleValues contains the values of a line by key. A null counts as missing. The field err is the first error.
 type scheduleValues struct {
 	keys map[string]json.RawMessage
 	err  error

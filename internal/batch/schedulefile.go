@@ -40,7 +40,8 @@ type refusal struct {
 	setting bool           // entries of other lines depend on the line
 }
 
-// ReadScheduleFile reads a file, or stdin if the name is "-". unchanged says in errors that the database is unchanged.
+// ReadScheduleFile reads a file, or stdin if the name is "-". The parameter unchanged is a sentence for errors, which says that the command
+// has not changed the database.
 func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*ScheduleFile, error) {
 	f := &ScheduleFile{Name: name, Unchanged: unchanged}
 	in := stdin
@@ -90,8 +91,8 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 	return nil
 }
 
-// ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. With system it is a system crontab, of which only
-// the entries of this user are read. Refused returns the lines that cannot be imported.
+// ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. If system is set, the file is a system crontab,
+// and ReadCrontab reads only the entries of this user. Refused returns the lines that cannot be imported.
 func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, system bool) error {
 	home := getenv("HOME")
 	if home == "" {
@@ -121,8 +122,8 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, sy
 	return nil
 }
 
-// Refuse removes the schedule from which an error of ApplySchedules comes, and stores the error for Refused. It reports false if the error
-// comes from no schedule.
+// Refuse finds the schedule that caused an error of ApplySchedules. It removes that schedule and stores the error for Refused. It returns
+// false if no schedule caused the error.
 func (f *ScheduleFile) Refuse(err error) bool {
 	bad, ok := errors.AsType[*runner.SpecError](err)
 	if !ok {
@@ -142,13 +143,14 @@ func (f *ScheduleFile) Refuse(err error) bool {
 	return true
 }
 
-// MaySkip reports whether the lines that cannot be imported can be left out. An environment line cannot, because the entries below it
-// depend on it.
+// MaySkip reports whether an import can leave out the lines that cannot be imported. It cannot leave out an environment line, because the
+// entries below that line depend on it.
 func (f *ScheduleFile) MaySkip() bool {
 	return !slices.ContainsFunc(f.refused, func(r refusal) bool { return r.setting })
 }
 
-// Refused returns an error that names every line that cannot be imported, or nil. skipped says whether the other lines were imported.
+// Refused returns an error that names every line that cannot be imported. It returns nil if there is no such line. The parameter skipped
+// says whether the other lines were imported.
 func (f *ScheduleFile) Refused(skipped bool) error {
 	if len(f.refused) == 0 {
 		return nil
@@ -173,7 +175,7 @@ func (f *ScheduleFile) Refused(skipped bool) error {
 
 var errMailTo = errors.New("MAILTO is ignored: runner sends no mail; to report failures: runner work --on-failure CMD")
 
-// Explain names the line of the file in an error of ApplySchedules.
+// Explain adds the line number of the schedule that caused an error of ApplySchedules to that error.
 func (f *ScheduleFile) Explain(err error) error {
 	bad, ok := errors.AsType[*runner.SpecError](err)
 	if !ok {

@@ -34,7 +34,7 @@ const (
 
 var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state"}
 
-// mostKeys is the capacity of lineValues, in keys.
+// mostKeys is the maximum number of keys in a lineValues.
 const mostKeys = 64
 
 // lineKeys maps the known keys of a line to their positions in lineValues.raw.
@@ -79,7 +79,7 @@ var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_
 	"history",
 	"outlived"}
 
-// lineValues are the JSON values of a line by the position of their key. A null counts as missing. err is the first error.
+// lineValues contains the JSON values of a line by the position of their key. A null counts as missing. The field err is the first error.
 type lineValues struct {
 	keys lineKeys
 	raw  [mostKeys][]byte
@@ -124,7 +124,7 @@ func (v *lineValues) has(names ...string) bool {
 	return false
 }
 
-// option parses a task option. names parses the ids of after and after_any.
+// option parses the value of a task option. It does not parse the ids of after and after_any; the method names does that.
 func (v *lineValues) option(k int, o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:
@@ -273,7 +273,7 @@ func (v *lineValues) bytes(k int, to *[]byte) {
 	*to = data
 }
 
-// hiddenInput sets an error for a record that was printed without --reveal and so lacks its input.
+// hiddenInput sets an error for a record that a command printed without --reveal, because such a record lacks the input of the task.
 func (v *lineValues) hiddenInput(s *jobs.Spec) {
 	size := int64(0)
 	if whole(v, keyInputBytes, &size, 0); v.err == nil && size > 0 && len(s.Input) == 0 {
@@ -284,7 +284,7 @@ func (v *lineValues) hiddenInput(s *jobs.Spec) {
 // errFinished is the error for the record of a finished task.
 var errFinished = errors.New("the task has finished")
 
-// refuse sets an error for the record of a finished task.
+// refuse sets the error errFinished if the line is the record of a finished task.
 func (v *lineValues) refuse() {
 	state := ""
 	if v.text(keyState, &state); jobs.State(state).Finished() {

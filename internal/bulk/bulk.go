@@ -21,7 +21,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Action has the common settings of cancel, retry and delete: which tasks, and whether to ask.
+// Action contains the settings that cancel, retry and delete share: the selection of tasks and the confirmation.
 type Action struct {
 	Verb, Done  string // cancel, cancelled
 	Selection   cli.Selection
@@ -29,7 +29,7 @@ type Action struct {
 	yes, DryRun bool
 }
 
-// BatchSize is how many tasks are changed in one call, before their lines are printed.
+// BatchSize is the maximum number of tasks that one call changes. The lines of these tasks are printed after the call.
 const BatchSize = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
@@ -86,8 +86,8 @@ func (s *Action) question(ids []int64) string {
 	return text + "?"
 }
 
-// Preview implements --dry-run: it prints the tasks in their current state. refusal returns the reason why a task would be left
-// unchanged.
+// Preview implements --dry-run: it prints the tasks in their current state. The function refusal returns the reason why the command would
+// not change a task, or an empty string.
 func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, refusal func(jobs.Task) string) error {
 	out := NewOutcomes(p, s, ids)
 	for part := range slices.Chunk(ids, BatchSize) {
@@ -165,7 +165,7 @@ func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
 	return o
 }
 
-// Line prints the state of a task: as a record, as id and state, or with a remark for people.
+// Line prints the state of a task. With --json it prints a record, for another program the id and the state, and for people also a remark.
 func (o *Outcomes) Line(id int64, state, remark string, record any) {
 	o.lines++
 	number := strconv.FormatInt(id, 10)
@@ -191,7 +191,7 @@ func (o *Outcomes) Refuse(id int64, state, why string, record any) {
 	o.refused = append(o.refused, refusal{id, why})
 }
 
-// End prints how many lines were not shown. It returns the error for tasks that do not exist or were not changed.
+// End prints the number of lines that were not shown. If tasks do not exist or were not changed, End returns an error that names them.
 func (o *Outcomes) End() error {
 	if o.lines > ShownLines && o.p.Stdout.TTY && !o.p.JSON {
 		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")

@@ -32,11 +32,11 @@ type App struct {
 	Getenv         func(string) string
 	Now            func() time.Time
 	Commands       func(*App) []*Command
-	Printer        *term.Printer // created from the command line before any Action runs
+	Printer        *term.Printer // Run creates the printer from the command line before any Action runs
 }
 
-// groups are the headings of the root help screen, in order. The Category of a command is one of them. A command without a Category is at
-// the bottom of the screen.
+// groups lists the headings of the root help screen in order. The Category of a command is one of these headings. Commands without a
+// Category are at the bottom of the screen.
 var groups = []string{"Run", "Inspect", "Control", "Maintain"}
 
 func (a *App) Run(ctx context.Context, args []string) (status int) {
@@ -83,9 +83,9 @@ func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, 
 	return newCLI(list, globals).RunContext(ctx, line.argv())
 }
 
-// newCLI returns the commands as an application of urfave/cli. It disables defaults of urfave/cli: help on stdout after an error, words
-// such as "help" and "h", completion requests in the argv, os.Exit. Most of these settings are made for each command, because commands do
-// not inherit them.
+// newCLI returns the commands as an application of urfave/cli. It disables these defaults of urfave/cli: help on stdout after an error,
+// words such as "help" and "h", completion requests in the argv, and calls of os.Exit. It repeats most of these settings for each command,
+// because commands do not inherit them.
 func newCLI(list []*Command, globals []*Option) *urfave.App {
 	var prepare func([]*Command)
 	prepare = func(list []*Command) {
@@ -110,6 +110,6 @@ func newCLI(list []*Command, globals []*Option) *urfave.App {
 		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		ExitErrHandler: func(*Context, error) {},
 		Writer:         io.Discard, ErrWriter: io.Discard,
-		Compiled: time.Unix(1, 0), // without a time urfave reads the modification time of the executable
+		Compiled: time.Unix(1, 0), // if this time is not set, urfave/cli reads the modification time of the executable
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// suggestion is a word that can be inserted at the cursor, and its description.
+// suggestion is a word that the shell may insert at the cursor, and its description.
 type suggestion struct{ Word, About string }
 
 const (
@@ -24,8 +24,8 @@ const (
 	maxCompletedIDs   = 50
 )
 
-// Complete returns suggestions for the last word of args. args are the words after "runner" up to the cursor. If there are no
-// suggestions, shells offer file names.
+// Complete returns suggestions for the last word of args. The parameter args contains the words after "runner" up to the cursor. If
+// Complete returns no suggestions, shells offer file names.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	before, word := args[:len(args)-1], args[len(args)-1]
 	list := a.Commands(a)
@@ -57,7 +57,8 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	return matching(word, a.arguments(ctx, line))
 }
 
-// matching returns the suggestions that begin with the typed text. In a list with commas it completes only the last entry.
+// matching returns the suggestions that begin with the typed text. If the text is a list with commas, matching completes only the last
+// entry of the list.
 func matching(typed string, list []suggestion) []suggestion {
 	head := typed[:strings.LastIndexByte(typed, ',')+1]
 	typed = typed[len(head):]
@@ -197,7 +198,7 @@ func (a *App) query(ctx context.Context, line Line, read func(context.Context, *
 	}
 }
 
-// limitTargets returns the queues and jobs that limits can be set for or, for limit remove, the targets that have limits.
+// limitTargets returns the queues and jobs that can have a limit. For "limit remove" it returns only the targets that have one.
 func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) {
 	if line.Command.Name == "remove" {
 		return a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {

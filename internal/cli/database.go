@@ -40,8 +40,9 @@ func (a *App) database(c *Context) (database, error) {
 	return d, nil
 }
 
-// Open opens the database that the command line names. Only enqueue, work and the commands that add schedules create it. more has the
-// options that the command sets itself; Open adds the options that all commands share.
+// Open opens the database that the command line names. Open creates a missing database if create is true. Only enqueue, work and the
+// commands that add schedules set create. The parameter more contains the options of the command, and Open adds the options that all
+// commands share.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
 	d, err := a.database(c)
 	if err != nil {
@@ -110,9 +111,9 @@ func (a *App) userDatabase() (database, error) {
 	return locateDatabase("", a.Getenv, os.Getuid(), runtime.GOOS, nowhere)
 }
 
-// locateDatabase finds the database by five rules; the first rule that matches wins. owner returns the uid of a directory's owner and
-// whether the directory exists. An empty variable counts as unset. The working directory is never used: commands in different directories
-// would create different databases.
+// locateDatabase finds the database by five rules and uses the first rule that matches. The function owner returns the uid of a directory's
+// owner and whether the directory exists. An empty variable counts as unset. No rule uses the working directory, because commands in
+// different directories would then create different databases.
 func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {
 	const system = "/var/lib/runner"
 	home := getenv("HOME")
@@ -147,7 +148,7 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	return d, nil
 }
 
-// Named reports whether an option or a variable named the database. Otherwise it is the standard one.
+// Named reports whether the user named the database with an option or a variable. Otherwise the database is the standard one.
 func (d database) Named() bool { return d.from != "" }
 
 // HasPassword reports whether the address of a server has a password.
@@ -205,7 +206,7 @@ func (a *App) OtherDatabases(path string) []string {
 		hidden[name] = true
 		look(without.FindDatabase(""))
 	}
-	look(without.userDatabase()) // this database is hidden while the system directory exists
+	look(without.userDatabase()) // runner does not find this database while the system directory exists
 	return found
 }
 

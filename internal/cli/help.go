@@ -63,8 +63,8 @@ func withRemark(text, remark string) string {
 	return text + "   " + remark + "\n"
 }
 
-// CommandHelp prints the output of COMMAND --help: the purpose, examples, usage, options by group, and the rest of the description, which
-// ends with EXIT STATUS. The first paragraph of a description has the examples.
+// CommandHelp prints the output of COMMAND --help: the purpose, the examples, the usage, the options by group, and the rest of the
+// description. The first paragraph of a description contains the examples, and the last one is EXIT STATUS.
 func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
@@ -119,7 +119,7 @@ func globalLine(globals []*Option) string {
 	return strings.Join(term.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
 }
 
-// OptionHelp returns the help of options: a line or more for each.
+// OptionHelp returns the help of options. Each option has one or more lines.
 func OptionHelp(list []*Option) string {
 	const indent = 28
 	var b strings.Builder

@@ -12,7 +12,8 @@ import (
 // name returns "runner" and the names of the command and its groups.
 func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
 
-// commandHint returns the command line that the person probably meant with an unknown command. args are the words after the command.
+// commandHint returns the command line that the user probably meant with an unknown command. The parameter args contains the words after
+// the command.
 func (line *Line) commandHint(word string, args []string) string {
 	path, next := strings.Join(append(line.Path, word), " "), ""
 	if len(args) > 0 {
@@ -71,7 +72,7 @@ func (line *Line) unknown(name string) *failure.Error {
 	return f.Hint("%s", line.optionHint(name))
 }
 
-// optionHint returns the option or the command line that the person probably meant with an unknown option.
+// optionHint returns the option or the command line that the user probably meant with an unknown option.
 func (line *Line) optionHint(name string) string {
 	if line.option("-"+name) != nil { // one dash before a long name: -queue
 		return "-" + name

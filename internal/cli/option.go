@@ -15,13 +15,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli sees the
-// long name only, because Parse has already replaced letters. With two names, urfave/cli would set a repeatable value twice.
+// Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli gets the
+// long name only, because Parse has already replaced letters by long names. If urfave/cli got two names, it would set a repeatable value
+// twice.
 type Option struct {
 	name, short string
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
 	usage       string // help text; ends with the default, if there is one: "... (10s)"
-	absent      bool   // the option cannot be typed for this command; code that commands share reads its default
+	absent      bool   // whether the user cannot type the option for this command; code that commands share still reads its default
 	group       string // heading of the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
 	value       optionValue
@@ -35,7 +36,7 @@ type optionValue interface {
 }
 
 func (o *Option) Names() []string               { return []string{o.name} }
-func (o *Option) IsSet() bool                   { return false } // urfave asks the flag set first, which has the answer
+func (o *Option) IsSet() bool                   { return false } // urfave/cli asks the flag set first and finds the answer there
 func (o *Option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
 
 // String returns the option as the help shows it.
@@ -50,7 +51,8 @@ func (o *Option) String() string {
 	return text
 }
 
-// setting is an optionValue of type T. parse parses its text. An option with add can be repeated.
+// setting is an optionValue of type T. The function parse parses its text. If add is set, the user can repeat the option, and add combines
+// the values.
 type setting[T any] struct {
 	value T
 	parse func(string) (T, error)
@@ -74,18 +76,19 @@ func (s *setting[T]) IsBoolFlag() bool        { return s.bare }
 func (s *setting[T]) repeats() bool           { return s.add != nil }
 func (s *setting[T]) check(text string) error { _, err := s.parse(text); return err }
 
-// Get returns the value of an option, or its default. T is the type that the doc comment of the option's constructor names.
+// Get returns the value of an option, or its default. T is the type in the doc comment of the function that creates the option.
 func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
-// The constructors of options follow. names is "queue" or "queue q"; hint is the placeholder of the value in the help. Get reads the
-// value, with the type that the constructor's comment names or with the type of its argument value.
+// The following functions create options. Their parameter names is the long name and an optional letter, such as "queue" or "queue q".
+// Their parameter hint is the placeholder of the value in the help. Callers read the value with Get. The type for Get is in the comment of
+// the function, or it is the type of the parameter value.
 
 func Scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
 	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
 }
 
-// Repeated returns an option that can be repeated; its value has all elements. Read it with Get[[]T].
+// Repeated returns an option that the user can repeat. Its value is a list of all elements. Read it with Get[[]T].
 func Repeated[T any](names, hint, usage string, parse func(string) ([]T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
 	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
@@ -165,7 +168,7 @@ func CodesOption(names, usage string) *Option {
 // IdsOption returns a repeatable option for IDS. Read it with Get[[]int64].
 func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usage, ParseIDs) }
 
-// GlobalOptions returns the options of every command. They may also stand before the command.
+// GlobalOptions returns the options that every command has. The user may also type them before the command.
 func GlobalOptions() []*Option {
 	busy := DurationOption("busy-timeout", "wait this long for a busy database, then exit 75 (10s)", 10*time.Second)
 	busy.env = "RUNNER_BUSY_TIMEOUT"

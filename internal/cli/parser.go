@@ -8,8 +8,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Line is a parsed command line. It exists because urfave/cli's parser does not handle all command lines as needed. urfave/cli receives
-// the form "runner COMMAND --long=value ... -- WORD ...".
+// Line is a parsed command line. Parse exists because the parser of urfave/cli does not handle all command lines as runner needs it.
+// urfave/cli then receives a command line of the form "runner COMMAND --long=value ... -- WORD ...".
 type Line struct {
 	Command      *Command // nil if no command was named
 	Path         []string // names of the command and its groups: "schedule", "add"
@@ -27,11 +27,11 @@ type givenOption struct {
 	text   string
 }
 
-// Parse parses the arguments after the program's name. Options may stand before, between and after words until "--"; global options may
-// also stand before the command. If the command takes a command of the user's, options end at the first word of that command.
+// Parse parses the arguments after the program's name. Options may stand before, between and after words until "--". Global options may
+// also stand before the command. If runner's command takes a command of the user, options end at the first word of the user's command.
 //
-// If a scalar option is repeated, its last value wins. An option wins over its environment variable at any position. Parse reads the rest
-// of the line after an error, because --json decides the format of the error.
+// If the user repeats an option with a single value, the last value counts. An option at any position overrides its environment variable.
+// Parse reads the rest of the line after an error, because --json in the rest decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
 	line := &Line{commands: list, globals: globals, options: globals}
 	for i, arg := range args {
@@ -66,8 +66,8 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 	return *line, line.err
 }
 
-// wordsBeforeCommand returns how many words belong to runner before the user's command begins. It returns -1 if the command of runner
-// takes no command of the user's.
+// wordsBeforeCommand returns the number of arguments that precede the user's command. It returns -1 if runner's command takes no command
+// of the user.
 func wordsBeforeCommand(path []string) int {
 	switch strings.Join(path, " ") {
 	case "enqueue", "run":
@@ -78,7 +78,7 @@ func wordsBeforeCommand(path []string) int {
 	return -1
 }
 
-// enter sets the command with this name as the current one. args are the words after it.
+// enter makes the command with the name word the current command. The parameter args contains the words after it.
 func (line *Line) enter(word string, args []string) {
 	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
 		line.set("help", "true")
@@ -102,7 +102,8 @@ func commandNamed(list []*Command, name string) *Command {
 	return nil
 }
 
-// flag reads one argument with options and, if the last option has one, its value. It returns the remaining arguments.
+// flag reads one argument with options. If the last of these options needs a value, flag may read the value from the next argument. It
+// returns the remaining arguments.
 func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
 	if !strings.HasPrefix(name, "--") {
@@ -127,8 +128,8 @@ func (line *Line) flag(word string, args []string) []string {
 	return args
 }
 
-// letters reads an argument with short options. As in getopt, letters without a value can be combined, and a value can follow its letter:
-// -fn5 is -f -n 5. An equals sign before the value is allowed. letters returns the remaining arguments.
+// letters reads an argument with short options. As in getopt, an argument can combine letters without a value, and a value can follow its
+// letter: -fn5 means -f -n 5. There may be an equals sign before the value. The method returns the remaining arguments.
 func (line *Line) letters(word string, args []string) []string {
 	for rest := word[1:]; rest != ""; rest = rest[1:] {
 		name, text := "-"+rest[:1], rest[1:]
@@ -186,7 +187,7 @@ func (line *Line) give(o *Option, text string) {
 	line.given = append(line.given, givenOption{o, text})
 }
 
-// environment adds the options that are not on the command line but whose variable is set. An empty variable counts as unset. Commas
+// environment adds options from environment variables if they are not on the command line. An empty variable counts as unset. Commas
 // separate the elements of lists.
 func (line *Line) environment(getenv func(string) string) {
 	for _, o := range line.options {

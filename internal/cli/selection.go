@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Selection has the tasks that the user selected: ids, a filter, or --all.
+// Selection describes the tasks that the user selected by ids, by a filter or with --all.
 type Selection struct {
 	Filter jobs.Filter
 	All    bool // whether --all was given
@@ -37,7 +37,7 @@ func (a *App) Selectors() []Flag {
 	)
 }
 
-// ReadSelection reads the ids among the arguments and the options of Selectors. It skips the options in except, which have another
+// ReadSelection reads the ids among the arguments and the options of Selectors. It skips the options in except, because they have another
 // meaning for the command.
 func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
 	var s Selection
@@ -121,8 +121,8 @@ func (s Selection) Require(verb string) error {
 		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
 }
 
-// Confirm asks the user before a filter changes n tasks; question is "Cancel 118 tasks in media?". It does not ask for a single task or
-// for tasks selected by id. Without a terminal it returns an error unless --yes is given.
+// Confirm asks the user before a command changes the n tasks of a filter. An example of a question is "Cancel 118 tasks in media?". Confirm
+// does not ask for a single task or for tasks selected by id. Without a terminal it returns an error unless --yes is given.
 func (s Selection) Confirm(p *term.Printer, yes bool, n int, question string) error {
 	switch {
 	case yes || n <= 1 || len(s.Filter.IDs) > 0:

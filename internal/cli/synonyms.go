@@ -3,7 +3,7 @@ package cli
 // scheduleAddForm is the shortest form of schedule add.
 const scheduleAddForm = "runner schedule add NAME --cron EXPR -- COMMAND"
 
-// CommandSynonym is a hint for commands of other tools.
+// CommandSynonym is a hint for users who type a command of another tool.
 type CommandSynonym struct {
 	Hint  string // command line of runner; two lines with six spaces between them if the names have two meanings
 	Names string // commands of other tools, separated by ", "; a name can have two words
@@ -73,8 +73,8 @@ var CommandSynonyms = []CommandSynonym{
 	{"journalctl -u runner", "service logs, service log"},
 }
 
-// groupOf returns the group of runner that has the verbs of a noun, for tools that are used as "NOUN VERB". An empty group means the
-// commands of runner itself.
+// groupOf returns the group of commands that runner has for a noun. It is for users of tools with commands such as "task list". An empty
+// group means that runner has these verbs as commands of their own.
 func groupOf(noun string) (group string, known bool) {
 	switch noun {
 	case "task", "tasks", "job", "jobs", "queue", "queues", "worker", "system":
@@ -85,7 +85,7 @@ func groupOf(noun string) (group string, known bool) {
 	return "", false
 }
 
-// OptionSynonym is a hint for options of other tools.
+// OptionSynonym is a hint for users who type an option of another tool.
 type OptionSynonym struct {
 	Commands string // commands that do not have these options, separated by ", "; "runner" is the place before the command
 	Hint     string // option of runner with or without a value, or a command line; COMMAND-NAME stands for the command
@@ -102,7 +102,7 @@ const (
 
 // OptionSynonyms lists the options of other tools. The first row that fits the command and the name is the hint.
 var OptionSynonyms = []OptionSynonym{
-	// pueue, task-spooler and others have options where runner has commands.
+	// pueue, task-spooler and other tools have options for actions that are commands in runner.
 	{"runner", "runner list", "l ls"},
 	{"runner", "runner cancel ID", "k kill"},
 	{"runner", "runner logs -f ID", "t tail"},

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The following functions parse option values. Their errors continue a line that begins with the option and the typed text.
+// The following functions parse option values. The error message has the option and the typed text before the text of their errors.
 
 var (
 	ErrName = errors.New("invalid variable; use NAME or NAME=VALUE")

@@ -12,10 +12,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// jsonVersion increases when a record loses or renames a key.
+// jsonVersion is the version of the JSON output. It increases when a key of a record is removed or renamed.
 const jsonVersion = 1
 
-// commit is the commit of the source. The linker sets it (scripts/env). If it is empty, the build information of Go may have the commit.
+// commit is the commit of the source. The linker sets it with the options in scripts/env. If it is empty, the build information of Go may
+// contain the commit.
 var commit string
 
 // Version is the record that version --json prints.
@@ -31,7 +32,7 @@ type Version struct {
 }
 
 func thisVersion() Version {
-	release := strings.Split(runtime.Version(), ".") // go1.26.8: the first two numbers are the version of the language
+	release := strings.Split(runtime.Version(), ".") // in go1.26.8 the first two numbers are the version of the language
 	return Version{Version: runner.Version, Commit: cmp.Or(commit, builtFrom()), JSONVersion: jsonVersion, Schema: admin.SchemaVersion(),
 		SQLite: admin.EngineVersion(), Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }

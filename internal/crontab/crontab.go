@@ -28,15 +28,15 @@ type Options struct {
 	Zone   string // time zone of the entries above any CRON_TZ
 	Home   string // absolute path of the working directory of commands, unless the crontab sets HOME
 	Prefix string // prefix of the schedules' names
-	System bool   // the crontab has a column for the user, as /etc/crontab
-	User   string // with System: only the entries of this user are imported
+	System bool   // whether the crontab has a column for the user, as /etc/crontab has
+	User   string // user whose entries are imported; used only if System is set
 }
 
 // LineError is an error in one line of a file.
 type LineError struct {
 	Line    int // from 1
 	Err     error
-	Setting bool // it is an environment line, on which the entries below it depend
+	Setting bool // whether the line is an environment line, on which the entries below it depend
 }
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
@@ -48,7 +48,7 @@ func lineError(line int, format string, args ...any) *LineError {
 	return &LineError{Line: line, Err: &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}}
 }
 
-// reader reads the lines of a crontab. Its settings apply to the lines below.
+// reader reads the lines of a crontab. Its settings are those of the lines that it has read, and they apply to the next lines.
 type reader struct {
 	Options
 	tab    Table
@@ -60,8 +60,8 @@ type reader struct {
 
 // Parse parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default
 // /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. The first % without a backslash before it ends the
-// command and begins its standard input, where every further % is a newline. MAILTO is returned, but no mail is sent. Parse does not
-// check the times. It makes the name of each schedule from its command, so that the same crontab gives the same names.
+// command and begins its standard input, where every further % is a newline. Parse returns MAILTO, but runner sends no mail. Parse does not
+// check the times. It makes the name of each schedule from its command, so the same crontab always gives the same names.
 func Parse(text string, o Options) Table {
 	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}, names: map[string]int{}}
 	n := 0
@@ -184,7 +184,7 @@ func unquote(text string) string {
 	return text
 }
 
-// cutTimes splits an entry into its times (five fields, or a word such as @daily) and the rest.
+// cutTimes splits an entry into its times and the rest. The times are five fields, or a word such as @daily.
 func cutTimes(n int, line string) (when, rest string, err *LineError) {
 	words := 5
 	if line[0] == '@' {
@@ -204,7 +204,7 @@ func cutTimes(n int, line string) (when, rest string, err *LineError) {
 	switch {
 	case when == "@reboot":
 		return "", "", lineError(n, "@reboot is not supported; use a systemd unit that runs at boot: runner enqueue -- COMMAND")
-	case when == "@every": // cron does not support it, but newer schedulers do
+	case when == "@every": // cron does not support @every, but newer schedulers do
 		every, after, _ := strings.Cut(rest, " ")
 		return when + " " + every, strings.TrimLeft(after, " \t"), nil
 	}

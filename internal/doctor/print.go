@@ -8,7 +8,7 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Print prints the result of a check: as a record, as a line for other programs, or for people.
+// Print prints the result of a check as a record, as a line for other programs, or as text for people.
 func Print(p *term.Printer, c record.Check) error {
 	try := ""
 	if c.Try != nil {

@@ -1,4 +1,4 @@
-// Package failure words every error for the person who typed the command, and maps it to an exit status.
+// Package failure turns every error into a message for the person who typed the command, and into an exit status.
 package failure
 
 import (
@@ -16,8 +16,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Error is an error for the person who typed the command: what failed, why, and what to try. The three texts are lower case and have no
-// full stop. Explain turns any other error into an Error.
+// Error is an error for the person who typed the command. Its three texts say what failed, why it failed and what to try. They are in lower
+// case and have no full stop. Explain turns any other error into an Error.
 type Error struct {
 	Code  string   // key "code" of the JSON error: usage, not_found, busy, …
 	Exit  int      // exit status of the program
@@ -30,7 +30,7 @@ type Error struct {
 func (f *Error) Error() string { return strings.Join(append([]string{f.What}, f.Why...), "; ") }
 func (f *Error) Unwrap() error { return f.Cause }
 
-// Usage returns the error for an invalid command line. The exit status is 2, and nothing was changed.
+// Usage returns the error for an invalid command line. The exit status is 2, which means that the command changed nothing.
 func Usage(format string, args ...any) *Error {
 	return &Error{Code: "usage", Exit: 2, What: fmt.Sprintf(format, args...)}
 }
@@ -40,12 +40,12 @@ func Exclusive(one, other string) *Error {
 	return Usage("%s and %s cannot be used together", one, other)
 }
 
-// NotFound returns the error for tasks or other things that do not exist. list is the command that lists what exists.
+// NotFound returns the error for tasks or other objects that do not exist. The parameter list is a command that lists the existing objects.
 func NotFound(list, format string, args ...any) *Error {
 	return &Error{Code: "not_found", Exit: 3, What: fmt.Sprintf(format, args...), Try: list}
 }
 
-// NoTasks returns the error for ids that no task has. It names at most ten of them.
+// NoTasks returns the error for ids that no task has. The error names at most ten of these ids.
 func NoTasks(ids []int64) *Error {
 	text := ""
 	for i, id := range ids {
@@ -62,12 +62,12 @@ func NoTasks(ids []int64) *Error {
 	return NotFound("runner list", "%s", noun+strings.TrimPrefix(text, ", "))
 }
 
-// Internal returns the error for a failure that is neither of the user nor of the database.
+// Internal returns the error for a failure that neither the user nor the database has caused.
 func Internal(what string, err error) *Error {
 	return &Error{Code: "internal", Exit: 1, What: what, Why: []string{err.Error()}, Cause: err}
 }
 
-// Because adds lines that explain why.
+// Because adds lines that say why the command failed.
 func (f *Error) Because(lines ...string) *Error { f.Why = append(f.Why, lines...); return f }
 
 // Hint sets what the person can try.
@@ -76,7 +76,8 @@ func (f *Error) Hint(format string, args ...any) *Error {
 	return f
 }
 
-// ExitStatus is an error that ends the program with this status and prints nothing: the status of a task, or 128+n after signal n.
+// ExitStatus is an error that ends the program with this exit status and without a message. The value is the exit status of a task, or
+// 128+n after signal n.
 type ExitStatus int
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
@@ -129,8 +130,9 @@ func Explain(err error) *Error {
 	return f
 }
 
-// WhileWaiting changes the exit status of an error for wait and enqueue --wait, which otherwise exit with the status of the task. Every
-// failure of runner itself becomes 125, except usage, 126 and 127. So a status of 1, 3 or 75 always comes from the task.
+// WhileWaiting changes the exit status of an error for "wait" and "enqueue --wait". These commands exit with the status of the task, so an
+// error of runner itself needs another status. It gets 125 unless it is a usage error or has the status 126 or 127. A status of 1, 3 or 75
+// therefore always comes from the task.
 func WhileWaiting(err error) error {
 	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
 		return err
@@ -142,7 +144,7 @@ func WhileWaiting(err error) error {
 	return &f
 }
 
-// Report writes an error to stderr: as text, or with --json as an object. It writes nothing for an ExitStatus.
+// Report writes an error to stderr as text, or as an object with --json. It writes nothing for an ExitStatus.
 func Report(p *term.Printer, err error) {
 	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
 		return
@@ -150,7 +152,7 @@ func Report(p *term.Printer, err error) {
 	p.Flush()
 	f := Explain(err)
 	if p.JSON {
-		_ = term.WriteJSON(p.Stderr, f.record()) // an error of stderr cannot be reported anywhere
+		_ = term.WriteJSON(p.Stderr, f.record()) // the program has no place to report an error of stderr
 		return
 	}
 	io.WriteString(p.Stderr, p.Stderr.Readable(f.Text(p.Verbose)))
@@ -200,8 +202,8 @@ func (f *Error) Text(verbose bool) string {
 	return b.String()
 }
 
-// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's "database is locked",
-// which sounds like a damaged database but means "try again".
+// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's text "database is locked".
+// That text sounds like a damaged database, but it means that the user can try again.
 func chain(err error) []string {
 	var list []string
 	for err != nil {

@@ -1,19 +1,20 @@
-// Package follow carries the whole output of a running command to processes that wait for it.
+// Package follow sends the whole output of a running command to processes that wait for it.
 //
-// The database keeps only part of a large output. A process that shows the output, such as runner enqueue --wait, needs every
-// byte. It listens on a Unix socket in the directory of the database, under the id of the task. Before a worker starts an attempt, it
-// connects to the sockets of that task, and then it sends what it reads from the command.
+// The database keeps only part of a large output. A process that shows the output, such as "runner enqueue --wait", needs every byte. In
+// this package such a process is a follower. It listens on a Unix socket in the directory of the database, and the name of the socket
+// begins with the id of the task. Before a worker starts an attempt, it connects to the sockets of that task. Then it sends all output of
+// the command to them.
 //
 // The invariants:
 //
 //   - A follower listens before the task can start. For a new task, the socket gets its name before the transaction commits.
-//   - The follower confirms the connection before the command starts. So the follower knows that an attempt is sent to it before
-//     any piece of that attempt is in the database, and shows each byte once.
-//   - A follower that reads slowly slows the command down, as a pipe does. A follower that is gone does not: its connection fails.
-//   - The last frame has the number of bytes. Without it the output is incomplete.
+//   - The follower confirms the connection before the command starts. Therefore it knows that a worker sends it an attempt before any piece
+//     of that attempt is in the database. It can then show each byte exactly once.
+//   - A follower that reads slowly slows the command down, as a pipe does. A dead follower does not, because its connection fails.
+//   - The last frame contains the number of bytes. If this frame is missing, the output is incomplete.
 //
-// The output does not go through the database, because 1 GB of it would be written twice, to the log and to the file, and the file would
-// keep that size.
+// The output does not go through the database. SQLite would write 1 GB of output twice, to the write-ahead log and to the file, and the
+// file would keep that size.
 package follow
 
 import (
@@ -34,11 +35,11 @@ import (
 )
 
 const (
-	// confirmMost is how long a worker waits for the confirmation of a follower. A follower that is stopped delays the start of the
-	// command by no more than that.
+	// confirmMost is the maximum time that a worker waits for the confirmation of a follower. A stopped process that follows the task
+	// therefore delays the start of the command by no more than this time.
 	confirmMost = 5 * time.Second
 
-	// hurryMost is how long an attempt that is being stopped waits for a follower that does not read.
+	// hurryMost is the maximum time that an attempt waits for a follower that does not read, after somebody has stopped the attempt.
 	hurryMost = 2 * time.Second
 
 	frameMost = 1 << 20 // bytes of data in a frame; writers send less
@@ -51,7 +52,7 @@ const (
 const (
 	kindStdout = 'o'
 	kindStderr = 'e'
-	kindEnd    = '.' // the data is the number of all bytes
+	kindEnd    = '.' // the data of this frame is the number of bytes of all streams
 )
 
 var kinds = map[string]byte{"stdout": kindStdout, "stderr": kindStderr}
@@ -70,8 +71,8 @@ type Follower struct {
 	conns map[net.Conn]bool // open connections; nil after Close
 }
 
-// Listen makes a socket in the directory of a database. No worker finds the socket before Bind. A worker finds it only if it runs on this
-// machine and may connect to it.
+// Listen creates a socket in the directory of a database. Workers do not find the socket before the call of Bind. Afterwards a worker finds
+// it only if the worker runs on this machine and has the permission to connect to it.
 func Listen(dir string) (*Follower, error) {
 	f := &Follower{dir: directory(dir), conns: map[net.Conn]bool{}, name: fmt.Sprintf("new-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
@@ -91,7 +92,7 @@ func Listen(dir string) (*Follower, error) {
 	return f, nil
 }
 
-// Bind gives the socket the name of a task, under which workers find it.
+// Bind renames the socket so that its name begins with the id of a task. Workers find the socket by this name.
 func (f *Follower) Bind(id int64) error {
 	name := fmt.Sprintf("%d-%s", id, strings.TrimPrefix(f.name, "new-"))
 	if err := os.Rename(filepath.Join(f.dir, f.name), filepath.Join(f.dir, name)); err != nil {
@@ -101,9 +102,10 @@ func (f *Follower) Bind(id int64) error {
 	return nil
 }
 
-// Serve receives attempts until Close. begin is called with the generation of each attempt, before the worker starts it. It returns the
-// functions that receive the data of the attempt, and its end. complete reports whether every byte has come. data is valid during the
-// call. If receive returns an error, the worker sends no more of this attempt.
+// Serve starts to receive attempts and receives them until Close. Before a worker starts an attempt, Serve calls begin with the generation
+// of the attempt. The function begin returns two functions. Serve calls receive with each piece of data, which is valid only during that
+// call. If receive returns an error, Serve receives no more of this attempt. Serve calls end after the attempt, and complete says whether
+// every byte has arrived.
 func (f *Follower) Serve(begin func(generation int64) (receive func(stream string, data []byte) error, end func(complete bool))) {
 	f.serving.Go(func() {
 		for {
@@ -150,7 +152,7 @@ func (f *Follower) release(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// copyFrames passes the data of frames to receive, until the frame that ends the attempt.
+// copyFrames reads frames up to the frame that ends the attempt, and passes their data to the function receive.
 func copyFrames(conn io.Reader, receive func(stream string, data []byte) error) error {
 	in := bufio.NewReaderSize(conn, 256<<10)
 	var data []byte
@@ -187,7 +189,7 @@ func copyFrames(conn io.Reader, receive func(stream string, data []byte) error) 
 	}
 }
 
-// Close removes the socket and ends the connections that are open. It waits until the functions of begin have returned.
+// Close removes the socket and closes the open connections. It waits until the functions that begin returned have ended.
 func (f *Follower) Close() {
 	_ = os.Remove(filepath.Join(f.dir, f.name))
 	_ = f.listener.Close()
@@ -209,9 +211,9 @@ type Followers struct {
 	stop  func() bool
 }
 
-// Connect connects to the followers of a task. It returns nil if there are none. It removes the sockets of processes that are dead. When
-// ctx ends, a follower that does not read for hurryMost loses the rest of the output, so that no follower can delay the end of an attempt
-// that is being stopped.
+// Connect connects to the followers of a task. It returns nil if the task has no follower. It removes the sockets of dead processes. The
+// caller ends ctx when the attempt is to stop. Every follower then has the time hurryMost to read the rest of the output, so that a slow
+// follower cannot delay the end of the attempt for longer.
 func Connect(ctx context.Context, dir string, id, generation int64) *Followers {
 	dir = directory(dir)
 	entries, err := os.ReadDir(dir)
@@ -264,7 +266,8 @@ func connect(dir, name string, generation int64) (net.Conn, error) {
 	return conn, conn.SetDeadline(time.Time{})
 }
 
-// Write sends data of a stream. It waits while a follower does not read. A follower that cannot be reached gets no more.
+// Write sends data of a stream to all followers. It waits while a follower does not read. After a failed write to a follower, that follower
+// gets no more data.
 func (f *Followers) Write(stream string, data []byte) {
 	if f == nil {
 		return

@@ -55,8 +55,8 @@ const (
 	StatusNotFound      = 127
 )
 
-// Find returns the absolute path of a command's program. A name with a slash is a path relative to cwd; other names are searched in the
-// caller's PATH. The exit status of the failure is 126 or 127.
+// Find returns the absolute path of a command's program. A name with a slash is a path relative to cwd. Find searches other names in the
+// caller's PATH. If it fails, the exit status of the failure is 126 or 127.
 func (c Invocation) Find(name, cwd string) (string, *failure.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := within(cwd, name)
@@ -150,8 +150,8 @@ func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	return cwd, nil
 }
 
-// Environment returns the variables for the values of -e: NAME=VALUE, or the NAME of a variable of the caller. With all, it includes
-// every variable of the caller. No error shows a value.
+// Environment returns the variables for the values of -e. Such a value is NAME=VALUE, or the NAME of a variable of the caller. If all is
+// set, Environment also returns every variable of the caller. Its errors never contain the value of a variable.
 func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {

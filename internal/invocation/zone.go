@@ -9,8 +9,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Zone returns the name of this machine's time zone. Schedules store the name, because "local" would mean another zone on another
-// machine, or in a worker with another TZ.
+// Zone returns the name of this machine's time zone. Schedules store the name instead of "local", because "local" would mean a different
+// zone on another machine or in a worker with another TZ.
 func Zone(getenv func(string) string) (string, error) {
 	name, set := strings.TrimPrefix(getenv("TZ"), ":"), getenv("TZ") != ""
 	if !set {

@@ -1,4 +1,5 @@
-// Package jsonscan finds the members of a JSON object without decoding their values. It is for text that json.Valid has accepted.
+// Package jsonscan finds the members of a JSON object without decoding their values. Its functions require text that json.Valid has
+// accepted.
 package jsonscan
 
 import (
@@ -9,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Members yields the keys and values of a valid JSON object, in order. Keys are decoded; values are JSON. A key or value shares memory
-// with text or is a copy.
+// Members yields the keys and values of a valid JSON object in order. It decodes the keys, but the values stay JSON. A key or value may
+// share memory with text.
 func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
 		i := Blank(text, Blank(text, 0)+1) // after the brace

@@ -17,7 +17,7 @@ type Line struct {
 	Text []byte    // with its newline, unless the line is incomplete
 }
 
-// Ended returns the text with a newline at its end.
+// Ended returns the text of the line and adds a newline if it is missing.
 func (l Line) Ended() []byte {
 	if l.Text[len(l.Text)-1] == '\n' {
 		return l.Text
@@ -25,7 +25,7 @@ func (l Line) Ended() []byte {
 	return append(l.Text, '\n')
 }
 
-// Splitter joins pieces of output to lines, for each source separately. A source is, for instance, a stream of a task. The zero
+// Splitter joins pieces of output into lines, for each source separately. A source is, for instance, a stream of a task. The zero
 // Splitter is ready for use.
 type Splitter[Source comparable] struct {
 	Max     int // size at which a line without a newline counts as complete, in bytes; default 64 KiB
@@ -70,7 +70,7 @@ func (s *Splitter[Source]) Partials() (list []Source) {
 	return list
 }
 
-// Last returns the last n lines of pieces. enough reports that no earlier pieces are needed.
+// Last returns the last n lines in a list of pieces. The result enough is true if the caller needs no earlier pieces for these lines.
 func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	if n == 0 {
 		return nil, true
@@ -99,8 +99,9 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	return chunks, false
 }
 
-// Shown returns the last n lines of pieces as a terminal would show them. Of an overwritten line it returns only the final text. It skips
-// blank lines at the end. The lines are not safe for a terminal.
+// Shown returns the last n lines in a list of pieces as a terminal would show them. If a program has overwritten a line, Shown returns only
+// its final text. Shown skips blank lines at the end. It does not escape control characters, so the caller must escape them before it
+// prints the lines to a terminal.
 func Shown(chunks []jobs.Chunk, n int) (list []string) {
 	var text []byte
 	for i, c := range chunks {

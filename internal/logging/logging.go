@@ -1,4 +1,4 @@
-// Package logging writes the log of a worker: for a terminal, for the journal, or as JSON.
+// Package logging writes the log of a worker in a format for a terminal, for the systemd journal, or as JSON.
 package logging
 
 import (
@@ -44,7 +44,8 @@ func StyleFor(format string, to term.Stream, journalStream string) Style {
 	return Plain
 }
 
-// isJournal reports whether w is the stream that systemd connected to its journal. $JOURNAL_STREAM has the stream's "device:inode".
+// isJournal reports whether w is the stream that systemd connected to its journal. The parameter journalStream is the value of
+// $JOURNAL_STREAM, which is the "device:inode" of that stream.
 func isJournal(w io.Writer, journalStream string) bool {
 	file, ok := w.(*os.File)
 	if !ok || journalStream == "" {
@@ -70,7 +71,7 @@ func New(to term.Stream, style Style, level slog.Level) *slog.Logger {
 	return slog.New(&logHandler{to: to, style: style, level: level, mu: &sync.Mutex{}})
 }
 
-// logHints are added to some messages for a person at the worker's terminal.
+// logHints maps some messages to a hint that the terminal style adds to them for the person at the worker's terminal.
 var logHints = map[string]string{"draining": " (again to stop now)"}
 
 // logHandler writes records as text.
@@ -79,7 +80,7 @@ type logHandler struct {
 	style Style
 	level slog.Level
 	mu    *sync.Mutex // protects the stream
-	group string      // prefix of the keys that follow
+	group string      // prefix of the keys of later attributes
 	attrs string      // formatted attributes of With
 }
 
@@ -137,8 +138,8 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// attr formats an attribute as " key=value", or several for a group. In the terminal style it omits the date of times that are on the
-// record's day.
+// attr formats an attribute as " key=value". A group gives several of these texts. In the terminal style attr omits the date of a time
+// that is on the same day as the record.
 func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 	v := a.Value.Resolve()
 	text := ""

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// pieces is how many pieces of output are read at once. A piece has at most 32 KiB.
+// pieces is the maximum number of pieces of output in one read. A piece has at most 32 KiB.
 const pieces = 64
 
 // Range selects a part of a task's output.
@@ -25,7 +25,7 @@ type Range struct {
 	Lines int       // number of last lines of the first shown attempt; -1 selects all its lines
 }
 
-// first returns the generation of the last attempt before the selected ones; 0 if no attempt is skipped.
+// first returns the generation of the last attempt that comes before the selected attempts. It returns 0 if the range skips no attempt.
 func (w Range) first(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
@@ -51,15 +51,15 @@ type Cursor struct {
 	any        bool           // whether any attempt was shown
 }
 
-// Advance prints the output of a task since the last call. t must have been read just before. done reports that no more output will
-// follow.
+// Advance prints the output that a task has produced since the last call. The caller must have read t just before the call. The result done
+// is true if no more output will follow.
 func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *LogPrinter) (done bool, err error) {
 	if t.GenerationID != f.generation {
 		attempts, err := r.Attempts(ctx, t)
 		if err != nil {
 			return false, err
 		}
-		// If the task has changed since it was read, the list has its running attempt twice. The first of the two is current.
+		// If the task has changed since the caller read it, the list contains its running attempt twice. The first of the two is current.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
 			f.shown = f.Range.first(attempts)
@@ -102,7 +102,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// A worker connects before it stores the first piece, so this check after the read misses no worker that connects.
+		// A worker connects to this process before it stores the first piece. This check comes after the read, so it sees every such worker.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 }
 
-// readLast prints the last lines of an attempt. It reads from the end.
+// readLast prints the last lines of an attempt. It reads the output from its end, in larger and larger parts.
 func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	f.any = true
 	for limit := 8; ; limit *= 4 {
@@ -141,8 +141,9 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 	}
 }
 
-// show prints a piece, and passes the number of bytes that were dropped before it. A follower may have shown bytes that are dropped
-// later. So show computes the number from the size of the kept head and the number of shown bytes.
+// show prints a piece. It also tells the printer how many bytes are missing before the piece, because the worker dropped them. This process
+// may have shown some of these bytes before the worker dropped them. show therefore computes the number from the bytes that it has shown
+// and from the size of the start of the output, which the worker always keeps.
 func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {

@@ -15,8 +15,9 @@ import (
 // endMost is how long Live waits for the rest of an attempt that has ended.
 const endMost = 5 * time.Second
 
-// Live receives the whole output of one task from its workers and prints it, whatever the limit of the stored output is. A worker that
-// cannot connect to this process only stores the output, and then Follow prints what is stored. A nil *Live is valid and receives nothing.
+// Live receives the whole output of one task from its workers and prints it. The limit of the stored output does not apply to it. A worker
+// that cannot connect to this process only stores the output, and then Follow prints the stored output. A nil *Live is valid and receives
+// nothing.
 type Live struct {
 	to       *LogPrinter
 	follower *follow.Follower
@@ -28,12 +29,12 @@ type Live struct {
 
 // liveAttempt is an attempt that a worker sends or has sent.
 type liveAttempt struct {
-	ended    chan struct{} // closed when nothing more will come
-	complete bool          // every byte has come; set before ended is closed
-	dropped  bool          // what still comes is ignored
+	ended    chan struct{} // closed when the worker will send no more
+	complete bool          // whether every byte has arrived; set before ended is closed
+	dropped  bool          // whether to ignore output that still arrives
 }
 
-// NewLive makes the socket for a task. It returns nil if this system cannot make one.
+// NewLive creates the socket for a task. It returns nil if it cannot create a socket.
 func NewLive(r *runner.Runner, to *LogPrinter) *Live {
 	follower, err := follow.Listen(admin.Directory(r))
 	if err != nil {
@@ -50,7 +51,7 @@ func (l *Live) Bind(id int64) error {
 	return l.follower.Bind(id)
 }
 
-// Serve starts to print what workers send. t is the task.
+// Serve starts to print the output of task t that workers send.
 func (l *Live) Serve(t jobs.Task) {
 	if l == nil {
 		return
@@ -80,9 +81,9 @@ func (l *Live) Serve(t jobs.Task) {
 
 var errDropped = errors.New("the attempt is over")
 
-// end waits until the rest of an attempt that has ended is printed. l.mu must be held.
+// end waits until Live has printed the rest of an attempt that has ended. The caller must hold l.mu.
 func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error {
-	lost := a.Reason == jobs.ReasonLost // its worker may live, but stand still
+	lost := a.Reason == jobs.ReasonLost // the worker of a lost attempt may be alive but stopped, so end does not wait for it
 	if !lost {
 		timer := time.NewTimer(endMost)
 		defer timer.Stop()
@@ -104,7 +105,7 @@ func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error
 	return l.err
 }
 
-// attempt returns the attempt with this generation if a worker sends it, or nil. l.mu must be held.
+// attempt returns the attempt with this generation if a worker sends it, or nil. The caller must hold l.mu.
 func (l *Live) attempt(generation int64) *liveAttempt {
 	if l == nil {
 		return nil

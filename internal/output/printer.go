@@ -15,7 +15,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// LogPrinter prints the output of tasks: unchanged, or line by line with a prefix.
+// LogPrinter prints the output of tasks either unchanged or line by line with a prefix.
 type LogPrinter struct {
 	P          *term.Printer
 	Named      bool // print the task's id before each line
@@ -36,7 +36,7 @@ type lineOf struct {
 // unknown stands for an unknown number of bytes.
 const unknown = -1
 
-// piece prints a piece of a task's output. missing is the number of bytes before it that were dropped.
+// piece prints a piece of a task's output. The parameter missing is the number of dropped bytes before the piece.
 func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	switch {
 	case c.At.Before(s.Since):
@@ -60,7 +60,7 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	return nil
 }
 
-// line prints a line, and the newline that an incomplete line lacks.
+// line prints a line. It adds a newline if the line is incomplete.
 func (s *LogPrinter) line(key lineOf, line lines.Line) error {
 	before := s.before(key)
 	if s.Timestamps {
@@ -133,7 +133,7 @@ func (s *LogPrinter) Finish() error {
 	return s.P.Flush()
 }
 
-// end finishes the output of an attempt, of which shown bytes were printed. more is whether other attempts follow.
+// end finishes the output of an attempt. The parameter shown is the number of printed bytes, and more says whether other attempts follow.
 func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
 	if s.P.JSON {
 		return nil
@@ -156,8 +156,8 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 	return nil
 }
 
-// Complete returns err, or another error if some of the output was not printed. Callers that stand in for a command must not take an
-// incomplete output for the whole.
+// Complete returns err, or another error if some of the output was not printed. It is for commands such as "runner run", which print the
+// output in place of the user's command. Their caller must not mistake incomplete output for the whole output.
 func (s *LogPrinter) Complete(err error) error {
 	if !s.missing {
 		return err

@@ -19,8 +19,8 @@ type Tee struct {
 	log *slog.Logger
 
 	mu     sync.Mutex
-	lines  *lines.Splitter[teeSource] // nil if lines are not kept apart
-	failed bool                       // a write has failed, so nothing more is copied; tasks continue
+	lines  *lines.Splitter[teeSource] // joins the pieces into whole lines; nil if Tee copies the pieces unchanged
+	failed bool                       // whether a write has failed; Tee then copies nothing more, but the tasks continue
 }
 
 type teeSource struct {

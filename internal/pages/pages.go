@@ -1,4 +1,4 @@
-// Package pages holds what runner serve and runner work --serve share: the options of the web pages, and their address.
+// Package pages contains the code that "runner serve" and "runner work --serve" share: the options of the web pages and their address.
 package pages
 
 import (
@@ -28,7 +28,7 @@ func Options() []cli.Flag {
 	}
 }
 
-// ReadOptions reads the options of Options.
+// ReadOptions returns the values of the options that Options defines.
 func ReadOptions(c *cli.Context) web.ServerOptions {
 	return web.ServerOptions{
 		Options: web.Options{BasePath: cli.Get[string](c, "base-path"), ReadOnly: cli.Get[bool](c, "read-only"),
@@ -38,8 +38,8 @@ func ReadOptions(c *cli.Context) web.ServerOptions {
 		Insecure: cli.Get[bool](c, "insecure")}
 }
 
-// ShownURL returns the address of the pages for output to out. If out is not a terminal, the address has no token, because a log must not
-// contain it. In that case hidden is a sentence that says where the token is.
+// ShownURL returns the address of the pages for output to out. If out is not a terminal, the address has no token, because out may be a
+// log, and a log must not contain the token. The result hidden is then a sentence that says where the token is.
 func ShownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden string) {
 	if out.TTY || printToken || s.TokenFile() == "" {
 		return s.URL(), ""
@@ -47,8 +47,9 @@ func ShownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden str
 	return s.Address(), "sign in with the token in " + s.TokenFile() + "; --print-token prints it here"
 }
 
-// OpenBrowser opens an address with the program that the system uses for addresses. All users can read the list of processes, so the
-// address with the token is written to a file that only this user can read. The caller must remove the file.
+// OpenBrowser opens an address with the program that the system uses for URLs. All users can read the arguments of that program in the
+// list of processes. OpenBrowser therefore writes the address with the token to a file that only this user can read. The caller must
+// remove the file.
 func OpenBrowser(ctx context.Context, url string) (file string, err error) {
 	if !strings.HasPrefix(url, "http") {
 		return "", errors.New("a browser cannot open a unix socket")

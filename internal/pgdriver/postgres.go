@@ -58,8 +58,8 @@ func name(config *pgx.ConnConfig) string {
 	return "postgres://" + config.User + "@" + host + "/" + config.Database
 }
 
-// listen calls notify with the payload of each notification on a channel, and first with an empty text once it listens. It returns when
-// the connection fails or ctx ends.
+// listen receives notifications on a channel and calls notify with the payload of each one. Before the first notification, it calls notify
+// with an empty text as soon as the connection listens. It returns when the connection fails or ctx ends.
 func listen(ctx context.Context, config *pgx.ConnConfig, channel string, notify func(string)) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

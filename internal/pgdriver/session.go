@@ -16,7 +16,8 @@ import (
 	"example.com/runner/db"
 )
 
-// settings returns the parameters of every session. connect adds those that differ between the sessions for writing and for reading.
+// settings returns the parameters of every session. The function connect adds the parameters that differ between sessions for writing and
+// sessions for reading.
 func settings(lockTimeout time.Duration) map[string]string {
 	return map[string]string{
 		"search_path":  "pg_catalog", // statements do not depend on it, because they name the schema of each table
@@ -44,12 +45,12 @@ func session(config *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
-		return checkPooling(ctx, conn, pid, plain) // a pooler sends process ids of its own
+		return checkPooling(ctx, conn, pid, plain) // the process id in the startup messages is not usable, because a pooler sends ids of its own
 	}
 	return config
 }
 
-// errNoRow is the error when a server or a proxy closes the connection without an error and before the row has come.
+// errNoRow means that a server or a proxy closed the connection without an error before it sent the row.
 var errNoRow = errors.New("the server returned no row")
 
 // lastValue runs statements and returns the first column of the first row of the last one.

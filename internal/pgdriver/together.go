@@ -14,7 +14,7 @@ import (
 	"example.com/runner/db"
 )
 
-// together implements db.Server.Together: it sends the statements in one message and waits once for all results.
+// together implements db.Server.Together. It sends all statements in one message and waits once for all results.
 func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ driver.Rows, affected []int64, err error) {
 	c := conn.(*stdlib.Conn).Conn()
 	if c.IsClosed() {

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Advice returns the text that the command line adds to an error: lines of explanation, and a command or value to type. For codes without
-// such a text, try is the error's hint.
+// Advice returns the text that the command line adds to an error. The result why contains lines of explanation, and try is a command or
+// value that the user can type. If the command line has no text of its own for the code, try is the hint of the error.
 func Advice(e *jobs.Error) (why []string, try string) {
 	switch e.Code {
 	case errcode.EmptyFile:

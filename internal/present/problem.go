@@ -20,7 +20,8 @@ type Problem struct {
 	About   string // the queue, worker or schedule; empty for the whole database
 }
 
-// Problems returns the conditions that need attention, each with the command to type. workers are those with a recent heartbeat.
+// Problems returns the conditions that need attention, each with the command to type. The parameter workers contains the workers that have
+// a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	list := []Problem{}
 	for _, p := range admin.Problems(queues, pauses, workers, schedules, now) {
@@ -68,7 +69,7 @@ func waitProblem(p admin.Problem) (message, try string) {
 		return fmt.Sprintf("no worker serves queue %s, and %s", p.Queue, waits), "runner work -q " + p.Queue
 	case "no_job":
 		try = "runner work -q " + p.Queue
-		if p.Job != jobs.CommandJob { // the program that registers this job has to run; its name is unknown
+		if p.Job != jobs.CommandJob { // the user must run the program that registers this job, but runner does not know its name
 			try = fmt.Sprintf("runner list -q %s -j %s -s pending", p.Queue, p.Job)
 		}
 		return fmt.Sprintf("no worker of queue %s has job %s, and %s", p.Queue, p.Job, waits), try

@@ -46,7 +46,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	return s, nil
 }
 
-// ServedQueues returns the queues of a worker: all, or a list such as default,media=2 with a separator.
+// ServedQueues returns the queues of a worker as text. The text is "all", or a list such as default,media=2 with the given separator.
 func ServedQueues(w runner.Worker, separator string) string {
 	names := make([]string, len(w.Queues))
 	for i, q := range w.Queues {

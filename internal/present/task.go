@@ -40,7 +40,7 @@ func DueOf(t jobs.Task) time.Time {
 	return t.Tick
 }
 
-// Lasted returns how long the current or last attempt of a task has run. ok is false if there was none.
+// Lasted returns the run time of the current or last attempt of a task. The result ok is false if the task has had no attempt.
 func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
 	switch {
 	case t.StartedAt.IsZero():
@@ -77,7 +77,8 @@ func Headline(t jobs.Task, now time.Time) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
-// LimitRunning returns how many tasks of a limit run and may run, such as 1/2. It is empty if the limit does not restrict running tasks.
+// LimitRunning returns the number of running tasks under a limit and their maximum, such as 1/2. It returns an empty string if the limit
+// does not restrict the number of running tasks.
 func LimitRunning(l runner.LimitStatus) string {
 	if l.Running == 0 {
 		return ""
@@ -85,7 +86,7 @@ func LimitRunning(l runner.LimitStatus) string {
 	return fmt.Sprintf("%d/%d", l.InUse, l.Running)
 }
 
-// LimitRate returns how often tasks of a limit may start, such as 100/1m. It is empty for a limit without a rate.
+// LimitRate returns how often tasks under a limit may start, such as 100/1m. It returns an empty string for a limit without a rate.
 func LimitRate(l runner.LimitStatus) string {
 	if l.Rate == 0 {
 		return ""
@@ -93,7 +94,7 @@ func LimitRate(l runner.LimitStatus) string {
 	return fmt.Sprintf("%d/%s", l.Rate, timetext.WriteDuration(l.Per))
 }
 
-// noteMost is the maximum number of bytes of a task's error in a note.
+// noteMost is the maximum length of the task's error in a note, in bytes.
 const noteMost = 24
 
 // Note returns the text of the column NOTE of lists: the most important fact about a task, in a word or two.
@@ -104,7 +105,7 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
 		if !t.RunAt.After(now) {
-			return "due" // no worker has released it yet
+			return "due" // no worker has made the task pending yet
 		}
 		return "in " + humanize.Age(humanize.Soon(t.RunAt.Sub(now)))
 	case jobs.Blocked:
@@ -119,7 +120,7 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 			return "expired"
 		}
 		line, _, _ := strings.Cut(t.Error, "\n")
-		return humanize.Cut(line, noteMost) // names the user who cancelled the task, or the dependency
+		return humanize.Cut(line, noteMost) // the error names the user who cancelled the task, or the dependency that failed
 	}
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
@@ -127,7 +128,7 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 	return Ending(t.Reason, t.ExitCode, t.Signal)
 }
 
-// blockedBy returns in a word or two why a task is blocked: after 1036, or its lane.
+// blockedBy returns the reason why a task is blocked in a word or two, such as "after 1036" or its lane.
 func blockedBy(t jobs.Task) string {
 	waits := slices.Concat(t.After, t.AfterAny)
 	switch {
@@ -139,7 +140,7 @@ func blockedBy(t jobs.Task) string {
 	return "lane " + t.Lane
 }
 
-// Ending returns in a word or two how an attempt failed: exit 22, signal 9, not found, timeout.
+// Ending returns in a word or two how an attempt failed, such as "exit 22", "signal 9", "not found" or "timeout".
 func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	switch {
 	case reason == jobs.ReasonExit && exitCode != nil:
@@ -154,7 +155,7 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	return string(reason)
 }
 
-// progress returns the progress that a function reported, in short: 12/40, or its text.
+// progress returns the progress that a function reported in a short form, such as 12/40, or the text of the report.
 func progress(report json.RawMessage) string {
 	var p struct {
 		Done, Total json.Number
@@ -169,7 +170,7 @@ func progress(report json.RawMessage) string {
 	return cmp.Or(humanize.Cut(p.Text, 12), p.Done.String())
 }
 
-// holdNote returns in one word why a pending task cannot start. It is empty if nothing prevents the start.
+// holdNote returns in a word or two why a task cannot start or that its worker died. It returns an empty string if neither is the case.
 func holdNote(t jobs.Task, h runner.Holds) string {
 	if t.State == jobs.Running && h.Dead[t.WorkerID] {
 		return "worker died"

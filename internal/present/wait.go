@@ -52,7 +52,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		return "no worker has job " + t.Job
 	case "slots":
 		text := fmt.Sprintf("behind %s, %d/%d slots busy", humanize.Plural(w.Ahead, "task"), w.Busy, w.Slots)
-		if w.Estimate >= time.Minute { // a shorter estimate adds nothing to the number of tasks
+		if w.Estimate >= time.Minute { // the number of tasks says enough about a shorter wait
 			text += ", about " + humanize.Age(w.Estimate)
 		}
 		return text
