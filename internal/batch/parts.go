@@ -15,7 +15,7 @@ import (
 const (
 	lineLongest = 32 << 20 // the largest possible task as JSON
 	partBytes   = 16 << 10 // size of a part, unless a line is longer
-	partsAtOnce = 2        // parts parsed at once; one more is in memory. More only cost memory, because adding tasks is slower than two parsers
+	partsAtOnce = 2        // parts parsed at once; one more is in memory. More parsers do not help, because adding tasks is slower than two
 )
 
 // part is one or more whole lines of a batch.

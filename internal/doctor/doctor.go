@@ -27,7 +27,7 @@ const (
 
 // The thresholds of the checks.
 const (
-	walWarn      = 64 << 20        // size of the write-ahead log to warn of; SQLite truncates the log to this size unless a reader prevents that
+	walWarn      = 64 << 20        // size of the write-ahead log to warn of; SQLite truncates the log to it unless a reader prevents that
 	diskWarn     = 1 << 30         // free bytes to warn of; a fiftieth of the disk if that is less
 	clockSlack   = 5 * time.Second // tolerated difference between the clocks of two machines, or between two reads of one clock
 	maxTickDelay = time.Minute     // tolerated delay of a schedule's tick
@@ -199,7 +199,7 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	if ahead := time.Until(latest); ahead > clockSlack { // d.Now is too old for this comparison, because workers have written to the database since then
+	if ahead := time.Until(latest); ahead > clockSlack { // not d.Now, because workers have written to the database since then
 		report(Warn, fmt.Sprintf("the clock is %s behind the latest time in the database, %s", humanize.Age(ahead),
 			humanize.Clock(latest, d.Now)), "timedatectl status")
 		return nil

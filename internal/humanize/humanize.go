@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// Safe escapes control characters, characters that change the direction of text, and bytes that are not UTF-8. The escapes look like \n, \t,
-// \x1b or \u202e. Safe does not change other characters.
+// Safe escapes control characters, characters that change the direction of text, and bytes that are not UTF-8. The escapes look like \n,
+// \t, \x1b or \u202e. Safe does not change other characters.
 func Safe(text string) string {
 	if !strings.ContainsFunc(text, IsControl) {
 		return text
@@ -46,7 +46,7 @@ func IsControl(r rune) bool {
 	switch {
 	case r < 0x20, 0x7f <= r && r <= 0x9f: // C0, DEL, C1
 		return true
-	case r == 0x061c, r == 0x200e, r == 0x200f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069: // characters that change the direction of text
+	case r == 0x061c, r == 0x200e, r == 0x200f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069: // text direction
 		return true
 	case r == 0x2028, r == 0x2029, r == 0xfeff: // line and paragraph separators, byte order mark
 		return true
@@ -67,8 +67,8 @@ func SafeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Age formats a duration in one unit, such as 12s, 9m, 21h or 16d. It adds minutes to hours below ten hours (1h30m), and hours to days below
-// ten days (6d4h).
+// Age formats a duration in one unit, such as 12s, 9m, 21h or 16d. It adds minutes to hours below ten hours (1h30m), and hours to days
+// below ten days (6d4h).
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {

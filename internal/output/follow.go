@@ -102,7 +102,7 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// A worker connects to this process before it stores the first piece. This check comes after the read, so it sees every such worker.
+		// A worker connects to this process before it stores the first piece. This check follows the read, so it sees every such worker.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}

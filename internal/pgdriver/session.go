@@ -45,7 +45,7 @@ func session(config *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
-		return checkPooling(ctx, conn, pid, plain) // the process id in the startup messages is not usable, because a pooler sends ids of its own
+		return checkPooling(ctx, conn, pid, plain) // the ids differ because a pooler sends ids of its own
 	}
 	return config
 }
@@ -66,9 +66,9 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 }
 
 // checkPooling returns an error if a connection pooler is in transaction mode. In that mode each transaction may run in another session,
-// so the settings and locks of a session do not belong to one client. pid is the process of the server that has just worked for conn.
-// checkPooling begins a transaction on another connection. The pooler is in transaction mode if this transaction gets process pid, or if
-// conn gets another process meanwhile.
+// so the settings and locks of a session do not belong to one client. The parameter pid is the id of the server process that has just
+// worked for conn. checkPooling begins a transaction on another connection. The pooler is in transaction mode if that process runs the new
+// transaction, or if another process works for conn meanwhile.
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a full pool makes clients wait
 	defer cancel()

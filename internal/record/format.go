@@ -15,14 +15,15 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Formatter prints each record on a line, in the format of --format: a Go text/template over the keys of the JSON record.
+// Formatter prints each record on a line in the format that --format gives. The format is a Go text/template whose data are the keys of the
+// JSON record.
 type Formatter struct {
 	printer  *term.Printer
 	template *template.Template
 }
 
-// NewFormatter parses the template of --format. Outside of {{ }}, it replaces \t and \n by a tab and a newline, because shells pass them
-// unchanged.
+// NewFormatter parses the template of --format. Outside of {{ }}, it replaces \t by a tab and \n by a newline, because shells pass \t and
+// \n unchanged.
 func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
 		return nil, failure.Exclusive("--format", "--json")
@@ -67,7 +68,7 @@ func (f *Formatter) Record(v any) error {
 	return err
 }
 
-// holders lists the keys whose values are objects, lists or null.
+// holders lists the keys whose values may be objects or lists and may be null.
 var holders = []string{"args", "env", "progress", "queues", "result"}
 
 // nothing replaces null where a template may expect an object or a list. It prints nothing, and {{range}} runs no iteration.

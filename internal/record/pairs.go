@@ -8,7 +8,7 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Pair is a key of a record and its value as text: an empty text for null, a string without quotes, or JSON.
+// Pair is a key of a record and its value as text. The text is empty for null. A string has no quotes, and other values are JSON.
 type Pair struct{ Key, Value string }
 
 // Pairs returns the keys and values of a --json record in their order.

@@ -1,4 +1,5 @@
-// Package record defines the JSON records of the command line, the output of --format, and lines with tabs for other programs.
+// Package record defines the JSON records of the command line and the output of --format. It also writes records as lines with tabs for
+// other programs.
 package record
 
 import (
@@ -15,8 +16,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// The types of this package are the records of --json, which docs/json.md describes. They are a contract. The keys are always present and
-// in this order, so omitempty is not used. Null means unknown. New keys may be added; no key is renamed or removed.
+// The types of this package are the records of --json, which docs/json.md describes. Programs of users depend on these records. The keys
+// are always present and in this order, so the types do not use omitempty. Null means unknown. A new version may add keys, but it does not
+// rename or remove a key.
 
 // Record is a JSON object whose keys are not fixed by a struct, because the task options are part of it.
 type Record []Member
@@ -99,7 +101,8 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"output_truncated", t.OutputTruncated}, {"progress", Raw(t.Progress)}}...)
 }
 
-// optionMember returns the key and the JSON value of a task option: seconds for durations, and null for a zero that is the default.
+// optionMember returns the key and the JSON value of a task option. A duration becomes a number of seconds. A zero value becomes null if
+// zero is the default of the option.
 func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	m := Member{Key: o.Key}
 	switch value := o.Field(s).(type) {
@@ -122,7 +125,7 @@ func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	return m
 }
 
-// ran returns the duration of the task's current or last attempt.
+// ran returns the duration of the task's current or last attempt, or nil if the task has had no attempt.
 func ran(t jobs.Task, now time.Time) any {
 	if d, ok := present.Lasted(t, now); ok {
 		return Seconds(d)
@@ -215,7 +218,7 @@ type Chunk struct {
 	DroppedBytes int64  `json:"dropped_bytes"`
 }
 
-// NewChunk returns the record of a piece of output. It encodes data that is not UTF-8 as base64, so no byte is lost.
+// NewChunk returns the record of a piece of output. If the data is not UTF-8, NewChunk encodes it as base64, so that no byte is lost.
 func NewChunk(c jobs.Chunk) Chunk {
 	r := Chunk{TaskID: c.TaskID, Attempt: c.Attempt, GenerationID: c.GenerationID, Seq: c.Seq, Stream: c.Stream, At: Stamp(c.At),
 		Data: string(c.Data), Encoding: "utf-8", DroppedBytes: c.DroppedBytes}

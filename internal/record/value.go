@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// The following types and functions make the values of records.
+// The following types and functions convert values of Go to the values of records.
 
 // revealed returns an environment with its values.
 func revealed(env map[string]string) map[string]*string {
@@ -92,8 +92,8 @@ func List[T, R any](list []T, record func(T) R) []R {
 	return made
 }
 
-// Raw returns JSON text unchanged, so numbers of any size keep their digits. Invalid JSON, which older versions of SQLite may have
-// accepted, becomes a string. So one bad row does not hide the others.
+// Raw returns JSON text unchanged, so that numbers of any size keep their digits. It returns invalid JSON as a JSON string, because older
+// versions of SQLite may have accepted it. Without this conversion, one invalid row would make the output of all rows fail.
 func Raw(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || json.Valid(text) && utf8.Valid(text) {
 		return text

@@ -59,8 +59,8 @@ func ParseTerms(text string) ([]Term, error) {
 	return terms, nil
 }
 
-// cutWord splits off the first word of a text, without its quotes. colon is the position of the first unquoted colon, if a selector may
-// stand before it; else -1.
+// cutWord splits off the first word of a text and removes its quotes. The result colon is the position of the first unquoted colon if the
+// text before this colon may be a selector. Otherwise it is -1.
 func cutWord(text string) (word string, colon int, rest string, err error) {
 	var b strings.Builder
 	colon = -1
@@ -87,12 +87,13 @@ func cutWord(text string) (word string, colon int, rest string, err error) {
 	return b.String(), colon, "", nil
 }
 
-// isKey reports whether a text may be a selector: it has lower-case letters only. So C:\tmp and 12:30 are texts.
+// isKey reports whether a text may be a selector. A selector has only lower-case letters and underscores, so C:\tmp and 12:30 contain no
+// selector.
 func isKey(text string) bool {
 	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// String formats the term as ParseTerms parses it.
+// String formats the term in the form that ParseTerms parses.
 func (t Term) String() string {
 	value := t.Value
 	if value == "" || strings.ContainsAny(value, "\" \t\n\r") || strings.ContainsFunc(value, unicode.IsSpace) || t.Key == "" &&
@@ -105,7 +106,7 @@ func (t Term) String() string {
 	return t.Key + ":" + value
 }
 
-// JoinTerms formats a search as ParseTerms parses it.
+// JoinTerms formats a search in the form that ParseTerms parses.
 func JoinTerms(terms []Term) string {
 	list := make([]string, len(terms))
 	for i, t := range terms {
@@ -114,8 +115,9 @@ func JoinTerms(terms []Term) string {
 	return strings.Join(list, " ")
 }
 
-// ParseFilter converts a search into a filter. Times are parsed relative to now and in zone. Repeated states, queues and jobs match any of
-// their values; of other selectors the last one counts, as on the command line. The error is a *FieldError of the selector.
+// ParseFilter converts a search into a filter. It parses times relative to now and in zone. If a search repeats the selector of states,
+// queues or jobs, the filter matches any of the values. If it repeats another selector, the last value counts, as on the command line. The
+// error is a *FieldError that names the selector.
 func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter, error) {
 	var f jobs.Filter
 	for _, t := range terms {

@@ -17,8 +17,8 @@ const (
 )
 
 // Filter limits f to the tasks that the verb applies to. Cancel applies to unfinished tasks, and delete to finished tasks. Retry applies
-// to failed tasks, or to the states that the filter names; completed tasks can be retried by id only. ok is false if the filter
-// selects no task then.
+// to failed tasks, or to the states that f names. It applies to completed tasks only if f selects them by id. The result ok is false if the
+// limited filter selects no task.
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
@@ -29,8 +29,8 @@ func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	return limited(f, []jobs.State{jobs.Failed}, slices.DeleteFunc(jobs.States(), func(s jobs.State) bool { return s == jobs.Completed }))
 }
 
-// limited limits the filter's states: to usual if the filter names no state, else to those that are in possible. ok is false if no state is
-// left. A filter of ids is not limited.
+// limited limits the states of a filter. If the filter names no state, it gets the states in usual. Otherwise it keeps its states that are
+// also in possible. The result ok is false if no state is left. limited does not change a filter that selects tasks by id.
 func limited(f jobs.Filter, usual, possible []jobs.State) (only jobs.Filter, ok bool) {
 	switch {
 	case len(f.IDs) > 0:

@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Received is the cause of a context that a signal has ended.
+// Received is the cause of a context that ended because of a signal.
 type Received struct{ signal os.Signal }
 
 func (s Received) Error() string { return s.signal.String() }
@@ -24,8 +24,8 @@ func (s Received) Status() int {
 	return 1
 }
 
-// Catch sends signals to the returned channel instead of ending the process, until stop is called. Signals that were ignored when the
-// process started stay ignored, for example under nohup or in the background of a script.
+// Catch sends signals to the returned channel, so that they do not end the process. The caller ends this with stop. If the process
+// ignored a signal when it started, it goes on to ignore the signal. That is the case under nohup or in the background of a script.
 func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 4)
 	for _, s := range signals {

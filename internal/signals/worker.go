@@ -15,22 +15,22 @@ import (
 	"example.com/runner/runner"
 )
 
-// abortWithin is how long the worker may take to give back its tasks after a second TERM or INT.
+// abortWithin is the maximum time that the worker may need to give back its tasks after a second TERM or INT.
 const abortWithin = 900 * time.Millisecond
 
 // Worker describes the worker that the signals control.
 type Worker struct {
 	Log      *slog.Logger
 	Slots    int
-	Terminal bool // whether HUP drains the worker, because it ends with its terminal
+	Terminal bool // whether HUP drains the worker, because the worker must end when its terminal closes
 }
 
 // HandleWorker handles the signals of a worker. The returned context ends at the first TERM or INT; the second one aborts the work.
 func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
 	log := o.Log
-	// A closed stdout or stderr must not end the work. SIGPIPE is caught instead of ignored, because commands would inherit an ignored
-	// signal.
+	// A closed stdout or stderr must not end the worker with SIGPIPE. HandleWorker catches SIGPIPE and does not ignore it, because commands
+	// would inherit an ignored signal.
 	incoming, release := Catch(append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, statusRequests...)...)
 	over := make(chan struct{})
 	var listener sync.WaitGroup
@@ -55,7 +55,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 				r.Abort() // kills the commands
 				time.AfterFunc(abortWithin, func() {
 					log.Error("cannot give back tasks in time: another worker takes them over when their leases end")
-					os.Exit(1) // a write may be waiting for another process's lock, and nothing else ends that wait
+					os.Exit(1) // exit, because a write may be waiting for another process's lock, and nothing else ends that wait
 				})
 			}
 		}
@@ -83,7 +83,7 @@ func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
 		log.Warn("no status", "err", err)
 		return
 	}
-	host, _ := os.Hostname() // same host name as in package runner
+	host, _ := os.Hostname() // package runner gets the host name in the same way
 	var running []string
 	for _, w := range workers {
 		if w.PID == os.Getpid() && w.Host == host {

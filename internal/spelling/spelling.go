@@ -4,8 +4,8 @@ package spelling
 import "strings"
 
 // Nearest returns the candidate that is most similar to word, or an empty string if none is similar enough. It ignores dashes and
-// underscores. A candidate is at most two edits away. Names of fewer than seven letters may differ by one edit only, and must begin with
-// the same letter or with the first two letters swapped. Otherwise short names would match by chance.
+// underscores. A candidate may differ from word by at most two edits. Names of fewer than seven letters may differ by one edit only. They
+// must also begin with the same letter, or with the first two letters swapped. Without this rule short names would match by chance.
 func Nearest(word string, candidates []string) string {
 	word = letters(word)
 	nearest, fewest := "", 3
@@ -28,7 +28,7 @@ func Nearest(word string, candidates []string) string {
 
 func letters(name string) string { return strings.NewReplacer("-", "", "_", "").Replace(name) }
 
-// edits returns the number of bytes to insert, delete or replace, or of neighbours to swap, that turns a into b.
+// edits returns the smallest number of edits that turn a into b. An edit inserts, deletes or replaces a byte, or swaps two neighbours.
 func edits(a, b string) int {
 	// before, above and row are rows of the table of distances between the beginnings of a and b.
 	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)

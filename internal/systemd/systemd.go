@@ -17,9 +17,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// The worker sends these messages to systemd (Type=notify, WatchdogSec=): READY after the first claim, a STATUS line, WATCHDOG, and
-// STOPPING with the remaining time when it drains. It sends WATCHDOG after each runner.Options.Liveness, because the loop has then just
-// accessed the database.
+// The unit of a worker has the settings Type=notify and WatchdogSec=. The worker sends READY to systemd after its first claim. It also
+// sends a STATUS line, WATCHDOG, and when it drains STOPPING with the remaining time. It sends WATCHDOG after each call of
+// runner.Options.Liveness, because the loop of the worker has then just accessed the database.
 
 const (
 	notifyEvery  = 10 * time.Second // interval without a watchdog
@@ -61,7 +61,7 @@ func (n *Notifier) Report(p runner.Liveness) {
 	n.reports <- p
 }
 
-// Start sends the states from Report until stop is called. stop reports the end of the worker.
+// Start sends the states that Report stores, until the caller calls stop. The function stop tells the service manager that the worker ends.
 func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 	if n == nil {
 		return func() {}
@@ -116,7 +116,7 @@ func (n *Notifier) send(lines ...string) {
 	}
 }
 
-// statusLine returns the status that systemctl status shows: 2 running, 118 pending (media paused).
+// statusLine returns the status line for "systemctl status", such as "2 running, 118 pending (media paused)".
 func statusLine(ctx context.Context, r *runner.Runner, p runner.Liveness) string {
 	line := fmt.Sprintf("%d running", p.Running)
 	if p.Draining {

@@ -17,46 +17,46 @@ import (
 // header is the first line of each unit file that Install writes. Install and Uninstall do not change other files.
 const header = "# Written by runner service install.\n"
 
-// systemUser is the user of the service of the machine. Install creates it.
+// systemUser is the user that runs the worker of the whole machine. Install creates this user.
 const systemUser = "runner"
 
 // ErrForeign means that a unit file was not written by Install.
 var ErrForeign = errors.New("runner service install did not write this file")
 
-// ErrNotRunning means that systemd does not run, or not for this user.
+// ErrNotRunning means that systemd does not run on this machine, or that it does not run for this user.
 var ErrNotRunning = errors.New("systemd does not run here")
 
 // Unit is the unit of a worker.
 type Unit struct {
 	Name     string // name without ".service"
-	PerUser  bool   // the unit belongs to one user, not to the machine
+	PerUser  bool   // whether the unit belongs to one user and not to the machine
 	Template []byte // the unit of contrib/systemd
 	Program  string // absolute path of runner
 	Database string // database of the worker; empty for the default of the unit
 	RunAs    string // user of a worker of the machine
 
 	Dir     string   // directory of the unit file
-	Vendors []string // directories in which packages and make install put units
+	Vendors []string // directories into which packages and "make install" write units
 }
 
-// Directories returns the directory for unit files and the directories of installed units. config is the configuration directory of the
-// user.
+// Directories returns the directory for new unit files and the directories of installed units. The parameter config is the configuration
+// directory of the user.
 func Directories(perUser bool, config string) (dir string, vendors []string) {
 	scope := "system"
 	dir = "/etc/systemd/system"
 	if perUser {
 		scope, dir = "user", filepath.Join(config, "systemd/user")
 	}
-	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // in systemd's order
+	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // systemd searches in this order
 		vendors = append(vendors, filepath.Join(prefix, "systemd", scope))
 	}
 	return dir, vendors
 }
 
-// Result is what Install or Uninstall did.
+// Result describes the changes that Install or Uninstall has made.
 type Result struct {
 	File    string // file of the unit
-	Changed bool   // the file was written or removed
+	Changed bool   // whether the file was written or removed
 	NewUser string // user that was created, or an empty string
 }
 
@@ -65,7 +65,7 @@ func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
 
 func (u Unit) service() string { return u.Name + ".service" }
 
-// Text returns the unit file for this program, database and user. Only these three can differ from the template.
+// Text returns the content of the unit file. It is the template with this program, database and user.
 func (u Unit) Text() []byte {
 	var b bytes.Buffer
 	for line := range strings.Lines(string(u.Template)) {
@@ -84,7 +84,7 @@ func (u Unit) Text() []byte {
 	return b.Bytes()
 }
 
-// quote returns a word of ExecStart=. systemd expands % and $.
+// quote quotes a word for ExecStart= in a unit file. It escapes % and $, because systemd expands them.
 func quote(word string) string {
 	word = strings.NewReplacer(`%`, `%%`, `$`, `$$`, `\`, `\\`, `"`, `\"`).Replace(word)
 	if strings.ContainsAny(word, " \t\"'\\;") {
@@ -94,7 +94,7 @@ func quote(word string) string {
 }
 
 // Install writes the unit, enables it and starts the worker. A second call with the same values changes nothing. If a package has
-// installed the same unit, Install writes no file. If the text of the unit has changed, a running worker is restarted.
+// installed the same unit, Install writes no file. If the text of the unit has changed, Install restarts a running worker.
 func (u Unit) Install(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
@@ -143,7 +143,7 @@ func (u Unit) write() (Result, error) {
 	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), append([]byte(header), text...), 0o644)
 }
 
-// vendorFile returns the installed unit of this name if it has this text. A unit with another text returns an empty string.
+// vendorFile returns the path of the installed unit with this name if the unit has this text. Otherwise it returns an empty string.
 func (u Unit) vendorFile(text []byte) string {
 	for _, dir := range u.Vendors {
 		path := filepath.Join(dir, u.service())
@@ -188,9 +188,9 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 	return r, err
 }
 
-// requireManager returns ErrNotRunning unless a systemd answers for the machine or the user.
+// requireManager returns ErrNotRunning unless systemd runs for the machine or the user.
 func (u Unit) requireManager(ctx context.Context) error {
-	state, err := u.systemctl(ctx, "is-system-running") // it fails in the state degraded, too
+	state, err := u.systemctl(ctx, "is-system-running") // the error is not useful, because the command also fails in the state "degraded"
 	if state == "" || state == "offline" || state == "unknown" {
 		return errors.Join(ErrNotRunning, err)
 	}
@@ -205,7 +205,7 @@ func (u Unit) systemctl(ctx context.Context, args ...string) (string, error) {
 	return output(ctx, "systemctl", args...)
 }
 
-// createUser creates the user of the service of the machine, if it does not exist. It returns the name of a new user.
+// createUser creates the user that runs the worker of the machine if this user does not exist. It returns the name of a new user.
 func createUser(ctx context.Context, name string) (string, error) {
 	_, err := user.Lookup(name)
 	if _, unknown := errors.AsType[user.UnknownUserError](err); !unknown || name != systemUser {

@@ -39,7 +39,7 @@ func Flags(a *cli.App) []cli.Flag {
 	return list
 }
 
-// OfOneTask returns the names of the flags that do not apply to the tasks of a schedule.
+// OfOneTask returns the names of the flags that apply to a single task only and not to the tasks of a schedule.
 func OfOneTask() []string {
 	names := []string{"unique-mode"}
 	for _, o := range taskspec.OptionList() {
@@ -50,7 +50,7 @@ func OfOneTask() []string {
 	return names
 }
 
-// flagAfter returns the flag that follows the flag of a task option but is not a task option itself.
+// flagAfter returns the flags that follow the flag of a task option in the help but are not task options themselves.
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
@@ -112,7 +112,7 @@ func parseVariable(text string) (string, error) {
 	return text, nil
 }
 
-// fromCaller lists the keys of the options that use data of the calling process. Read sets them.
+// fromCaller lists the keys of the options that use data of the calling process. The function Read sets these options.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 
 // options returns a jobs.Option that sets the task options from the flags.

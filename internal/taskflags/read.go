@@ -20,11 +20,11 @@ import (
 type Task struct {
 	Spec      jobs.Spec             // the task; with --batch, the defaults for its lines
 	Words     []string              // words of the command; empty with --shell, --job and --batch
-	NoResolve bool                  // whether only the worker looks up programs
+	NoResolve bool                  // whether only the worker looks up the programs of commands
 	Caller    invocation.Invocation // directory and PATH of this process
 }
 
-// Read reads the task from the flags. words are the words of the command; schedule add has removed the schedule's name from them.
+// Read reads the task from the flags. The parameter words contains the words of the command, without the name that "schedule add" takes.
 func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	t := Task{Words: words, NoResolve: noResolve(c, a)}
 	if err := t.validate(c); err != nil {
@@ -117,9 +117,9 @@ func (t *Task) validate(c *cli.Context) error {
 	return nil
 }
 
-// validateForm checks that the command line has exactly one of a command, --shell, --job and --batch.
+// validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch.
 func (t *Task) validateForm(c *cli.Context) error {
-	batch := c.IsSet("batch") // false for schedule add, which has no --batch
+	batch := c.IsSet("batch") // always false for schedule add, which has no option --batch
 	var forms []string
 	if len(t.Words) > 0 {
 		forms = append(forms, "a command")
@@ -192,7 +192,7 @@ func (t *Task) resolve(command *jobs.Command) *failure.Error {
 	return f
 }
 
-// function builds the Spec of a call of a registered function. Without --max-attempts the function's own maximum applies.
+// function builds the Spec of a task that calls a registered function. Without --max-attempts the function's own maximum applies.
 func (t *Task) function(c *cli.Context, a *cli.App) error {
 	var args json.RawMessage
 	if c.IsSet("args") {
@@ -222,7 +222,7 @@ func flagError(err error) error {
 		return failure.Usage("--unique: %s", f.Msg)
 	case "run_at":
 		return failure.Usage("--at: %s", f.Msg)
-	case "args": // the args of a command are its words
+	case "args": // the user typed the args of a command as its words
 		return failure.Usage("args: %s", f.Msg)
 	}
 	return err

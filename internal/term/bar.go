@@ -13,7 +13,7 @@ import (
 //
 //	enqueueing tasks.jsonl  █████████░░░░  68%  681,204/1,000,000  212k/s  ETA 2s
 //
-// It appears when the work has taken a second.
+// The bar appears when the work has taken a second.
 type Bar struct {
 	p     *Printer
 	name  string
@@ -32,15 +32,15 @@ const (
 	logInterval = time.Minute
 )
 
-// NewBar returns the bar of work that begins now. The name says what is worked on, such as a file.
+// NewBar returns the bar of work that begins now. The parameter name is the name of the object of the work, such as a file.
 func NewBar(p *Printer, name string) Bar { return Bar{p: p, name: name, began: p.Now()} }
 
-// Start begins a phase of total steps.
+// Start begins a phase of the work. The parameter total is the number of its steps.
 func (b *Bar) Start(verb string, total int) {
 	b.verb, b.Total, b.since = verb, total, b.p.Now()
 }
 
-// Step shows that n steps of the phase are done. Most calls return at once.
+// Step shows that n steps of the phase are done. Most calls return immediately and draw nothing.
 func (b *Bar) Step(n int) {
 	if n%256 != 0 || !b.p.Stderr.TTY || b.p.JSON {
 		return
@@ -53,17 +53,17 @@ func (b *Bar) Step(n int) {
 	b.Draw(b.line(n, now.Sub(b.since)))
 }
 
-// line returns the line after n steps. It fits the terminal.
+// line returns the line after n steps. The line is not wider than the terminal.
 func (b *Bar) line(n int, took time.Duration) string {
 	return b.text(Progress{Done: n, Total: b.Total, PerSecond: float64(n) / max(took.Seconds(), 1e-3)})
 }
 
-// text returns the line of a progress. It leaves the last column free, because a text there would make some terminals scroll.
+// text returns the line for a progress. It leaves the last column free, because some terminals scroll when they get text there.
 func (b *Bar) text(w Progress) string {
 	return w.Line("  "+strings.TrimSpace(b.verb+" "+humanize.Safe(b.name)), b.p.Stderr.Width-1)
 }
 
-// Show shows the progress of work that takes long. On a terminal it draws the line. Elsewhere it prints a line a minute.
+// Show shows the progress of work that takes long. On a terminal it draws the bar. Elsewhere it prints one line per minute.
 func (b *Bar) Show(w Progress) {
 	now := b.p.Now()
 	first, interval := barAfter, BarInterval
@@ -97,7 +97,7 @@ func (b *Bar) Clear() {
 	}
 }
 
-// Finish replaces the line by the result, if the work took long enough for a bar.
+// Finish replaces the bar by the result if the work took long enough for a bar.
 func (b *Bar) Finish(result string) {
 	b.Clear()
 	if whole := b.p.Now().Sub(b.began); b.p.Stderr.TTY && !b.p.JSON && whole >= barAfter {

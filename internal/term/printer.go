@@ -1,16 +1,18 @@
-// Package term prints answers and messages: on a terminal for people, elsewhere for other programs.
+// Package term prints answers and messages. On a terminal the output is for people, and elsewhere it is for other programs.
 //
 // The rules of output:
 //
-//   - stdout has the answer, stderr has the messages. Nothing but the answer is written to stdout.
-//   - An error says what failed, why, and what to try: lower case, no full stop, at most five lines. Only -v shows the chain of causes.
+//   - Commands write the answer to stdout and messages to stderr. They write nothing but the answer to stdout.
+//   - An error says what failed, why it failed and what to try. It is in lower case, without a full stop, and has at most five lines. Only
+//     -v shows the chain of causes.
 //   - Hints and notes appear only when stdout and stderr are both terminals. A cron job that succeeds prints nothing.
-//   - On a terminal, tables fit its width. Elsewhere the output is tab-separated and complete: no header, no colour, times in RFC 3339.
+//   - On a terminal, tables are not wider than the terminal. Elsewhere the output is complete and separated by tabs. It has no header and
+//     no colours, and its times are in RFC 3339.
 //   - --json prints JSON Lines: one object per line, always with every key. An empty answer prints nothing.
 //   - In a locale without UTF-8, a terminal gets ASCII in place of symbols: x for ✗, - for –. Pipes get the same bytes in every locale.
-//   - The words carry the meaning; colours only repeat it.
-//   - The names and the output of jobs cannot control the terminal: control characters are shown as escapes. Only logs, wait and --tee
-//     pass on the output of a task byte for byte.
+//   - The words contain all information, and colours only repeat it.
+//   - The names and the output of jobs cannot control the terminal, because the Printer escapes control characters. Only logs, wait and
+//     --tee pass on the output of a task byte for byte.
 //
 // Commands print through a Printer, which implements these rules, and never to os.Stdout.
 package term
@@ -37,7 +39,7 @@ type Printer struct {
 	Stdout, Stderr Stream
 	buffered       *bufio.Writer // buffer of Stdout; Flush writes it
 	in             *bufio.Reader
-	CanAsk         bool             // stdin and stderr are terminals: Confirm gets an answer
+	CanAsk         bool             // whether stdin and stderr are terminals, so that Confirm gets an answer
 	JSON           bool             // --json was given
 	Verbose        bool             // --verbose was given
 	Now            func() time.Time // clock of this run
@@ -46,10 +48,10 @@ type Printer struct {
 // Stream is stdout or stderr.
 type Stream struct {
 	io.Writer
-	TTY    bool // it is a terminal
+	TTY    bool // whether the stream is a terminal
 	Width  int  // columns of the terminal; 80 if it is not one
-	Colour bool // colours are written
-	ASCII  bool // it is a terminal in a locale without UTF-8
+	Colour bool // whether to write colours
+	ASCII  bool // whether the stream is a terminal in a locale without UTF-8
 }
 
 // Settings are the streams of the process and the options for a Printer.
@@ -62,7 +64,7 @@ type Settings struct {
 	Color          string // value of --color; empty means auto
 }
 
-// New returns a printer. The variables RUNNER_FORCE_TTY, NO_COLOR and CLICOLOR_FORCE are respected.
+// New returns a printer. It reads the environment variables RUNNER_FORCE_TTY, NO_COLOR and CLICOLOR_FORCE.
 func New(o Settings) *Printer {
 	forced, _ := strconv.Atoi(o.Getenv("RUNNER_FORCE_TTY"))
 	p := &Printer{JSON: o.JSON, Verbose: o.Verbose, Now: o.Now}
@@ -79,7 +81,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// newStream returns a Stream for w. If forced is above 0, the stream counts as a terminal of that width: tests and docs need it.
+// newStream returns a Stream for w. If forced is above 0, the stream counts as a terminal of that width. Tests and the generation of the
+// docs use this.
 func newStream(w io.Writer, forced int, color string, getenv func(string) string) Stream {
 	s := Stream{Writer: w, Width: 80}
 	if f, ok := w.(*os.File); ok && forced <= 0 && term.IsTerminal(int(f.Fd())) {
@@ -104,14 +107,14 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	return s
 }
 
-// hasUTF8 reports whether the locale uses UTF-8. As in the C library, the first of the three variables that is set counts. Without any of
-// them the locale is unknown, and most terminals show UTF-8.
+// hasUTF8 reports whether the locale uses UTF-8. As in the C library, the first of the three variables that is set counts. If none of them
+// is set, hasUTF8 returns true, because most terminals show UTF-8.
 func hasUTF8(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale == "" || strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }
 
-// symbols replaces the symbols of tables, charts and bars. Each keeps its width of one cell.
+// symbols replaces the symbols of tables, charts and bars by ASCII characters. Like the symbols, these characters are one cell wide.
 var symbols = strings.NewReplacer("–", "-", "…", "~", "·", "|", "✗", "x", "●", "*", "█", "#", "░", ".",
 	"▁", "_", "▂", ".", "▃", "-", "▄", "=", "▅", "+", "▆", "*", "▇", "%")
 
@@ -141,7 +144,8 @@ func (p *Printer) Print(text string) { p.buffered.WriteString(p.Stdout.Readable(
 // Write writes bytes to stdout as they are. It implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
 
-// Capture returns the text that draw writes to the stdout of its Printer. Nothing is printed.
+// Capture calls the function draw with a Printer and returns the text that draw writes to the stdout of that Printer. Capture prints
+// nothing.
 func (p *Printer) Capture(draw func(*Printer)) string {
 	var text strings.Builder
 	other := *p
@@ -166,7 +170,7 @@ func (p *Printer) Fields(values ...string) {
 // Record writes v as one line of JSON.
 func (p *Printer) Record(v any) error { return WriteJSON(p.buffered, v) }
 
-// WriteJSON writes v as a line of JSON. Characters that could control a terminal are escaped; the values stay the same.
+// WriteJSON writes v as a line of JSON. It uses JSON escapes for characters that could control a terminal, so the values stay the same.
 func WriteJSON(w io.Writer, v any) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -186,7 +190,7 @@ func (p *Printer) Flush() error { return p.buffered.Flush() }
 
 // Say writes a line to stderr.
 func (p *Printer) Say(format string, args ...any) {
-	p.Flush() // the two streams are often one terminal
+	p.Flush() // both streams often go to one terminal, so earlier text must appear first
 	fmt.Fprintln(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))))
 }
 

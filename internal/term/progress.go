@@ -11,10 +11,10 @@ import (
 
 // Progress is the state of work in steps, such as a wait for tasks.
 type Progress struct {
-	Done      int     // steps that are done, well or badly
-	Failed    int     // those of Done that failed
+	Done      int     // steps that have ended, with success or failure
+	Failed    int     // steps in Done that failed
 	Total     int     // all steps; 0 if unknown
-	PerSecond float64 // rate of the last minute or so; 0 if unknown
+	PerSecond float64 // rate of about the last minute; 0 if unknown
 }
 
 // left returns an estimate of the time until all steps are done. It is 0 if it is unknown.
@@ -22,11 +22,11 @@ func (w Progress) left() time.Duration {
 	if w.PerSecond <= 0 || w.Done >= w.Total {
 		return 0
 	}
-	const longest = 1000 * 24 * time.Hour // a longer estimate is worthless, and it could overflow
+	const longest = 1000 * 24 * time.Hour // a longer estimate is not useful and could overflow
 	return time.Duration(min(float64(w.Total-w.Done)/w.PerSecond*float64(time.Second), float64(longest)))
 }
 
-// rate, eta and failures return a part of the text, or an empty string if there is nothing to say.
+// rate, eta and failures each return a part of the text, or an empty string if their value is unknown or zero.
 func (w Progress) rate() string {
 	if w.PerSecond <= 0 {
 		return ""
@@ -52,14 +52,15 @@ func (w Progress) failures() string {
 	return humanize.Count(int64(w.Failed)) + " failed"
 }
 
-// percent returns the part that is done. It is 100 only at the end.
+// percent returns the percentage of the steps that are done. It returns 100 only when all steps are done.
 func (w Progress) percent() int { return min(w.Done, w.Total) * 100 / max(w.Total, 1) }
 
 // Line returns the progress as one line of at most width cells, with a bar if the total is known:
 //
 //	head  ████████████░░░░░░░░  62%  7,440/12,000  212/s  ETA 21s  17 failed
 //
-// A narrow line omits the head, then the counts, the rate, the estimate and the failures, until the rest fits.
+// If the line is too narrow, Line first omits the head. Then it omits the counts, the rate, the estimate and the failures, until the rest
+// fits.
 func (w Progress) Line(head string, width int) string {
 	tail := []string{"", humanize.Count(int64(w.Done)), w.rate(), w.eta(), w.failures()}
 	bar := 0
@@ -101,7 +102,7 @@ func (w Progress) bar(n int) string {
 	return strings.Repeat("█", full) + strings.Repeat("░", n-full)
 }
 
-// Text returns the progress as a line for a log: 7,440 of 12,000 tasks ended (62%), 212/s, ETA 21s, 17 failed.
+// Text returns the progress as a line for a log, such as "7,440 of 12,000 tasks ended (62%), 212/s, ETA 21s, 17 failed".
 func (w Progress) Text() string {
 	counts := fmt.Sprintf("%s of %s tasks ended (%d%%)", humanize.Count(int64(w.Done)), humanize.Count(int64(w.Total)), w.percent())
 	return joinParts(", ", counts, w.rate(), w.eta(), w.failures())
@@ -112,8 +113,8 @@ func joinParts(gap string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), gap)
 }
 
-// Meter measures how fast steps are done. It looks back over at least the last 30 s and the last 10 steps, and usually at most a minute.
-// So it follows a change soon, and slow tasks do not make it jump. The zero Meter is ready for use.
+// Meter measures the rate of steps. It uses at least the last 30 s and the last 10 steps, and usually at most the last minute. The rate
+// therefore follows changes soon, and it does not jump when the tasks are slow. The zero Meter is ready for use.
 type Meter struct{ older, newer measurement }
 
 type measurement struct {
@@ -126,7 +127,8 @@ const (
 	meterSteps = 10
 )
 
-// PerSecond returns the rate at a time when done steps are done. The first call returns 0: its steps were done before.
+// PerSecond returns the rate of steps. At the time now, done is the number of all finished steps. The first call returns 0, because its
+// steps were finished before the measurement began.
 func (m *Meter) PerSecond(now time.Time, done int) float64 {
 	current := measurement{now, done}
 	if m.older.at.IsZero() {

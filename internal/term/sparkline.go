@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Sparkline returns a line of bars, one cell wide and up to eight eighths high. Each bar stands for the sum of per values.
+// Sparkline returns a line of bars. A bar is one cell wide and up to one cell high, in steps of an eighth. It stands for the sum of as many
+// values as the parameter per says.
 func Sparkline(values []int, per int) string {
 	var bars []int
 	most := 1

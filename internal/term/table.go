@@ -11,12 +11,12 @@ import (
 type Column struct {
 	Name       string
 	AlignRight bool                // align the cells to the right
-	DropOrder  int                 // on a narrow terminal the column with the lowest number is dropped first; 0 keeps it always
+	DropOrder  int                 // a narrow terminal omits the column with the lowest number first; 0 means never
 	Paint      func(string) Colour // colour for the text of a cell
 }
 
-// Table is a table for people. Empty columns are left out. The last column is cut at the edge of the terminal; when too little of it
-// would remain, other columns are dropped. Widths are counted in terminal cells.
+// Table is a table for people. The output omits empty columns. It cuts the last column at the edge of the terminal. If too little of the
+// last column would remain, it omits other columns. Widths are numbers of terminal cells.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
@@ -25,7 +25,7 @@ type Table struct {
 
 const (
 	Gap           = "  "
-	minLastColumn = 20 // columns are dropped before the last one gets fewer cells than this
+	minLastColumn = 20 // the table omits other columns before the last one gets fewer cells
 )
 
 // Table prints t on stdout.

@@ -10,7 +10,8 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// EscapeJSON returns a line of JSON in which every character that could control a terminal is a JSON escape. encoding/json leaves some.
+// EscapeJSON returns a line of JSON in which every character that could control a terminal is a JSON escape. encoding/json does not escape
+// some of these characters.
 func EscapeJSON(line string) string {
 	line, newline := strings.CutSuffix(line, "\n")
 	if strings.ContainsFunc(line, humanize.IsControl) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Parse errors of durations. Each continues a line that begins with the text that the user typed.
+// These are the parse errors of durations. In a message, the text that the user typed stands before the text of the error.
 var (
 	errUnits    = errors.New("missing unit; use 250ms, 10s, 5m, 2h, 1d or 1w")
 	errDuration = errors.New("invalid duration; use 250ms, 10s, 5m, 1.5h, 1d, 1w, or a sum such as 1h30m")
@@ -24,8 +24,8 @@ var units = []struct {
 	size time.Duration
 }{{"w", 7 * 24 * time.Hour}, {"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}, {"s", time.Second}, {"ms", time.Millisecond}}
 
-// ParseDuration parses a number with a unit such as 90m or 1.5h, or a sum of them such as 1h30m. Zero needs no unit. The smallest unit is
-// the millisecond, as in the database.
+// ParseDuration parses a number with a unit such as 90m or 1.5h, or a sum such as 1h30m. Zero needs no unit. The smallest unit is the
+// millisecond, because the database stores milliseconds.
 func ParseDuration(text string) (time.Duration, error) {
 	if text == "0" {
 		return 0, nil
@@ -66,13 +66,13 @@ func ParseDuration(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parseFraction returns the part of size that the digits after a decimal point stand for.
+// parseFraction returns the duration of the digits after a decimal point. The parameter size is the duration of the unit.
 func parseFraction(digits string, size time.Duration) (time.Duration, error) {
 	digits = strings.TrimRight(digits, "0")
 	if digits == "" {
 		return 0, nil
 	}
-	const most = 9 // a week in milliseconds times 10^9 fits into an int64
+	const most = 9 // maximum number of digits; a week in milliseconds times 10^9 fits into an int64
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || len(digits) > most {
 		return 0, errFine
@@ -87,7 +87,7 @@ func parseFraction(digits string, size time.Duration) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// WriteDuration formats a duration as ParseDuration parses it: 1h30m, 30d, 250ms.
+// WriteDuration formats a duration in the form that ParseDuration parses, such as 1h30m, 30d or 250ms.
 func WriteDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0"

@@ -85,8 +85,8 @@ func pauseText(paused bool, pending int) string {
 	return text + "\n"
 }
 
-// warnUnusedQueues warns at a terminal about paused queues whose names are probably mistyped: the queue has no tasks, none ended there
-// recently, and no worker names it.
+// warnUnusedQueues prints a warning on a terminal about paused queues whose names are probably mistyped. Such a queue has no tasks, no task
+// has ended in it recently, and no worker names it.
 func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string, known []runner.Queue,
 	pauses runner.Pauses) error {
 	if !p.Interactive() {
@@ -117,8 +117,8 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 	return nil
 }
 
-// WarnUnknownQueues prints a warning for each queue that has no tasks, no schedule and no worker that names it. Its name is probably
-// mistyped, and a script would take "no tasks" for "all done".
+// WarnUnknownQueues prints a warning for each queue that has no tasks, no schedule and no worker that names it. The name of such a queue is
+// probably mistyped. Without a warning, a script would conclude from "no tasks" that all tasks are done.
 func WarnUnknownQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
 	var used []string
 	known, err := r.Queues(ctx)

@@ -44,7 +44,7 @@ func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
 	return t
 }
 
-// nextText returns the time of a schedule's next tick: "in 8h", "now", "paused".
+// nextText returns the time of a schedule's next tick as text, such as "in 8h", "now" or "paused".
 func nextText(s jobs.Schedule, now time.Time) string {
 	switch {
 	case !s.PausedAt.IsZero():
@@ -57,7 +57,7 @@ func nextText(s jobs.Schedule, now time.Time) string {
 	return "in " + humanize.Age(s.NextAt.Sub(now))
 }
 
-// lastText returns the state of a schedule's last task and the time when it was due: "completed 15h ago".
+// lastText returns the state of a schedule's last task and the time when it was due, such as "completed 15h ago".
 func lastText(s jobs.Schedule, now time.Time) string {
 	if s.LastState == "" {
 		return ""
@@ -123,7 +123,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 	}
 }
 
-// scheduleRules returns the policies of a schedule.
+// scheduleRules returns the settings of a schedule, such as its policy for missed ticks, as fields to print.
 func scheduleRules(s jobs.Schedule) []field {
 	catchUp := string(s.CatchUp)
 	if s.CatchUp == jobs.CatchUpAll {

@@ -80,7 +80,7 @@ func (s *Status) Summary() string {
 		counts[jobs.Retrying], counts[jobs.Failed], counts[jobs.Completed], humanize.Plural(len(s.Problems), "problem"))
 }
 
-// heldWord returns the mark of a queue whose tasks cannot start now.
+// heldWord returns the word that says why the tasks of a queue cannot start now. It returns an empty string if they can start.
 func (s *Status) heldWord(q runner.Queue) string {
 	_, full := s.Holds.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
 	switch {

@@ -69,7 +69,7 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// firstLine returns the number of workers and the database. They take two lines if one is too short.
+// firstLine returns the number of workers and the path of the database. It uses two lines if one line is too short for both.
 func (s *Status) firstLine(to term.Stream) string {
 	mark, paint, words := "●", term.Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
 	if s.Alive == 0 {
@@ -111,7 +111,7 @@ func (s *Status) queueTable(width int) term.Table {
 	return t
 }
 
-// statsTable returns the table of each queue's statistics of the last hour.
+// statsTable returns a table with the statistics of each queue for the last hour.
 func (s *Status) statsTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
 		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
@@ -149,7 +149,7 @@ func (s *Status) workerTable(width int) term.Table {
 // nameWidth returns the maximum width of a queue's or worker's name, so that the numbers fit beside it.
 func nameWidth(width int) int { return max(width/3, 8) }
 
-// problemLines returns a problem and the command to type, on one line if they fit, else on two.
+// problemLines returns a problem and the command to type. It uses one line if both fit, and two lines otherwise.
 func problemLines(problem present.Problem, to term.Stream) string {
 	mark := to.Paint(term.Yellow, "!")
 	message, try := humanize.Safe(problem.Message), humanize.Safe(problem.Try)

@@ -12,7 +12,8 @@ import (
 // TrendMinutes is the period that the charts of --follow show, in minutes.
 const TrendMinutes = 60
 
-// charts returns bar charts of the tasks that ended in the last hour. A bar is one minute, or several minutes if the terminal is narrow.
+// charts returns bar charts of the tasks that ended in the last hour. A bar stands for one minute, or for several minutes if the terminal
+// is narrow.
 func (s *Status) charts(to term.Stream) string {
 	if s.Trend == nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Task is everything that show prints about a task.
+// Task contains all data that the command show prints about a task.
 type Task struct {
 	Task     jobs.Task
 	Attempts []jobs.Attempt
@@ -115,5 +115,5 @@ func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	return admin.Input(ctx, r, t.ID)
 }
 
-// tailLength is how many lines of a failed attempt's output show prints.
+// tailLength is the maximum number of lines of a failed attempt's output that the command show prints.
 const tailLength = 5

@@ -46,7 +46,7 @@ func (s *Task) Draw(p *term.Printer) {
 	p.Note("  %s", strings.Join(s.hints(), "     "))
 }
 
-// inputMost is how many bytes of the input are shown on a terminal.
+// inputMost is the maximum number of bytes of the input that Draw prints.
 const inputMost = 4 << 10
 
 // field is a key and its value; a line has one or more fields.
@@ -140,7 +140,7 @@ func (s *Task) optionFields() (lines [][]field) {
 	return lines
 }
 
-// dependenciesMost is how many dependencies or dependents of a task are listed.
+// dependenciesMost is the maximum number of dependencies or dependents of a task that Draw lists.
 const dependenciesMost = 10
 
 // dependencyText returns a list of dependencies: 1036 completed, 1037 running (any end).
@@ -160,7 +160,7 @@ func dependencyText(list []runner.Dependency) string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the other options of a task that differ from their defaults.
+// options returns the options of a task that have no field of their own and differ from their defaults.
 func (s *Task) options() []string {
 	spec := taskoption.SpecOf(&s.Task)
 	list := taskoption.Chosen(&spec, s.Reveal)
@@ -170,8 +170,8 @@ func (s *Task) options() []string {
 	return list
 }
 
-// fitFields returns the fields as one line, or each on its own line if they do not fit. It aligns the further lines of a value with its
-// first line.
+// fitFields returns the fields on one line, or each field on its own line if one line is too short. If a value has several lines, fitFields
+// aligns them.
 func fitFields(line []field, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
@@ -194,7 +194,7 @@ func fitFields(line []field, width int) string {
 	return text
 }
 
-// lastAttempts is how many attempts, or steps, show prints.
+// lastAttempts is the maximum number of attempts, and of steps, that the command show prints.
 const lastAttempts = 20
 
 func (s *Task) drawAttempts(p *term.Printer) {
@@ -211,7 +211,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 		}
 		output := humanize.Size(a.OutputBytes)
 		if a.State == jobs.Running {
-			output = "" // it is counted when the attempt ends
+			output = "" // the worker counts the output when the attempt ends
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration), result,
 			a.Worker, output})
@@ -219,7 +219,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 	p.Table(t)
 }
 
-// drawSteps prints the last finished steps of a function. A retry does not repeat them.
+// drawSteps prints the last finished steps of a function. A retry of the task does not repeat these steps.
 func (s *Task) drawSteps(p *term.Printer) {
 	shown := s.Steps[max(len(s.Steps)-lastAttempts, 0):]
 	if hidden := len(s.Steps) - len(shown); hidden > 0 {
