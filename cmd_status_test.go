@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestStatusWithFollowDrawsAtOnceAndStops checks that --follow draws the status at once and stops when its context ends.
+// TestStatusWithFollowDrawsAtOnceAndStops checks that --follow draws the status immediately and stops when its context ends.
 func TestStatusWithFollowDrawsAtOnceAndStops(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	ctx, cancel := context.WithCancel(t.Context())

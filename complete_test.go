@@ -9,7 +9,7 @@ import (
 )
 
 func TestComplete(t *testing.T) {
-	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }} // no database is found
+	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }} // without variables there is no database
 	for line, want := range map[string]string{
 		"": "run enqueue work schedule status list show logs wait cancel retry delete pause resume limit " +
 			"doctor backup move serve service fence completion selftest version",
@@ -25,7 +25,7 @@ func TestComplete(t *testing.T) {
 		"list --state=failed,un":       "--state=failed,unfinished",
 		"list --color=":                "--color=auto --color=always --color=never",
 		"list --color a":               "auto always",
-		"list --label --st":            "", // the value of --label
+		"list --label --st":            "", // the cursor is at the value of --label, which has no suggestions
 		"list --nosuch x --st":         "--state",
 		"list --nosuch=":               "",
 		"list 7 --st":                  "--state",

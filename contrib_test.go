@@ -16,7 +16,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestUnitsCallWork checks that runner accepts the command lines of the systemd units, and that they run the command work.
+// TestUnitsCallWork checks that runner accepts the command lines in the systemd units, and that these command lines run "runner work".
 func TestUnitsCallWork(t *testing.T) {
 	start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/runner (.*)$`)
 	for _, file := range []string{"runner.service", "runner@.service", "user/runner.service"} {
@@ -95,7 +95,7 @@ prints it.
 				words = append(words, sub.Name)
 			}
 			text := help(words...)
-			text = globalOptions.ReplaceAllString(text, "\n") // the page has a section for them
+			text = globalOptions.ReplaceAllString(text, "\n") // the manual page has a section for the global options
 			fmt.Fprintf(&b, ".SH \"RUNNER %s\"\n", strings.ToUpper(strings.Join(words, " ")))
 			manualText(&b, text)
 		}
@@ -120,8 +120,8 @@ settings of the service, as in RUNNER_CONCURRENCY=8
 	return b.String()
 }
 
-// manualText writes lines unchanged. It escapes characters that have a meaning for roff: a backslash, a leading dot or quote, a hyphen
-// and a quote.
+// manualText writes text so that roff prints its lines unchanged. It escapes the characters that have a meaning for roff. These are a
+// backslash, a leading dot or quote, a hyphen and a quote.
 func manualText(b *strings.Builder, text string) {
 	escape := strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", "\\(ga", "^", `\(ha`, "~", `\(ti`)
 	b.WriteString(".PP\n.nf\n")

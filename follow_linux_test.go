@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// numbers is a reader of the numbers from next to last, a line each, as the command seq prints them. It generates the text while a test
-// reads it, so that the test does not hold the text in memory.
+// numbers is a reader of the numbers from next to last. Each number is on its own line, as in the output of the command seq. numbers
+// generates the text while a test reads it, so that the text does not use much memory.
 type numbers struct {
 	next, last int64
 	left       []byte
@@ -56,7 +56,8 @@ func differs(got, want io.Reader) (at int64) {
 	}
 }
 
-// runner enqueue --wait passes on 1 GB of output unchanged, although the worker stores 1 MiB of it. Neither process needs much memory.
+// TestEnqueueWaitPassesOnAllOutput checks that "runner enqueue --wait" prints 1 GB of output unchanged, although the worker stores only
+// 1 MiB of it. Neither process needs much memory.
 func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 	const (
 		last   = 113_000_000 // seq prints 1,018,888,898 bytes
@@ -85,7 +86,7 @@ func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 		t.Errorf("the output differs after %d bytes, want no difference", at)
 	}
 	took := time.Since(began)
-	_, _ = io.Copy(io.Discard, out) // otherwise enqueue waits for its reader
+	_, _ = io.Copy(io.Discard, out) // read the rest, because enqueue cannot end before somebody has read its output
 	check := func(name string, c *exec.Cmd) {
 		t.Helper()
 		if err := c.Wait(); err != nil {

@@ -39,7 +39,7 @@ func helpOf(t *testing.T, name string, c *cli.Command) string {
 	return out.String()
 }
 
-// A help screen has its parts in this order, in at most 80 columns.
+// TestHelpHasItsPartsInOrder checks that each help screen has the same parts in the same order, and at most 80 columns.
 func TestHelpHasItsPartsInOrder(t *testing.T) {
 	parts := regexp.MustCompile(`(?s)^runner [a-z ]+ - [^\n]+\n\nEXAMPLES\n  .*\n\nusage: runner .*\nglobal options .*\nEXIT STATUS`)
 	for name, c := range visible() {
@@ -58,7 +58,8 @@ func TestHelpHasItsPartsInOrder(t *testing.T) {
 	}
 }
 
-// Every command has at least two examples that runner accepts. The shell splits them into words.
+// TestExamplesOfTheHelpParse checks that every command has at least two examples that runner accepts. A shell splits the examples into
+// words.
 func TestExamplesOfTheHelpParse(t *testing.T) {
 	shell := testkit.Program(t, "sh")
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}

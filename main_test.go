@@ -25,21 +25,21 @@ import (
 // TestMain makes the test binary act as the programs of the scripts. "runner" in a script runs this main in its own process. "runnerdemo"
 // acts as a user's program that registers functions.
 func TestMain(m *testing.M) {
-	if signal.Ignored(os.Interrupt) { // a shell ignores INT for tests in its background, but scripts stop their processes with INT
+	if signal.Ignored(os.Interrupt) { // tests in the background of a shell ignore INT, but scripts stop their processes with INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo, "notifysink": notifySink})
 }
 
 // TestScript runs the scripts, which specify the command line. A script starts in an empty directory with its own HOME, and with
-// RUNNER_DB set to a file there. So no test finds a database in use, which could be /var/lib/runner for root. Of the environment a script
-// sees only PATH.
+// RUNNER_DB set to a file there. Therefore no test finds a database that is in use, such as the one in /var/lib/runner for root. A script
+// gets only PATH from the environment of the test.
 //
 // To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
 	t.Parallel()
-	// Under nohup this process ignores HUP. TestMain must not change that: it also runs for each "runner" of a script, which may have to
-	// ignore HUP.
+	// Under nohup this process ignores HUP. Change that here and not in TestMain, because TestMain also runs for each "runner" of a script,
+	// and such a process may have to ignore HUP.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
@@ -54,7 +54,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("RUNNER_DB", filepath.Join(env.WorkDir, "runner.db"))
 			env.Setenv("USER", "ann")
 			env.Setenv("NODE_PATH", os.Getenv("NODE_PATH")) // directory of installed node modules
-			env.Setenv("GORACE", "atexit_sleep_ms=0")       // otherwise each process of go test -race lingers for 1 s
+			env.Setenv("GORACE", "atexit_sleep_ms=0")       // without it each process of go test -race waits for 1 s at its end
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},
@@ -77,7 +77,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// server is the PostgreSQL server of the scripts. They share one server, and each has its own schema.
+// server is the PostgreSQL server of the scripts. All scripts share one server, and each script has its own schema.
 var server = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
 
 var serverDatabases atomic.Int64
@@ -113,7 +113,7 @@ func expectStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// awaitText implements the script command "await FILE REGEXP". It waits until the file exists and has a line that matches.
+// awaitText implements the script command "await FILE REGEXP". It waits until the file exists and has a line that matches REGEXP.
 func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: await FILE REGEXP")
@@ -129,13 +129,13 @@ func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s: got %s (%v) after a minute, want %q", args[0], text, err, args[1])
 }
 
-// expectGone implements the script command "gone FILE...". It fails if a process whose number is in one of the files exists. A dead
-// process that init has not yet waited for does not count.
+// expectGone implements the script command "gone FILE...". Each file contains the number of a process. The command fails if one of these
+// processes exists. A dead process counts as gone even if its parent has not waited for it yet.
 func expectGone(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
 		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(name)))
 		ts.Check(err)
-		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // 4711 (sh) Z ...
+		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // the text looks like "4711 (sh) Z ..."
 		_, after, _ := strings.Cut(string(stat), ") ")
 		process, err := os.FindProcess(pid)
 		if exists := err == nil && process.Signal(syscall.Signal(0)) == nil && !strings.HasPrefix(after, "Z"); exists != neg {

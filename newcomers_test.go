@@ -13,8 +13,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// answerTo runs a command line and returns its exit status and its hint, or its message if it has no hint. The
-// context has ended, so the command stops where it would open its database.
+// answerTo runs a command line and returns its exit status and its hint. If the command prints no hint, answerTo returns its message. The
+// context of the command has ended, so the command stops before it opens its database.
 func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	t.Helper()
 	words, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' runner `+text).Output()
@@ -35,8 +35,8 @@ func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	return status, strings.TrimSpace(hint)
 }
 
-// Of the command lines that newcomers type, at least 90 % work or get the hint that they need. No hint is wrong: where runner has nothing
-// that fits, the hint is a help screen.
+// TestNewcomersFindTheCommand checks command lines that newcomers type. At least 90 % of them work or get the right hint. No hint is wrong:
+// if runner has no command for the purpose, the hint is a help screen.
 func TestNewcomersFindTheCommand(t *testing.T) {
 	shell := testkit.Program(t, "sh")
 	list, err := os.ReadFile("testdata/newcomers.txt")
@@ -74,7 +74,8 @@ func TestNewcomersFindTheCommand(t *testing.T) {
 	}
 }
 
-// Each synonym is a name that runner does not have, and its hint is a command line or an option that runner has.
+// TestSynonymsNameWhatRunnerHas checks that runner has no command or option with the name of a synonym. It also checks that the hint of
+// each synonym is a command line or an option that runner has.
 func TestSynonymsNameWhatRunnerHas(t *testing.T) {
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	parse := func(text string) error {

@@ -28,8 +28,8 @@ func buildRunner(b *testing.B) string {
 	return path
 }
 
-// BenchmarkEnqueueProcess runs `runner enqueue -- true` in a new process each time. Another process has the database open, as a worker
-// has.
+// BenchmarkEnqueueProcess runs `runner enqueue -- true` in a new process each time. Meanwhile this process keeps the database open, as a
+// worker does.
 func BenchmarkEnqueueProcess(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)

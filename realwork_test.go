@@ -16,8 +16,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The following commands test real work: sha256sum computes the digests of the Go sources below src/encoding and src/net of this Go
-// installation.
+// The following script commands are for a test with real work. Its tasks run sha256sum, which computes the digests of the Go source files
+// below src/encoding and src/net of this Go installation.
 
 // sumDirs are the directories of the files, with the priorities of their tasks. The tasks with the highest priority come last in the
 // batch.
@@ -26,7 +26,7 @@ var sumDirs = []struct {
 	priority int
 }{{"net", 3}, {"encoding", 8}}
 
-// makeSumBatch implements the script command "sumbatch FILE": it writes a line for enqueue --batch for each file.
+// makeSumBatch implements the script command "sumbatch FILE". It writes one line for each source file to FILE, for "enqueue --batch".
 func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sumbatch FILE")
@@ -52,8 +52,8 @@ func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("%d files", n)
 }
 
-// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". LIST, SHOW and LOGS hold the output of "list --json", "show
-// --json" and "logs" for the tasks of the batch.
+// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". LIST, SHOW and LOGS are files with the output of "list --json",
+// "show --json" and "logs" for the tasks of the batch.
 func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: sumcheck BATCH LIST SHOW LOGS")

@@ -37,8 +37,8 @@ var (
 // canaryWithin is the maximum time in which an ordinary task must complete during TestRowsOfPlainSQL.
 const canaryWithin = 30 * time.Second
 
-// TestRowsOfPlainSQL writes rows with extreme values into the tables, as any program with access to the file or the server can. A worker
-// runs at the same time. Meanwhile ordinary tasks must complete, and all commands and pages must show the rows.
+// TestRowsOfPlainSQL writes rows with extreme values into the tables. Any program with access to the file or the server can do the same. A
+// worker runs at the same time. Meanwhile ordinary tasks must complete, and all commands and pages must show the rows.
 func TestRowsOfPlainSQL(t *testing.T) {
 	t.Parallel()
 	seed := *rowsSeed
@@ -95,13 +95,14 @@ type rowFuzz struct {
 	rejected     map[string]int // shortened errors of the engine and their numbers
 }
 
-// canary is an ordinary task that must complete beside the extreme rows.
+// canary is an ordinary task that must complete although the tables contain extreme rows.
 type canary struct {
 	id   int64
 	from time.Time
 }
 
-// rowTables are the tables that plain SQL may write or is able to write, with weights. enqueue is public; the others are private.
+// rowTables lists the tables and views that plain SQL can write, with the weight of each in the random choice. Only the view enqueue is
+// public, and the others are private.
 var rowTables = []struct {
 	name string
 	n    int
@@ -109,14 +110,14 @@ var rowTables = []struct {
 	{"schedule_inputs", 2},
 	{"steps", 2}, {"output", 2}, {"attempts", 4}, {"cancel_requests", 4}, {"progress_reports", 4}, {"last_ids", 1}}
 
-// run writes rows beside a worker until the time is over, and stops the worker.
+// run writes rows while a worker runs, until the time of the test is over. Then it stops the worker.
 func (f *rowFuzz) run() {
 	f.open()
 	worker := f.work()
 	gone := make(chan error, 1)
 	go func() { gone <- worker.Wait() }()
 	shown := time.Now()
-	const rowsLeast = 10 // on a busy machine these rows take longer than rowsFor
+	const rowsLeast = 10 // on a busy machine, this number of rows may take longer than rowsFor
 	for end, n := time.Now().Add(*rowsFor), 0; (time.Now().Before(end) || f.accepted < rowsLeast) && !f.Failed(); n++ {
 		f.write()
 		if n%10 == 0 {
@@ -259,7 +260,7 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 	if large && !slices.Contains(names, "args") {
 		names, row = append(names, "args"), append(row, extremeJSON[f.values.IntN(6)])
 	}
-	if table == "tasks" { // columns that a row of tasks must have
+	if table == "tasks" { // a row of tasks must have these columns
 		now := time.Now().UnixMilli()
 		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"},
 			{"queue", "default"},
@@ -314,7 +315,7 @@ func (f *rowFuzz) value(table, column string) any {
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		if table == "cancel_requests" && column == "task_id" { // a request is always valid, so no canary may get one, now or later
+		if table == "cancel_requests" && column == "task_id" { // a request must not name a present or future canary
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
 			}
@@ -377,6 +378,6 @@ func (f *rowFuzz) exec(text string, row ...any) {
 		return
 	}
 	if n, err := result.RowsAffected(); err == nil {
-		f.accepted += int(max(n, 1)) // a view reports 0 rows
+		f.accepted += int(max(n, 1)) // a write to a view reports 0 rows
 	}
 }

@@ -31,7 +31,8 @@ func (f *rowFuzz) canary() {
 	}
 }
 
-// flags enqueues a task with options of extreme values. It skips files without an end if the command reads the file at once.
+// flags enqueues a task with options of extreme values. If the command reads the file of an option immediately, flags skips files that
+// never end.
 func (f *rowFuzz) flags() {
 	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
 		"--cwd", "--env", "--env-file", "--timeout",
@@ -44,7 +45,7 @@ func (f *rowFuzz) flags() {
 			f.values.files}[f.values.IntN(4)])), "\x00", "")
 		waits := strings.HasSuffix(value, "fifo") || value == "/proc/kmsg"
 		if waits && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {
-			continue // the command would wait for a writer of this file; arguments have a maximum length
+			continue // the command would wait for a writer of this file, or the argument is too long for the system
 		}
 		words = append(words, option+"="+value)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// The following values may be written with plain SQL by mistake or with bad intent: the limits of each type, and values that break a
-// reader without checks.
+// A program may write the following values with plain SQL by mistake or with bad intent. They are the limits of each type, and values that
+// break a reader that does not check them.
 
 var extremeNumbers = []any{int64(math.MinInt64), int64(math.MinInt64 + 1), int64(-62167219200001), int64(-1 << 53), int64(-1 << 31),
 	int64(-1000), int64(-1), int64(0),
@@ -72,7 +72,7 @@ type rowValues struct {
 	files []any // names of files
 }
 
-// of returns a random value. Most values fit a column of that name; the others are arbitrary.
+// of returns a random value for a column. Most values are typical for a column of that name, and the others are arbitrary.
 func (v *rowValues) of(column string) any {
 	pools := [][]any{extremeNumbers, extremeReals, extremeTexts, extremeJSON, extremeBytes, v.files, {nil}}
 	switch n := v.IntN(1000); {

@@ -19,8 +19,8 @@ import (
 	"time"
 )
 
-// TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the event stream at once. Accepted and rejected clients cost
-// little memory, and pages still load for other users. The server releases the memory after the clients have gone.
+// TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the event stream at the same time. Accepted and rejected clients
+// cost little memory, and pages still load for other users. The server releases the memory after the clients have closed their connections.
 func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	const (
 		clients = 10_000
@@ -88,7 +88,7 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	}
 	got := resident(t, server)
 	for began := time.Now(); got > after && time.Since(began) < 20*time.Second; got = resident(t, server) {
-		time.Sleep(50 * time.Millisecond) // poll another process
+		time.Sleep(50 * time.Millisecond) // wait before the next poll, because no event reports the memory of another process
 	}
 	t.Logf("%d MiB afterwards", got>>10)
 	if got > after {

@@ -22,15 +22,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// setSample sets an option to a value that is not its default. It leaves the path empty, so the worker looks up the program: enqueue
-// would set any other path itself.
+// setSample sets an option to a value that is not its default. It leaves the path empty, because enqueue would replace any other path. With
+// an empty path the worker looks up the program.
 func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
 	if sample.Set(o, s, os.TempDir()); o.Key == "path" {
 		s.Path = ""
 	}
 }
 
-// commandTest enqueues tasks, and then enqueues each again with the command line that "as a command" shows.
+// commandTest enqueues tasks. It then enqueues each task again with the command line that runner shows for it.
 type commandTest struct {
 	*testing.T
 	dir  string
@@ -49,7 +49,7 @@ func newCommandTest(t *testing.T) *commandTest {
 	return &commandTest{t, dir, jobs.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
 }
 
-// open creates a database with two tasks for others to depend on.
+// open creates a database with two tasks. Other tasks can depend on them.
 func (c *commandTest) open(name string) *runner.Runner {
 	r, err := runner.Open(c.Context(), filepath.Join(c.dir, name), runner.Options{})
 	if err != nil {
@@ -126,7 +126,7 @@ func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)
-		if o.Key != "in" && o.Key != "expires_at" { // these options exclude run_at and expires_in
+		if o.Key != "in" && o.Key != "expires_at" { // a task cannot have these options and also run_at and expires_in
 			setSample(o, &all)
 		}
 	}

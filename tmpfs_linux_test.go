@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mayMount implements the script condition "mount".
+// mayMount implements the script condition "mount". The condition is true for root, who may mount filesystems.
 func mayMount() bool { return os.Getuid() == 0 }
 
-// mountTmpfs implements the script command "tmpfs DIR SIZE": it mounts a filesystem of that size until the script ends.
+// mountTmpfs implements the script command "tmpfs DIR SIZE". It mounts a filesystem of that size on DIR until the script ends.
 func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: tmpfs DIR SIZE")
@@ -21,7 +21,7 @@ func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
 }
 
-// remount implements the script command "remount DIR ro|rw".
+// remount implements the script command "remount DIR ro|rw". It makes the filesystem on DIR read-only or writable.
 func remount(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: remount DIR ro|rw")

@@ -12,13 +12,13 @@ type aim struct {
 	workload *workload
 	system   string
 	than     string // other system of the same workload; "" if the figure is not a ratio
-	low      bool   // figure is an upper bound
+	low      bool   // whether figure is an upper bound
 	figure   float64
 	unit     string // × for a ratio
 }
 
-// aims returns all performance goals. An earlier schema had a wider table of tasks. The goals in bytes are half of its figures; the goal
-// for the size of the file is 0.6 of its figure.
+// aims returns all performance goals. An earlier schema had a wider table of tasks. The goals in bytes are half of the figures that were
+// measured with that schema. The goal for the size of the file is 0.6 of such a figure.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}

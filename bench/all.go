@@ -67,14 +67,14 @@ func all(e *env) ([]*measurement, error) {
 	riverFull, liteFull := riverSystem(riverSynced, full, time.Millisecond), backliteSystem(liteSynced, full, 1)
 	lite1, lite2 := backliteSystem(liteOne, normal, 0), backliteSystem(liteTuned, normal, 1)
 	for _, c := range []int{1, 10, 100} {
-		n := 100_000 // each drain takes about two seconds, so that starting and stopping the workers adds little
+		n := 100_000 // with this number a drain takes about two seconds, so the start and the stop of the workers add little
 		if c == 1 {
 			n = 20_000
 		}
 		add(drains[c], own, mine.drain(n, c))
 		add(drains[c], limit, bareDrain(normal, n, c))
 		add(drains[c], ownDurable, durable.drain(n, c))
-		slow := 2000 // fewer tasks for systems that sleep between fetches; the result is a rate, and more tasks would take minutes
+		slow := 2000 // smaller number for systems that sleep between fetches; with more tasks a drain would take minutes
 		if c > 1 {
 			add(drains[c], riverOne, river1.drain(slow, c))
 		}
@@ -160,7 +160,7 @@ func all(e *env) ([]*measurement, error) {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
 		add(writes, ownDurable+at, durable.written(c.tasks, c.concurrency))
 		add(writes, riverSynced+at, riverFull.written(c.tasks, c.concurrency))
-		add(writes, liteSynced+at, liteFull.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite sleeps between single tasks
+		add(writes, liteSynced+at, liteFull.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // fewer, because backlite sleeps between tasks
 	}
 	add(sizes, own, mine.kept(20_000, "runner.db"))
 	add(sizes, riverTuned, river2.kept(20_000, "river.db"))

@@ -9,7 +9,7 @@ import (
 	"github.com/mikestefanello/backlite"
 )
 
-// Config makes payload a task of backlite. It keeps completed tasks, as all systems here do.
+// Config makes payload a task of backlite. Its settings keep completed tasks, as all systems in this benchmark do.
 func (payload) Config() backlite.QueueConfig {
 	return backlite.QueueConfig{Name: "noop", MaxAttempts: 1, Timeout: time.Minute,
 		Retention: &backlite.Retention{Duration: time.Hour, Data: &backlite.RetainData{}}}

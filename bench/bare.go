@@ -24,7 +24,7 @@ WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING 
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
 	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at)
 VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
-	bareWorker = 1 // number of a worker that has no row
+	bareWorker = 1 // number of the worker, which has no row in the table of workers
 )
 
 // bare is one connection with its prepared statements.
@@ -72,7 +72,7 @@ func (b *bare) exec(ctx context.Context, text string, args ...any) error {
 
 type claimed struct{ id, generation int64 }
 
-// turn completes the tasks of a batch and claims the next k tasks, in one transaction.
+// turn completes the tasks of a batch and claims up to k new tasks in one transaction.
 func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, err error) {
 	if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, e
 	return batch, b.exec(ctx, "COMMIT")
 }
 
-// drain claims and completes all pending tasks, k at a time.
+// drain claims and completes all pending tasks. The parameter k is the number of tasks in a transaction.
 func (b *bare) drain(ctx context.Context, k int) error {
 	batch, err := b.turn(ctx, nil, k)
 	for len(batch) > 0 && err == nil {

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The workload of commands runs /bin/true n times, two at a time. runner gets the commands as one batch and keeps the status and output
-// of each.
+// The workload "commands" runs /bin/true many times, two processes at a time. runner gets the commands as one batch and stores the exit
+// status and the output of each command.
 
 const commandCount = 500
 

@@ -14,9 +14,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// The measurements in this file show what each part of the schema of tasks costs. They run the life of tasks in the bare loop, over
-// runner's schema and over the same schema without that part. Tasks are inserted by the thousand, and claimed and finished by the
-// hundred. The figure is processor time, because other work on the machine disturbs it least.
+// The measurements in this file show the cost of each part of the schema of tasks. They insert, claim and finish tasks in the bare loop,
+// once with runner's schema and once with the same schema without that part. A transaction inserts a thousand tasks, or claims and finishes
+// a hundred. The figure is processor time, because other work on the machine disturbs it least.
 
 // part is a part of the schema that a measurement can leave out.
 type part struct {
@@ -73,7 +73,7 @@ func parts(schema []string) []part {
 		}
 	}
 	for _, text := range schema {
-		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // no claim works without tasks_pending
+		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // claims need the index tasks_pending
 			list = append(list, part{"index " + m[1], without(text)})
 		}
 		if m := triggerName.FindStringSubmatch(text); m != nil {
@@ -129,7 +129,7 @@ const (
 	unused = "all indexes and triggers that a plain task does not need"
 )
 
-// plainIndexes are the indexes that hold every task at some time of its life.
+// plainIndexes are the indexes that contain every task at some time between its creation and its end.
 var plainIndexes = []string{"tasks_pending", "tasks_running", "tasks_finished"}
 
 var comment = regexp.MustCompile(`--[^\n]*`)
@@ -150,8 +150,8 @@ func checkName(text string, i int) string {
 	return name
 }
 
-// withoutChecks removes n CHECKs from a CREATE TABLE. The argument after is the number of CHECKs that stay before them. withoutChecks
-// also removes comments, because they may contain parentheses.
+// withoutChecks removes n CHECKs from a CREATE TABLE. The argument after is the number of CHECKs before the first removed one.
+// withoutChecks also removes comments, because they may contain parentheses.
 func withoutChecks(text string, after, n int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range n {
@@ -175,7 +175,8 @@ func withoutChecks(text string, after, n int) string {
 	return regexp.MustCompile(`,\s*(,|\))`).ReplaceAllString(text, "\n$1")
 }
 
-// life measures the life of a task over the schema without a part, in microseconds of processor time.
+// life measures the cost of a task, from its insertion to its end, with the schema without one part. The figure is microseconds of
+// processor time per task.
 func life(name string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

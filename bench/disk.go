@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// life enqueues n tasks and then runs them. The argument concurrency is the number of tasks in a transaction, and of tasks that run at
-// the same time. life returns the queue, which is still open, and the number of bytes that this process has sent to the disk since the
-// queue was opened.
+// life enqueues n tasks and then runs them. The argument concurrency is the number of tasks in a transaction and also the number of tasks
+// that run at the same time. life returns the queue, which is still open. It also returns the number of bytes that this process has
+// written to the disk since life opened the queue.
 func (s system) life(ctx context.Context, e *env, n, concurrency int) (q *queue, written int64, err error) {
 	l := newLedger(n)
 	q, err = s.open(ctx, e, concurrency, func(p payload) { l.note(p.N) })
@@ -40,7 +40,7 @@ func (s system) life(ctx context.Context, e *env, n, concurrency int) (q *queue,
 	return q, after - before, errors.Join(err, l.check(), q.holds(ctx, 0, n))
 }
 
-// written measures how many bytes this process sends to the disk for the whole life of a task.
+// written measures how many bytes this process writes to the disk for a task from its enqueue to its end.
 func (s system) written(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -55,8 +55,8 @@ func (s system) written(n, concurrency int) func(context.Context, *env) (float64
 	}
 }
 
-// kept measures how many bytes of the closed database file a completed task without output takes. That includes the share of the task in
-// all indexes and tables.
+// kept measures how many bytes of the closed database file a completed task without output takes. The figure includes the entries of the
+// task in all indexes and tables.
 func (s system) kept(n int, name string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -86,8 +86,8 @@ func (s system) kept(n int, name string) func(context.Context, *env) (float64, e
 	}
 }
 
-// diskBytes returns how many bytes this process has sent to a disk so far, as Linux counts them: whole pages, once for each time that
-// they are written between two syncs.
+// diskBytes returns how many bytes this process has written to a disk so far, as Linux counts them. Linux counts whole pages. It counts a
+// page once for all writes between two syncs.
 func diskBytes() (int64, error) {
 	text, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -11,16 +11,16 @@ import (
 	"example.com/runner/runner"
 )
 
-// The measurements in this file show what each feature costs a task that uses it. They run the life of tasks through the library, with
-// that feature and without it. Tasks are enqueued by the thousand and run a hundred at a time.
+// The measurements in this file show how much each feature costs a task that uses it. They enqueue and run tasks through the library with
+// that feature and without it. A call enqueues a thousand tasks, and the worker runs a hundred at a time.
 
 // feature is a feature of the library, and the tasks that use it.
 type feature struct {
 	name    string
 	options func(i int) []jobs.Option
 	before  func(context.Context, *runner.Runner) error // runs before the measurement; may be nil
-	after   bool                                        // each task waits for the previous one, except the first of each ten
-	again   bool                                        // the first attempt fails
+	after   bool                                        // whether each task of a group of ten waits for the previous one
+	again   bool                                        // whether the first attempt fails
 	handler func(context.Context, payload) error        // extra work of the handler; may be nil
 }
 
@@ -57,7 +57,7 @@ func features() []feature {
 	}
 }
 
-// life measures the life of a task with the feature, in microseconds of processor time.
+// life measures the cost of a task with the feature, from its enqueue to its end, in microseconds of processor time.
 func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / 10 * 10

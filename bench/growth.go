@@ -23,9 +23,9 @@ var piles = []pile{
 	{"1 M of a foreign job", "pending", "foreign", 1_000_000},
 }
 
-// addPile adds ?3 tasks in state ?1 of job ?2. Scheduled tasks, and tasks of a job that no worker runs, have a higher priority than the
-// measured tasks. The others have a lower priority. Finished tasks have ended within the last hours, so that retention does not delete
-// them during the measurement.
+// addPile adds ?3 tasks of job ?2 in state ?1. Scheduled tasks, and tasks of a job that no worker runs, have a higher priority than the
+// measured tasks. The other tasks have a lower priority. Finished tasks have ended within the last hours, so that workers do not delete
+// them as old tasks during the measurement.
 const addPile = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at, finished_at,
 	created_at, updated_at)

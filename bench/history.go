@@ -38,8 +38,8 @@ func lastOf(path string) (map[string]float64, error) {
 	return last, lines.Err()
 }
 
-// worse is the limit of a change since the last run. A greater change counts as a regression; figures of a shared machine differ by up to
-// that much.
+// worse is the maximum ratio of a figure to the figure of the last run. A greater ratio counts as a regression. On a shared machine the
+// figures of two runs may differ by a factor up to this maximum.
 const worse = 1.15
 
 // remember prints the figures that are worse than in the last run of a history, and adds this run to the history.
@@ -55,7 +55,7 @@ func (r *report) remember(w io.Writer, path, commit string) error {
 	defer file.Close()
 	for _, a := range r.reached() {
 		name := strings.TrimPrefix(a.text, "… ")
-		if name != a.text { // the text continues the text of an earlier aim
+		if name != a.text { // the text begins with "… ", so it continues the text of an earlier aim
 			name = a.workload.name + ": " + name
 		}
 		if before, ok := last[name]; ok {

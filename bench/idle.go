@@ -35,7 +35,7 @@ func idle(ctx context.Context, e *env) (float64, error) {
 	return 100 * (after - before).Seconds() / span.Seconds(), err
 }
 
-// onProcessor returns the processor time of a process: the sum over its threads, which the kernel counts in nanoseconds.
+// onProcessor returns the processor time of a process. It adds the times of all threads, which the kernel counts in nanoseconds.
 func onProcessor(pid int) (time.Duration, error) {
 	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	var sum time.Duration

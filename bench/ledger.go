@@ -38,7 +38,7 @@ func newLedger(n int) *ledger {
 	return &ledger{ran: make([]atomic.Int32, n), over: make(chan struct{})}
 }
 
-// note records a run of task n. A no-op task does nothing else.
+// note records a run of task n. The function of a measured task does nothing else.
 func (l *ledger) note(n int) {
 	l.ran[n].Add(1)
 	if int(l.count.Add(1)) == len(l.ran) {

@@ -68,14 +68,14 @@ type env struct {
 	binary string // path of the runner binary; if empty, measurements that start processes are left out
 }
 
-// size returns n, or a part of n in a short run.
+// size returns n. In a short run it returns a part of n.
 func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
-	case n >= 5000 && n <= 100_000: // a drain of a thousand tasks would measure how a fresh process warms up
+	case n >= 5000 && n <= 100_000: // a drain of only a thousand tasks would mainly measure the start of a fresh process
 		return n / 4
-	case n < 1000: // waits for single tasks; their p99 needs a hundred waits
+	case n < 1000: // measurements of waits for single tasks, whose 99th percentile needs a hundred waits
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)
@@ -84,7 +84,7 @@ func (e *env) size(n int) int {
 // path returns the path of a file in the measurement's own directory.
 func (e *env) path(name string) string { return filepath.Join(e.dir, name) }
 
-// measurement is one cell of a table: a system under a workload. run returns the figure, in the workload's unit.
+// measurement is one cell of a table: it measures a system under a workload. The function run returns the figure in the workload's unit.
 type measurement struct {
 	workload *workload
 	system   string
@@ -94,10 +94,10 @@ type measurement struct {
 
 // workload is a table of the report.
 type workload struct {
-	name  string // as in the flag -only
+	name  string // name of the workload for the flag -only
 	title string
 	unit  string
-	low   bool // lower figures are better
+	low   bool // whether lower figures are better
 }
 
 func run(ctx context.Context, e *env, rounds int, only, dir string, to target) error {
@@ -144,7 +144,8 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 	return finish(os.Stdout, list, to)
 }
 
-// target says where the results go, beside the standard output. An empty path means nowhere.
+// target names the files for the results. The program also prints the results to standard output. It does not write a file whose path is
+// empty.
 type target struct {
 	dir  string // directory for results.json and the plots
 	page string // file whose tables are replaced
@@ -193,7 +194,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// percentile returns the smallest duration that a share p of all durations, from 0 to 1, does not exceed.
+// percentile returns the duration that the share p of all durations does not exceed. The share is between 0 and 1.
 func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
 }

@@ -10,8 +10,8 @@ import (
 	"syscall"
 )
 
-// Until a new process executes its program, Linux counts the memory of its parent as memory of the new process, too. So a process with
-// little memory must start the measured program. That process is this program again.
+// Until a new process executes its program, Linux counts the memory of its parent as memory of the new process, too. Therefore a process
+// with little memory must start the measured program. That process runs this program a second time.
 
 const memoryVariable = "BENCH_MEMORY"
 

@@ -11,7 +11,7 @@ import (
 
 var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
 
-// ours returns runner as a library.
+// ours returns the system that uses runner as a library.
 func ours(name string, level runner.Sync) system {
 	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
 		r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: level, Concurrency: concurrency})

@@ -22,7 +22,7 @@ func (r *report) plots(dir string) error {
 	return nil
 }
 
-// plotted reports whether a table has a plot: it compares systems, and its rows fit into one small picture.
+// plotted reports whether a table gets a plot. Such a table compares systems, and its rows fit into one small picture.
 func (t *table) plotted() bool { return len(t.Rows) > 1 && len(t.Rows) <= 16 }
 
 const (

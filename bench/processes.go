@@ -16,7 +16,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The measurements in this file use several processes. This program starts itself again as a worker; the environment holds the parameters.
+// The measurements in this file use several processes. To start a worker process, this program starts itself again with the parameters in
+// the environment.
 
 const childVariable = "BENCH_CHILD"
 
@@ -25,7 +26,7 @@ type child struct {
 	Path        string
 	Concurrency int
 	UntilEmpty  bool
-	Held        bool // waits for let before it begins
+	Held        bool // whether the worker waits for a call of let before it begins
 }
 
 // childReport is the report that a worker process prints when it ends.
@@ -34,7 +35,7 @@ type childReport struct {
 	Longest time.Duration // longest time between two starts of tasks
 }
 
-// beChild works until it is interrupted, its parent is gone, or no task is left.
+// beChild runs tasks until it receives an interrupt, its parent ends, or no task is left.
 func beChild(ctx context.Context, text string) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -87,7 +88,7 @@ func beChild(ctx context.Context, text string) error {
 	return json.NewEncoder(os.Stdout).Encode(report)
 }
 
-// probe is a job that returns the time from the moment in its argument to its start.
+// probe is a job whose result is the time between the moment in its argument and its start.
 var probe = jobs.DefineResult[int64, time.Duration]("probe")
 
 // worker is a running worker process.
@@ -133,7 +134,7 @@ func startWorker(ctx context.Context, c child) (*worker, error) {
 	return w, nil
 }
 
-// end waits for the end of the worker and returns its report. With interrupt set, it interrupts the worker first.
+// end waits for the end of the worker and returns its report. If interrupt is set, it interrupts the worker first.
 func (w *worker) end(interrupt bool) (childReport, error) {
 	if interrupt {
 		if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -150,7 +151,7 @@ func (w *worker) end(interrupt bool) (childReport, error) {
 	return report, w.cmd.Wait()
 }
 
-// filled makes a database with n pending tasks.
+// filled creates a database with n pending tasks.
 func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -160,8 +161,8 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	return r, err
 }
 
-// manyProcesses measures how fast several processes, each with concurrency 10, drain one file, in tasks per second. With starved set, it
-// measures the longest wait of a process for its next task instead, in milliseconds. The wait for the first task does not count.
+// manyProcesses measures how fast several processes, each with concurrency 10, drain one file, in tasks per second. If starved is set, it
+// measures the longest time that a process waits for its next task instead, in milliseconds. The wait for the first task does not count.
 func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -178,7 +179,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			}
 			workers = append(workers, w)
 		}
-		began := time.Now() // all workers have started; their start does not count, because workers live long
+		began := time.Now() // the start of the workers does not count, because in practice workers run for a long time
 		for _, w := range workers {
 			if err := w.let(); err != nil {
 				return 0, err
@@ -208,8 +209,8 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 	}
 }
 
-// kept measures how much of its speed a drain at full speed keeps, in percent, while this process enqueues a task every 5 ms. Periods
-// with and without enqueues take turns in the same drain.
+// kept measures the speed of a drain while this process enqueues a task every 5 ms, in percent of the speed without these enqueues.
+// Periods with and without enqueues alternate in the same drain.
 func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(200_000))
@@ -331,8 +332,8 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 	}
 }
 
-// start measures the time of a process that enqueues, beside an idle worker on the same file. The result is the median of n processes, in
-// milliseconds.
+// start measures the time of a process that enqueues a task while an idle worker uses the same file. The result is the median of n
+// processes, in milliseconds.
 func start(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, 0)
@@ -365,8 +366,8 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 	}
 }
 
-// batchLines measures how the command line enqueues a file of n lines, in lines per second. With memory set, it measures the most memory
-// that the process uses instead, in megabytes.
+// batchLines measures how fast the command line enqueues a file of n lines, in lines per second. If memory is set, it measures the peak
+// memory of the process instead, in megabytes.
 func batchLines(n int, memory bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -15,19 +15,19 @@ type queue struct {
 	add       func(context.Context, payload) error   // returns when the task is committed
 	addMany   func(context.Context, []payload) error // in one transaction
 	start     func(context.Context) error            // begins to run tasks
-	stop      func(context.Context) error            // returns when the ends of all tasks that ran are written
+	stop      func(context.Context) error            // returns when the system has stored the ends of all tasks that ran
 	count     func(context.Context) (waiting, completed int, err error)
 	misplaced func(context.Context) (int, error) // counts tasks that started before an older task; nil if the system promises no order
 	close     func() error
 }
 
-// system is a job system. open opens a queue whose tasks call handle.
+// system is a job system. The function open opens a queue whose tasks call the function handle.
 type system struct {
 	name string
 	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
 }
 
-// run runs the tasks of a ledger and returns how long that took. The time includes the write of their ends.
+// run runs the tasks of a ledger and returns the time that they took. The time includes the writes that store the ends of the tasks.
 func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	began := time.Now()
 	if err := q.start(ctx); err != nil {
@@ -42,8 +42,8 @@ func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	return time.Since(began), l.check()
 }
 
-// drain measures how fast workers run n tasks that are in the file already, in tasks per second. It ends when all are completed in the
-// file.
+// drain measures how fast workers run n tasks that are in the file already, in tasks per second. The time ends when all tasks are completed
+// in the file.
 func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -104,7 +104,8 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// both measures enqueueing and working at the same time, in tasks per second. As many goroutines enqueue as tasks run at once.
+// both measures the speed of enqueueing and running tasks at the same time, in tasks per second. The number of goroutines that enqueue
+// equals the number of tasks that run at the same time.
 func (s system) both(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / concurrency * concurrency

@@ -33,7 +33,7 @@ type table struct {
 	Rows  []tally `json:"rows"`
 }
 
-// tally is the row of a system: the median of its rounds, and how many times better the first row of the table is.
+// tally is the row of a system in a table. It has the median of the rounds and the factor by which the first row of the table is better.
 type tally struct {
 	System string    `json:"system"`
 	Median float64   `json:"median"`

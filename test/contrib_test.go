@@ -17,8 +17,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestSystemdAcceptsTheUnits checks the units with systemd-analyze. It requires that the program of ExecStart exists, so the test
-// checks copies that name an existing program.
+// TestSystemdAcceptsTheUnits checks the units with systemd-analyze. systemd-analyze requires that the program in ExecStart exists, so the
+// test checks copies of the units that name an existing program.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	for _, unit := range []struct{ file, as, scope string }{
@@ -40,7 +40,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	}
 }
 
-// The image is built with the version of Go that go.mod names.
+// TestContainerfileHasTheVersionOfGo checks that the Containerfile builds with the version of Go that go.mod names.
 func TestContainerfileHasTheVersionOfGo(t *testing.T) {
 	got := regexp.MustCompile(`golang:([0-9]+\.[0-9]+) `).FindStringSubmatch(readFile(t, "contrib/Containerfile"))
 	want := regexp.MustCompile(`(?m)^go ([0-9]+\.[0-9]+)`).FindStringSubmatch(readFile(t, "go.mod"))

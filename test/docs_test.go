@@ -23,8 +23,8 @@ const (
 	mark        = "\n@@@ end of block\n"
 )
 
-// TestDocs checks README.md, CONTRIBUTING.md and the pages in docs: it runs every code block. The first word after the fence is the type
-// of the block:
+// TestDocs checks the code blocks of README.md, CONTRIBUTING.md and the pages in docs. The first word after the fence is the type of the
+// block and says how the test checks the block:
 //
 //	sh      part of a shell script, which has all sh blocks of the page in order. It runs as a new user would type it: in a new
 //	        checkout, with an empty HOME, on an 80-column terminal, with bin in PATH
@@ -92,7 +92,7 @@ func copiedCheckout(t *testing.T) string {
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasPrefix(name, ".") && name != "bin" {
-			if err := exec.Command("cp", "-R", name, filepath.Join(dir, name)).Run(); err != nil { // go:embed follows no links
+			if err := exec.Command("cp", "-R", name, filepath.Join(dir, name)).Run(); err != nil { // not links, because go:embed does not follow links
 				t.Fatal(err)
 			}
 		}
@@ -102,7 +102,7 @@ func copiedCheckout(t *testing.T) string {
 
 func shellEnviron(t *testing.T, checkout string) []string {
 	environ := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "RUNNER_") })
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // their defaults depend on HOME, which changes
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // the defaults depend on HOME, which the test changes
 		environ = append(environ, name+"="+strings.TrimSpace(goOutput(t, "env", name)))
 	}
 	return append(environ, "USER=ann", "RUNNER_FORCE_TTY=80", "NO_COLOR=1", "LC_ALL=C.UTF-8",
@@ -141,7 +141,8 @@ func runShell(t *testing.T, page string, list []codeblock.Block, checkout string
 
 var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?(ms|s|m|h)\b`)
 
-// looksLike compares two texts by line and word, because the width of columns depends on their content.
+// looksLike compares two texts line by line and word by word. It ignores the spaces between words, because the width of columns depends on
+// their content.
 func looksLike(got, want string) bool {
 	words := func(text string) string {
 		var lines []string

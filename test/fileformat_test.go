@@ -30,8 +30,8 @@ func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	}
 	rows := tableRows(page)
 	tables, views := schemaNames(t)
-	tables["migration_state"] = true // in a file that is part of a move
-	tables["runner_schema"] = true   // in a database of another program
+	tables["migration_state"] = true // a file has this table only if it is part of a move
+	tables["runner_schema"] = true   // only a database that also belongs to another program has this table
 	for name := range tables {
 		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(list[0].Text) {
 			t.Errorf("got a diagram without %s, want every table in it", name)
@@ -118,7 +118,7 @@ func tableRows(page string) string {
 	return rows.String()
 }
 
-// newFile creates a database and opens it with SQLite alone.
+// newFile creates a database with runner and then opens it only with SQLite.
 func newFile(t *testing.T) *sql.DB {
 	path := filepath.Join(t.TempDir(), "runner.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})

@@ -19,15 +19,15 @@ type layer struct {
 	not          []string // forbidden packages and words of the standard library
 }
 
-// layers lists the packages from the lowest layer up. A package may import only packages that stand above it in this list. A new folder
-// needs a row.
+// layers lists the packages from the lowest layer to the highest. A package may import only packages that come earlier in this list. Each
+// new package needs a row.
 var layers = []layer{
 	{path: "internal/jsonscan"},
-	{path: "jobs", ours: []string{"internal/jsonscan"}, // types, without a clock or I/O
+	{path: "jobs", ours: []string{"internal/jsonscan"}, // only types; this package uses no clock and no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
-	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "jobs"}, // the list of options, limits and checks
+	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "jobs"}, // only the list of options, limits and checks
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
-	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "jobs"}, // rules, without a clock or I/O
+	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "jobs"}, // only rules; this package uses no clock and no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
 	{path: "internal/spelling"},
@@ -57,7 +57,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},
-	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // no other package does
+	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // no other package imports pgx
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
 	{path: "internal/pgserver"}, // only tests and the selftest import it
@@ -168,8 +168,8 @@ var layers = []layer{
 		not: []string{"database/sql"}},
 	{path: "test/codeblock"}, // only tests import it
 	{path: "test/picture"},
-	{path: "test/sample"}, // a tool for reviews
-	{path: "test"},        // it has tests only
+	{path: "test/sample"}, // a tool for reviews of the texts
+	{path: "test"},        // this package has tests only
 }
 
 const module = "example.com/runner"

@@ -52,7 +52,7 @@ func TestOptionTables(t *testing.T) {
 	}
 }
 
-// setRow replaces the row of a key in a table, or adds the row after the row of the key previous.
+// setRow replaces the row of a key in a table. If the table has no row for the key, setRow adds one after the row of the key in previous.
 func setRow(table, key, previous, row string) string {
 	old := regexp.MustCompile("(?m)^\\| `" + key + "` \\|.*$")
 	if old.MatchString(table) {

@@ -12,7 +12,7 @@ var namedFile = regexp.MustCompile(`\b(cmd_[a-z_]+|(db|jobs|runner|internal|web|
 // TestNamedFilesExist checks that the source files that pages name exist.
 func TestNamedFilesExist(t *testing.T) {
 	for _, page := range append(globbed(t, "*.md"), globbed(t, "docs/*.md")...) {
-		if page == "CHANGELOG.md" { // it names files that existed at the time
+		if page == "CHANGELOG.md" { // the changelog names files that existed when an entry was written
 			continue
 		}
 		for i, line := range strings.Split(readFile(t, page), "\n") {

@@ -15,7 +15,7 @@ import (
 
 const pictureFile = "docs/pictures/packages.svg"
 
-// ofTheProgram returns the packages of the program and, for each, the packages of this module that it imports.
+// ofTheProgram returns the packages of the program. For each package it lists the packages of this module that the package imports.
 func ofTheProgram(t *testing.T) map[string][]string {
 	t.Setenv("GOOS", "linux") // the picture is the same on every system
 	imports := map[string][]string{}
@@ -31,7 +31,7 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			if _, err := os.Stat(name); err != nil { // os.Stat makes go test run the test again when the file has changed
+			if _, err := os.Stat(name); err != nil { // because of this call, go test runs the test again when the file has changed
 				t.Error(err)
 			}
 		}

@@ -19,7 +19,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// records are the records of docs/json.md by heading. Keys of an embedded record are documented once, with that record.
+// records maps the headings of docs/json.md to their records. The page describes the keys of an embedded record only once, under the
+// heading of that record.
 var records = map[string]any{
 	"task":          record.NewTask(jobs.Task{}, time.Now()),
 	"enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now())},
@@ -42,7 +43,7 @@ var records = map[string]any{
 // more is a record that begins with the keys of a task.
 type more struct{ record.Record }
 
-// keysOf returns the keys of a record. Those of an embedded record are left out.
+// keysOf returns the keys of a record without the keys of an embedded record.
 func keysOf(t *testing.T, one any) (keys []string) {
 	t.Helper()
 	switch one := one.(type) {

@@ -22,8 +22,8 @@ import (
 
 var soakFor = flag.Duration("soak", 5*time.Minute, "duration of TestSoak")
 
-// TestSoak runs three workers for minutes and replaces one of them every 20 s. They run the ticks of 50 schedules, some of them in lanes
-// and in queues with limits. They also run chains of tasks and a steady number of batches, and delete tasks that are older than 10 s.
+// TestSoak runs three workers for minutes and replaces one of them every 20 s. The workers run the tasks of 50 schedules, some of which use
+// lanes and queues with limits. They also run chains of tasks and a steady number of batches, and delete tasks that are older than 10 s.
 //
 // At the end the test checks three things. Each tick had exactly one task. No two tasks of a lane ran at once, and no three tasks of a
 // queue with a limit of two. The size of the database did not grow during the second half of the test.
@@ -124,8 +124,8 @@ func (s *soak) stop(worker *exec.Cmd) {
 	}
 }
 
-// addSchedules adds schedules that tick every 1 to 5 s, and some that tick every minute in different zones. Each task writes its tick to
-// a file.
+// addSchedules adds schedules with intervals from 1 s to 5 s, and some with an interval of one minute in different time zones. Each task
+// writes its tick to a file.
 func (s *soak) addSchedules(n int) {
 	s.every = map[string]time.Duration{}
 	const noted = `echo $RUNNER_TASK_SCHEDULE $RUNNER_TASK_DUE $RUNNER_TASK_ID >>ticks`
@@ -157,7 +157,8 @@ func (s *soak) addSchedules(n int) {
 	}
 }
 
-// enqueue adds tasks with a common dependent, a chain after it that has a failing task, and some independent tasks.
+// enqueue adds tasks with a common dependent. After the dependent comes a chain of tasks, one of which fails. It also adds independent
+// tasks.
 func (s *soak) enqueue() {
 	lines := `{"id":"a","args":["true"]}
 {"id":"b","args":["true"],"lane":"chain"}
@@ -229,7 +230,8 @@ func (s *soak) checkTicks(paused time.Time) {
 	s.Logf("%d ticks of %d schedules, each once", len(tasks), len(s.names))
 }
 
-// checkSizes checks that the largest size in the last quarter exceeds that of the quarter before it by at most 25 % and 1 MiB.
+// checkSizes compares the sizes of the database in the last two quarters of the test. The largest size in the last quarter must not exceed
+// the largest size in the quarter before it by more than 25 % and 1 MiB.
 func (s *soak) checkSizes(sizes []int64) {
 	n := len(sizes)
 	if n < 120 {

@@ -15,7 +15,7 @@ import (
 
 const terminalFile = "docs/pictures/terminal.svg"
 
-// terminalSession is what a person types in the picture at the top of README.md.
+// terminalSession lists the commands that a person types in the picture at the top of README.md.
 var terminalSession = []string{
 	"runner run -- wc -w LICENSE",
 	"runner enqueue --max-attempts 5 --backoff-delay 1m --shell 'echo disk full; exit 75'",
@@ -61,7 +61,8 @@ func TestThePictureOfTheTerminalIsUpToDate(t *testing.T) {
 
 var times = regexp.MustCompile(`\d\d:\d\d:\d\d|\b\d+(\.\d+)?(ms|s|m|h)\b|viewBox="[^"]*"`)
 
-// withoutTimes replaces times, durations and the space between words, which depends on their width.
+// withoutTimes replaces times and durations by a fixed letter. It also replaces the space between words by one space, because that space
+// depends on the width of the times.
 func withoutTimes(text string) string {
 	return strings.Join(strings.Fields(times.ReplaceAllString(text, "T")), " ")
 }

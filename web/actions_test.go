@@ -37,7 +37,7 @@ func TestASelectionIsRetriedAndDeleted(t *testing.T) {
 		t.Errorf("got status %d, states %s, %s and %s; want 200, pending, pending and failed",
 			status, state(t, r, a), state(t, r, b), state(t, r, c))
 	}
-	testkit.ContainsNone(t, s.page("/tasks"), "2 tasks retried") // the result is shown once
+	testkit.ContainsNone(t, s.page("/tasks"), "2 tasks retried") // a page shows the result only once
 
 	_, body = s.post("/actions/delete", url.Values{"id": ids(c), "back": {"/tasks"}})
 	testkit.Contains(t, body, fmt.Sprintf("Delete task %d?", c), fmt.Sprintf("runner delete %d", c), `name="confirmed" value="1"`)
@@ -109,7 +109,7 @@ func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	if state(t, r, other) != jobs.Failed {
 		t.Errorf("a task outside the query: got state %s, want failed", state(t, r, other))
 	}
-	form.Del("count") // a client that skips the question has seen no count
+	form.Del("count") // a client that skips the question sends no count
 	_, body = s.post("/actions/cancel", form)
 	testkit.Contains(t, body, "Cancel all 4 tasks")
 	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})
@@ -185,7 +185,8 @@ func TestReadOnlyPagesHaveNoForms(t *testing.T) {
 	}
 }
 
-// TestNoGetChangesTheDatabase checks data_version, which SQLite changes with every commit of another connection.
+// TestNoGetChangesTheDatabase checks that GET requests do not change the database. It compares SQLite's data_version, which changes with
+// every commit of another connection.
 func TestNoGetChangesTheDatabase(t *testing.T) {
 	r := open(t)
 	id := shell(t, r, "echo hello; exit 1")

@@ -11,7 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axe returns the source of axe-core, an auditor of accessibility, from NODE_PATH. It skips the test if axe-core is not installed.
+// axe returns the source of axe-core, which it finds with NODE_PATH. axe-core checks pages for problems of accessibility. If it is not
+// installed, axe skips the test.
 func axe(t *testing.T) string {
 	t.Helper()
 	for _, dir := range filepath.SplitList(os.Getenv("NODE_PATH")) {

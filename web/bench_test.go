@@ -12,8 +12,8 @@ import (
 	"example.com/runner/web"
 )
 
-// BenchmarkPages prints the times of the pages for many finished tasks and 10,000 pending ones. They include the first
-// read.
+// BenchmarkPages prints the times of the pages for many finished tasks and 10,000 pending ones. The times include the
+// first read from the database.
 func BenchmarkPages(b *testing.B) {
 	const finished = 1_000_000
 	r := open(b)
@@ -56,8 +56,8 @@ func BenchmarkPages(b *testing.B) {
 	b.Logf("the write-ahead log has %d bytes", wal)
 }
 
-// BenchmarkOpenTabs drains no-op functions while n pages are open. Each page loads its content after every
-// notification.
+// BenchmarkOpenTabs measures a worker that runs tasks without work while 0 or 100 pages are open. Each page loads its
+// content after every notification.
 func BenchmarkOpenTabs(b *testing.B) {
 	for _, tabs := range []int{0, 100} {
 		b.Run(fmt.Sprint(tabs), func(b *testing.B) {
@@ -89,7 +89,7 @@ func BenchmarkOpenTabs(b *testing.B) {
 	}
 }
 
-// tab does what an open overview page does.
+// tab sends the same requests as an open overview page.
 func tab(ctx context.Context, s *site) {
 	res, err := s.client.Do(s.request("GET", "/events", nil).WithContext(ctx))
 	if err != nil {

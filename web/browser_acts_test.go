@@ -87,7 +87,7 @@ func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	defer stop()
 	defer func() { r.Cancel(t.Context(), []int64{running}, runner.CancelOptions{}) }()
 	testkit.Eventually(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
-	b := browse(t, serve(t, r, webOptions)) // fails at the end if there was a console message, such as a violation of the policy
+	b := browse(t, serve(t, r, webOptions)) // at its end, checks that the console of the browser has no message
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules",
 		"/tasks?q=" + "%3Cscript%3Edocument", fmt.Sprintf("/tasks/%d", running)} {
 		b.open(path)
@@ -117,13 +117,13 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	b := browse(t, serve(t, r, webOptions))
 	stop := runnerkit.Work(t, r)
 	defer stop()
-	seen := func(id int64) { // the page has shown the task in a region that it may replace
+	seen := func(id int64) { // the part of the page that its script replaces has shown the task
 		t.Helper()
 		b.until("a newer task is known", fmt.Sprintf("document.querySelector('#tabs').textContent.includes('all %d')", id))
 	}
 	b.open("/tasks")
 	b.run(chromedp.WaitVisible(".tools"))
-	eval[bool](b, "window.mine = true") // the variable is lost when the page is reloaded
+	eval[bool](b, "window.mine = true") // a reload of the page would remove this variable
 	eval[bool](b, "document.querySelector('#t1 input').checked = true")
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {
@@ -168,7 +168,7 @@ func TestAHiddenTabHoldsNoConnection(t *testing.T) {
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	b.until("it is connected", "stream && stream.readyState === 1")
-	show := func(hidden bool) { // as the browser does when the user changes the tab
+	show := func(hidden bool) { // sets the state that the browser sets when the user switches to another tab
 		eval[bool](b, fmt.Sprintf(`Object.defineProperty(document, 'hidden', {configurable: true, value: %v}) &&
 			document.dispatchEvent(new Event('visibilitychange'))`, hidden))
 	}

@@ -25,7 +25,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// browserFlags keep Chromium from every request other than those for the pages.
+// browserFlags are flags of Chromium. They prevent every request that is not for the pages.
 var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.NoSandbox, chromedp.DisableGPU, chromedp.NoFirstRun,
 	chromedp.NoDefaultBrowserCheck,
 	chromedp.Flag("disable-quic", true), chromedp.Flag("disable-background-networking", true), chromedp.Flag("disable-component-update",
@@ -62,7 +62,7 @@ func chromium(t testing.TB) context.Context {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // the processes end one after the other, and some write files until their end
+	t.Cleanup(func() { // wait, because the processes of Chromium end one after the other, and some write files until then
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			if err := os.RemoveAll(dir); err == nil {
 				return
@@ -183,7 +183,7 @@ func (b *browser) open(path string) {
 	b.run(chromedp.Navigate(b.site.url+path), chromedp.WaitReady("main"))
 }
 
-// until waits until a condition in the page is true.
+// until waits until a condition is true in the page. The parameter script is the condition as an expression in JavaScript.
 func (b *browser) until(what, script string) {
 	b.t.Helper()
 	testkit.Eventually(b.t, what, func() bool {

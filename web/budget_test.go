@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// otherHost matches a URL on another host. The name of an XML namespace is not a request.
+// otherHost matches a URL on another host. The test ignores names of XML namespaces, because browsers do not request them.
 var otherHost = regexp.MustCompile(`(?:https?:)?//[a-z0-9-]+\.[a-z]`)
 
 func TestEmbeddedFilesAreSmallAndComplete(t *testing.T) {

@@ -112,7 +112,7 @@ func TestOutputIsFollowed(t *testing.T) {
 		t.Errorf("got lines %v, want one and two", seen)
 	}
 	touch(t, dir+"/go")
-	rest, err := io.ReadAll(text) // the response ends with the attempt
+	rest, err := io.ReadAll(text) // the response ends when the attempt ends
 	if string(rest) != "three\n" || err != nil {
 		t.Errorf("got %q, error %v; want three", rest, err)
 	}

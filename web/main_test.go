@@ -103,7 +103,7 @@ func start(t testing.TB, r *runner.Runner, o web.ServerOptions) *web.Server {
 	return server
 }
 
-// serveEmbedded serves the pages as a program with its own authentication does.
+// serveEmbedded serves the pages with web.Handler, as a program with its own authentication does.
 func serveEmbedded(t testing.TB, r *runner.Runner, o web.Options) *site {
 	t.Helper()
 	o.Authorize = func(*http.Request) error { return nil }
@@ -157,7 +157,7 @@ func (s *site) post(path string, form url.Values) (int, string) {
 	return status, body
 }
 
-// page returns a page, which must exist.
+// page returns the body of a page. It fails the test if the page does not exist.
 func (s *site) page(path string) string {
 	s.t.Helper()
 	status, body := s.get(path)

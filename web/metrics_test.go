@@ -27,7 +27,7 @@ func scrape(t *testing.T, s *site) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value returns the value of the metric with these labels (name=value), or -1 if there is none.
+// value returns the value of the metric with these labels, each in the form name=value. It returns -1 if there is no such metric.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	f := families[name]
 	for _, m := range f.GetMetric() {

@@ -34,7 +34,7 @@ func TestOverview(t *testing.T) {
 		`href="/tasks?q=state%3Afailed%20queue%3Adefault%20since%3A1d"`, `action="/actions/pause"`)
 	testkit.ContainsNone(t, page, "There are no tasks yet")
 
-	// A failed task that runs again raises no alarm, although it failed today.
+	// The overview does not report a failed task as a problem while the task runs again, although it failed today.
 	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "confirmed": {"1"},
 		"back": {"/tasks?q=state:failed%20queue:default"}})
 	testkit.Contains(t, page, "1 task retried, to run again",
@@ -76,7 +76,7 @@ func TestEveryFailedRowShowsItsError(t *testing.T) {
 		"exit 127 · ", "3 tasks", "Retry all 3 matching…", "Delete all 3 matching…", `aria-current="true">failed <b>3</b>`)
 	testkit.ContainsNone(t, page, `id="t4"`)
 	testkit.Contains(t, s.page("/tasks?q=zzz"), "No task matches")
-	testkit.Contains(t, s.page("/tasks?q=queue:default"), "4 tasks", "Retry all matching…") // the three failed ones and another
+	testkit.Contains(t, s.page("/tasks?q=queue:default"), "4 tasks", "Retry all matching…") // the three failed tasks and another task
 	testkit.Contains(t, s.page("/tasks?q=nosuch"), `id="t3"`)
 }
 
@@ -267,7 +267,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r)
-	var log bytes.Buffer // the requests of this test write to it one after the other
+	var log bytes.Buffer // needs no lock, because the requests of this test write to it one after the other
 	s := serveEmbedded(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log", "/tasks/1/args"} {
 		testkit.ContainsNone(t, s.page(path), "marker-env", "marker-input")
@@ -278,7 +278,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	testkit.ContainsNone(t, log.String(), "marker-env", "marker-input")
-	testkit.Contains(t, log.String(), "1 task retried") // checks that the log is in use
+	testkit.Contains(t, log.String(), "1 task retried") // checks that the server writes to this log
 	testkit.Contains(t, s.page("/tasks/1"), "env TOKEN=•••", "input 12 B")
 }
 
@@ -303,7 +303,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks"), "night", "exit 1")
 	testkit.Contains(t, s.page("/tasks?q=marker-args"), "arguments are hidden")
 	shown := serve(t, r, web.ServerOptions{})
-	testkit.Contains(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // checks that the markers exist
+	testkit.Contains(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // checks that the pages can show the markers
 }
 
 // links matches the URLs in a page that a browser follows.

@@ -17,7 +17,8 @@ import (
 
 var webOptions = web.ServerOptions{}
 
-// sampleDatabase fills a database with typical tasks. It returns the pages of some tasks; the keys name what the pages show.
+// sampleDatabase fills a database with typical tasks. It returns the paths of some pages. The key of a path describes the content of the
+// page.
 func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	type email struct {
@@ -95,8 +96,8 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge)}
 }
 
-// largeDatabase fills a database with very many tasks, and with the longest names. It returns the pages of some tasks; the keys name what
-// the pages show.
+// largeDatabase fills a database with very many tasks and with the longest possible names. It returns the paths of some pages. The key of
+// a path describes the content of the page.
 func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	long := func(n, most int) string { // a name without a space

@@ -15,9 +15,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused writes much more than the write-ahead log may hold while pages and a log are open.
-// SQLite reuses the log from its start only when no reader uses it. A reader that keeps its snapshot would let the log
-// grow with every write.
+// TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused checks the size of the write-ahead log while pages and the output of a task are
+// open. It writes much more data than the log may contain. SQLite reuses the log from its start only when no reader uses it. If a reader
+// kept its snapshot, the log would grow with every write.
 func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
@@ -46,7 +46,7 @@ func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 			lines.Add(1)
 		}
 	}()
-	more := func() { // the attempt is still followed
+	more := func() { // the output of the attempt still arrives
 		n := lines.Load()
 		testkit.Eventually(t, "another line", func() bool { return lines.Load() > n })
 	}

@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Workers are processes of their own. This program starts itself again; the environment holds the parameters of the worker.
+// Each worker is a process of its own. To start a worker, this program starts itself again with the parameters of the worker in the
+// environment.
 
 const childVariable = "BENCH_POSTGRES_CHILD"
 
@@ -23,7 +24,8 @@ type child struct {
 	Concurrency     int
 }
 
-// childSays is a line that a child prints: that it is ready, how many tasks it has run, or at the end which tasks it has run.
+// childSays is a line that a child process prints. It says that the child is ready, how many tasks it has run, or at the end which tasks it
+// has run.
 type childSays struct {
 	Ready bool
 	Ran   int
@@ -84,8 +86,8 @@ func beChild(ctx context.Context, text string) error {
 	}
 }
 
-// work starts child processes that run n tasks, and returns how long that took. The children use the addresses in turn. work returns an
-// error unless each task ran exactly once.
+// work starts child processes that run n tasks, and returns the time that the tasks took. It distributes the addresses among the children
+// in turn. work returns an error unless each task ran exactly once.
 func work(ctx context.Context, system string, addresses []string, n, processes, concurrency int) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

@@ -24,9 +24,9 @@ SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i || ',"to":"someone@exa
 	CASE WHEN done THEN at END, CASE WHEN done THEN at END, at, at
 FROM generate_series($1::bigint, $2::bigint) AS i, LATERAL (SELECT i % 2 = 0 AS done, $4::bigint AS at) AS how`
 
-// grown fills a database step by step, half with pending and half with completed tasks. After each step it prints what it costs to run
-// tasks beside these rows, ten and a hundred at a time. The cost includes everything that a worker does. It also prints the times of an
-// enqueue and a list.
+// grown fills a database step by step, half with pending and half with completed tasks. After each step it prints the cost of running
+// further tasks in this database, ten at a time and a hundred at a time. The cost includes all work of the worker. grown also prints the
+// times of an enqueue and of a list.
 func grown(ctx context.Context, e *env, rows int) error {
 	r, err := runner.Open(ctx, e.address, runner.Options{Engine: postgres.Engine()})
 	if err != nil {
@@ -82,7 +82,7 @@ func grown(ctx context.Context, e *env, rows int) error {
 	return nil
 }
 
-// workSome runs at least n tasks and returns the microseconds that each took.
+// workSome runs at least n tasks and returns the time per task in microseconds.
 func workSome(ctx context.Context, address string, concurrency, n int) (float64, error) {
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	defer stop()

@@ -66,11 +66,11 @@ func (e *env) size(n int) int {
 	return n
 }
 
-// settings are the settings of the server. A commit is on the disk when it returns. Checkpoints are rare, so that they do not disturb
-// some measurements only.
+// settings are the settings of the server. When a commit returns, its data is on the disk. Checkpoints are rare, because a checkpoint would
+// disturb only the measurements that run at the same time.
 var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB", "checkpoint_timeout=30min"}
 
-// measurement is one cell of a table: a system under a workload.
+// measurement is one cell of a table: it measures a system under a workload.
 type measurement struct {
 	workload, unit, system string
 	run                    func(context.Context, *env) (float64, error)
@@ -120,7 +120,8 @@ func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
 	return nil
 }
 
-// report prints the median of each measurement, and how many times as fast the first system of the workload is, which is runner.
+// report prints the median of each measurement. It also prints how many times as fast runner is, which is the first system of each
+// workload.
 func report(list []*measurement) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\n", runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
@@ -155,7 +156,7 @@ func recreate(ctx context.Context, address, name string) error {
 	return nil
 }
 
-// empty removes the tables that a measurement has left in the database of the flag -address.
+// empty removes the tables of a measurement from the database that the flag -address names.
 func empty(ctx context.Context, address string) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

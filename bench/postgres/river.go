@@ -21,14 +21,15 @@ func (w *riverWorker) Work(_ context.Context, job *riverqueue.Job[payload]) erro
 	return nil
 }
 
-// river returns River on its pgx driver. wait is its cooldown and poll interval; 0 means its defaults of 100 ms and 1 s.
+// river returns the system that uses River with its pgx driver. The argument wait is River's cooldown and poll interval. 0 means River's
+// defaults, which are 100 ms and 1 s.
 func river(name string, wait time.Duration) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
 		config, err := pgxpool.ParseConfig(address)
 		if err != nil {
 			return nil, err
 		}
-		config.MaxConns = 20 // of the 200 that the server allows
+		config.MaxConns = 20 // the server allows 200 connections in total
 		pool, err := pgxpool.NewWithConfig(ctx, config)
 		if err != nil {
 			return nil, err
@@ -37,7 +38,7 @@ func river(name string, wait time.Duration) system {
 		if err != nil {
 			return nil, err
 		}
-		if handle == nil { // the first client creates the tables; the workers find them
+		if handle == nil { // this is the first client, which creates the tables
 			if _, err := migrator.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 				return nil, err
 			}

@@ -36,7 +36,7 @@ type queue struct {
 	add     func(context.Context, payload) error   // returns when the task is committed
 	addMany func(context.Context, []payload) error // in one transaction
 	start   func(context.Context) error            // begins to run tasks
-	stop    func(context.Context) error            // returns when the ends of all tasks that ran are written
+	stop    func(context.Context) error            // returns when the system has stored the ends of all tasks that ran
 	count   func(context.Context) (waiting, completed int, err error)
 	close   func() error
 }
@@ -49,7 +49,7 @@ func (q *queue) holds(ctx context.Context, waiting, completed int) error {
 	return err
 }
 
-// system is a job system. open opens a queue whose tasks call handle.
+// system is a job system. The function open opens a queue whose tasks call the function handle.
 type system struct {
 	name string
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
@@ -68,7 +68,7 @@ func all() (list []*measurement) {
 	for _, processes := range []int{1, 4} {
 		add(fmt.Sprintf("drain-100x%d", processes), "/s", systems, func(s system) func(context.Context, *env) (float64, error) {
 			n := 40_000
-			if s.name == "River, default" { // it sleeps between fetches; the result is a rate, so fewer tasks suffice
+			if s.name == "River, default" { // River sleeps between fetches; the result is a rate, so fewer tasks suffice
 				n = 10_000
 			}
 			return s.drain(n, processes, 100)
@@ -99,8 +99,8 @@ func all() (list []*measurement) {
 }
 
 // drain measures how fast processes run n tasks that are in the database already, in tasks per second. The time begins when all processes
-// begin and ends when they have written all ends and stopped. drain distributes the tasks and the processes among schemas; the default is
-// the standard schema.
+// begin. It ends when they have stored the ends of all tasks and stopped. drain distributes the tasks and the processes among the given
+// schemas. Without schemas it uses the standard schema.
 func (s system) drain(n, processes, concurrency int, schemas ...string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -150,7 +150,7 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 			return 0, err
 		}
 		defer q.close()
-		if err := q.add(ctx, newPayload(0)); err != nil { // the first call prepares what all calls need
+		if err := q.add(ctx, newPayload(0)); err != nil { // the first call prepares statements and connections for all calls
 			return 0, err
 		}
 		began := time.Now()
@@ -195,7 +195,7 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 }
 
 // latency measures percentile p of the time from an enqueue call to the start of its task, on an idle queue, in milliseconds. The worker
-// has a client of its own, as in another process.
+// and the caller have separate clients, as they would have in separate processes.
 func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -205,7 +205,7 @@ func (s system) latency(n, p int) func(context.Context, *env) (float64, error) {
 			return 0, err
 		}
 		defer worker.close()
-		caller, err := s.open(ctx, e.address, 1, nil) // a client of its own, as in another process
+		caller, err := s.open(ctx, e.address, 1, nil) // the caller does not share the client of the worker
 		if err != nil {
 			return 0, err
 		}

@@ -5,9 +5,9 @@
 //	outbox -db outbox.db deliver URL             deliver all readings, old and new, until a signal
 //
 // The example shows:
-//   - a lane: one delivery at a time for each device, in order; a failed delivery is tried again before the later ones start
-//   - a sequence number that is counted in the transaction that enqueues the task
-//   - an idempotency key; without it, HTTP can only deliver at least once
+//   - a lane, which runs the deliveries of each device one at a time and in order; a later delivery waits for the retries of a failed one
+//   - a sequence number, which the program increases in the same transaction that enqueues the task
+//   - an idempotency key, without which HTTP could deliver a reading more than once
 package main
 
 import (
@@ -44,9 +44,9 @@ type Reading struct {
 // key returns the name of the reading for the server. Each attempt sends the same name.
 func (r Reading) key() string { return r.Device + "/" + strconv.FormatInt(r.Seq, 10) }
 
-// deliver has practically no limit of attempts. A reading waits until the server is available again, and the later readings of its device
-// wait behind it. deliver has no limit of losses either, because a reading does not cause the machine to be switched off during its
-// delivery.
+// deliver is the job that delivers a reading. It has practically no limit of attempts. A reading waits until the server is available again,
+// and the later readings of its device wait, too. deliver has practically no limit of losses either: if the machine loses power during a
+// delivery, the reading is not the cause.
 var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000), jobs.MaxLosses(1_000_000), jobs.Timeout(10*time.Second))
 
 // outbox is one file, opened as a runner and as the program's own database.
@@ -78,14 +78,15 @@ func (o *outbox) close() {
 	_ = o.runner.Close()
 }
 
-// record counts a reading and enqueues it, in one transaction. When it returns without an error, the reading is on the disk.
+// record gives a reading the next sequence number and enqueues it in one transaction. When it returns without an error, the reading is on
+// the disk.
 func (o *outbox) record(ctx context.Context, device string, value float64) (Reading, error) {
 	r := Reading{Device: device, Value: value, At: time.Now().UTC()}
 	tx, err := o.db.BeginTx(ctx, nil)
 	if err != nil {
 		return r, err
 	}
-	defer func() { _ = tx.Rollback() }() // does nothing after the commit
+	defer func() { _ = tx.Rollback() }() // Rollback does nothing after the commit
 	err = tx.QueryRowContext(ctx, `INSERT INTO devices (name, seq) VALUES (?, 1)
 		ON CONFLICT (name) DO UPDATE SET seq = seq + 1 RETURNING seq`, device).Scan(&r.Seq)
 	if err != nil {

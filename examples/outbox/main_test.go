@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 // server is a server that often fails, before or after it has stored a reading.
 type server struct {
 	mu     sync.Mutex
-	stable bool // no request fails
+	stable bool // whether no request fails
 	calls  int
 	seen   map[string]bool
 	stored map[string][]int64
@@ -58,7 +58,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.stored[reading.Device] = append(s.stored[reading.Device], reading.Seq)
 	}
 	if !s.stable && random < 5 {
-		panic(http.ErrAbortHandler) // the reading is stored, but the sender gets no answer
+		panic(http.ErrAbortHandler) // the server has stored the reading, but the sender gets no answer
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -105,7 +105,7 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 		s.mu.Lock()
 		before := s.calls
 		s.mu.Unlock()
-		err := o.runner.Changes(t.Context(), func() (bool, error) { // until the sender has made some calls
+		err := o.runner.Changes(t.Context(), func() (bool, error) { // wait until the sender has made some calls
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return s.calls > before+rand.IntN(20), nil
@@ -160,11 +160,11 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 
 // TestAReadingSurvivesRepeatedKills checks that a reading is delivered although the sender is killed at each of the first attempts.
 func TestAReadingSurvivesRepeatedKills(t *testing.T) {
-	const kills = 5 // more losses than the default limit of a task
+	const kills = 5 // more kills than the default limit of losses of a task
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	calls, stable := make(chan bool), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // the server notices that the sender is dead only after it has read the body
+		_, _ = io.Copy(io.Discard, r.Body) // until the server has read the body, it does not detect that the sender is dead
 		select {
 		case <-stable:
 		case calls <- true:

@@ -5,9 +5,9 @@
 //	photos -db photos.db import DIR        import new images, and make thumbnails until none is missing
 //	photos -db photos.db list              list the photos of the library
 //
-// The example shows durable steps: the next attempt of a task does not repeat the steps that are done. It also shows the limit of that
-// promise: a crash can happen between the effect of a step and its record. So the step that writes a file can write the same file again,
-// by rename. And the transaction that finishes the task also writes the row of the photo.
+// The example shows durable steps: the next attempt of a task does not repeat the finished steps. It also shows the limit of that promise.
+// A crash can happen between the effect of a step and the record of its end. Therefore the step that writes a file uses a rename, so it can
+// safely write the same file again. The transaction that finishes the task also writes the row of the photo.
 package main
 
 import (
@@ -95,7 +95,7 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 		if err := l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM photos WHERE path = ?)`, path).Scan(&there); err != nil || there {
 			return err
 		}
-		sum := sha256.Sum256([]byte(path)) // a path may be longer than a unique key
+		sum := sha256.Sum256([]byte(path)) // a hash, because a path may be longer than a unique key
 		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])),
 			jobs.Label(filepath.Base(path))))
 		return nil
@@ -116,7 +116,8 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 // size is the size of a photo, which is the result of a step.
 type size struct{ Width, Height int }
 
-// importOne brings one photo into the library, in three steps. Each attempt begins at the top and skips the steps that are done.
+// importOne imports one photo into the library in three steps. Each attempt calls the function from its beginning and skips the finished
+// steps.
 func (l *library) importOne(ctx context.Context, p Photo) error {
 	hash, err := runner.Step(ctx, "hash", func(context.Context) (string, error) { return hashFile(p.Path) })
 	if err != nil {
@@ -163,8 +164,8 @@ func hashFile(path string) (string, error) {
 
 const thumbSize = 64
 
-// makeThumb writes a thumbnail to a temporary file and renames that file. So a thumbnail is always complete, and a second write changes
-// nothing.
+// makeThumb writes a thumbnail to a temporary file and renames that file. A thumbnail is therefore always complete, and a second call for
+// the same photo gives the same file.
 func makeThumb(from, to string) (size, error) {
 	file, err := os.Open(from)
 	if err != nil {
@@ -193,7 +194,7 @@ func makeThumb(from, to string) (size, error) {
 	return size{b.Dx(), b.Dy()}, os.Rename(part.Name(), to)
 }
 
-// generate makes n images, all of them different.
+// generate creates n different images.
 func generate(dir string, n int) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -251,7 +252,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Println("importing", added, "photos")
-		return l.runner.WorkUntilEmpty(ctx) // including the tasks of an earlier start
+		return l.runner.WorkUntilEmpty(ctx) // also runs tasks that remain from an earlier start of the program
 	case flags.Arg(0) == "list" && flags.NArg() == 1:
 		return l.list(ctx, os.Stdout)
 	}

@@ -64,7 +64,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- p.Wait() }()
-		// The program lives until it has imported some photos, and then for a random time.
+		// The program runs until it has imported some photos, and then for a random time.
 		want := min(imported()+1+rand.IntN(2*photos/kills-2), photos)
 		err := look.runner.Changes(t.Context(), func() (bool, error) { return imported() >= want, nil })
 		if err != nil {

@@ -70,7 +70,8 @@ func (a *app) close() {
 
 var errTaken = errors.New("this address is registered already")
 
-// signUp adds a user and enqueues the welcome mail, in one transaction. It need not notify the worker after the commit.
+// signUp adds a user and enqueues the welcome mail in one transaction. It does not notify the worker, because the worker detects commits
+// itself.
 func (a *app) signUp(ctx context.Context, address string) (task int64, err error) {
 	tx, err := a.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -94,8 +95,8 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 	return letter.ID, tx.Commit()
 }
 
-// sendWelcome hands a letter to the mail server. If this process is killed after that and before the task is finished, the next attempt
-// sends the letter again with the same Message-ID. Mail programs show it once.
+// sendWelcome sends a letter to the mail server. If this process is killed after that and before the task is finished, the next attempt
+// sends the letter again with the same Message-ID. Mail programs then show only one letter.
 func (a *app) sendWelcome(ctx context.Context, l Letter) error {
 	task, _ := runner.TaskFrom(ctx)
 	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: "+
@@ -134,9 +135,9 @@ func (a *app) run(ctx context.Context, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listener)
-		stop() // end the whole process; without its pages it would only look alive
+		stop() // end the whole process, because it is useless without its pages
 	}()
-	err := a.runner.Work(ctx) // until ctx ends; running tasks then have Options.Grace to end
+	err := a.runner.Work(ctx) // Work returns when ctx has ended; running tasks then have the time Options.Grace to end
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = errors.Join(err, server.Shutdown(end))

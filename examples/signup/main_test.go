@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// mailServer accepts letters and keeps their headers. It supports only the commands of SMTP that this needs.
+// mailServer accepts letters and keeps their headers. It supports only the SMTP commands that the program uses.
 type mailServer struct {
 	address string
 
@@ -142,7 +142,7 @@ func TestEachUserGetsOneMail(t *testing.T) {
 			t.Errorf("%q: got status %d, text %s and error %v, want status %d", c.email, got, text, err, c.want)
 		}
 	}
-	err = a.runner.Changes(t.Context(), func() (bool, error) { // attempts fail while there is no mail server
+	err = a.runner.Changes(t.Context(), func() (bool, error) { // wait for failed attempts, which occur because no mail server runs
 		first, err := a.runner.Get(t.Context(), 1)
 		return first.Attempt > 1, err
 	})
@@ -214,7 +214,7 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 				for n := 0; ; n++ {
 					email := fmt.Sprintf("user-%d-%d-%d@example.com", round, c, n)
 					status, _, err := post("http://"+address, email)
-					if err != nil { // the process does not serve yet, or it is killed
+					if err != nil { // the process does not accept connections yet, or the test has killed it
 						select {
 						case <-killed.Done():
 							return
@@ -224,7 +224,7 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 						}
 					}
 					mu.Lock()
-					if status == http.StatusCreated || status == http.StatusConflict { // 409 if the answer with 201 was lost
+					if status == http.StatusCreated || status == http.StatusConflict { // 409 if a killed process stored the user but did not send 201
 						confirmed[email] = true
 					}
 					if len(confirmed) == (round+1)*12 {

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestALongWaitShowsItsProgress lets a minute pass with the end of each of four tasks.
+// TestALongWaitShowsItsProgress waits for four tasks. The clock of the test goes forward one minute with the end of each task.
 func TestALongWaitShowsItsProgress(t *testing.T) {
 	for _, test := range []struct {
 		what    string

@@ -194,7 +194,7 @@ func FuzzBatchLine(f *testing.F) {
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(line), "{") {
 			return
 		}
-		var values map[string]any // the same line, parsed by encoding/json
+		var values map[string]any // values of the same line that encoding/json has parsed
 		testkit.NoError(t, json.Unmarshal([]byte(line), &values))
 		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "",
 			"backoff": "exponential"}

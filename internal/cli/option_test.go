@@ -62,7 +62,7 @@ func TestOptionsMayStandAnywhere(t *testing.T) {
 	}
 }
 
-// urfave/cli issue #1424: its reordering of arguments lost the "--".
+// TestWordsAfterTheProgramBelongToItsCommand checks the problem of urfave/cli issue #1424, whose reordering of arguments lost the "--".
 func TestWordsAfterTheProgramBelongToItsCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"enqueue -- help":                          "help",

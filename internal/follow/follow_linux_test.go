@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// received is what a follower has received of the attempts of a task.
+// received contains the data that a follower has received from the attempts of a task.
 type received struct {
 	mu       sync.Mutex
 	data     map[int64]map[string]*bytes.Buffer // by generation and stream
-	complete map[int64]bool                     // of the attempts that have ended
+	complete map[int64]bool                     // by generation, for the attempts that have ended
 	ended    chan int64                         // generations of attempts that have ended
 }
 
@@ -95,7 +95,7 @@ func TestConnectFindsNoFollower(t *testing.T) {
 	if err := f.Bind(1); err != nil {
 		t.Fatal(err)
 	}
-	_ = f.listener.Close() // as after kill -9: the socket stays
+	_ = f.listener.Close() // the socket file stays, as it does after kill -9
 	if got := Connect(t.Context(), dir, 1, 1); got != nil {
 		t.Error("got a follower whose process is dead, want none")
 	}
@@ -108,7 +108,8 @@ func TestConnectFindsNoFollower(t *testing.T) {
 	nobody.Close()
 }
 
-// An attempt that is being stopped does not wait for a follower that does not read.
+// TestAStoppedAttemptLeavesASlowFollower checks that an attempt does not wait for a follower that does not read after somebody has stopped
+// the attempt.
 func TestAStoppedAttemptLeavesASlowFollower(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Listen(dir)
@@ -127,7 +128,7 @@ func TestAStoppedAttemptLeavesASlowFollower(t *testing.T) {
 	stop()
 	began := time.Now()
 	for range 64 {
-		worker.Write("stdout", make([]byte, 1<<20)) // more than the buffers of a socket
+		worker.Write("stdout", make([]byte, 1<<20)) // more data than fits into the buffers of a socket
 	}
 	worker.Close()
 	if took := time.Since(began); took > 10*hurryMost {

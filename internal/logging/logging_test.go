@@ -96,7 +96,8 @@ func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
 	}
 }
 
-// slogtest, the standard library's test of a slog.Handler, accepts the parsed output of the plain style.
+// TestLogHandlerPassesSlogtest checks the handler with slogtest, the standard library's test of a slog.Handler. It parses the output of the
+// plain style for slogtest.
 func TestLogHandlerPassesSlogtest(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {

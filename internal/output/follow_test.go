@@ -86,7 +86,7 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	}
 }
 
-// The lines that a follower prints and the reported missing bytes add up to the whole output.
+// TestLogPrinterCountsMissingBytes checks that the printed bytes and the reported number of missing bytes add up to the whole output.
 func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p}
@@ -99,8 +99,8 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	show(1, 0, "0123456789") // the head
-	show(2, 0, "abcde")      // shown, and dropped later
+	show(1, 0, "0123456789") // start of the output, which is always kept
+	show(2, 0, "abcde")      // shown now and dropped later
 	show(4, 12, "vwxyz")     // 12 bytes between the head and this piece were dropped: the 5 bytes shown above, and 7 that were never shown
 	show(5, 12, "end")       // follows the last shown piece, so nothing is missing, although it has a count as the first piece of the tail
 	p.Flush()

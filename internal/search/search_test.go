@@ -101,7 +101,7 @@ func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
 	})
 }
 
-// termsOf converts a filter into a search. It leaves out IDs, FinishedBefore, Before and After, for which there are no selectors.
+// termsOf converts a filter into a search. It omits IDs, FinishedBefore, Before and After, because they have no selectors.
 func termsOf(f jobs.Filter) []Term {
 	var terms []Term
 	add := func(key, value string) {
@@ -160,7 +160,7 @@ func TestAVerbSelectsTheStatesItAppliesTo(t *testing.T) {
 		{VerbRetry, jobs.Filter{}, []jobs.State{jobs.Failed}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, false},
-		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true}, // ids select a task in any state
+		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true}, // an id selects a task in any state
 		{VerbCancel, jobs.Filter{}, jobs.Unfinished(), true},
 		{VerbCancel, jobs.Filter{States: []jobs.State{jobs.Failed}}, nil, false},
 		{VerbDelete, jobs.Filter{States: []jobs.State{jobs.Failed, jobs.Pending}}, []jobs.State{jobs.Failed}, true},

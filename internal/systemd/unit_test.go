@@ -19,7 +19,8 @@ import (
 // units are the files in contrib.
 const units = "../../contrib/systemd/"
 
-// fakeSystemctl puts a systemctl into PATH that records its arguments and says that systemd runs. It returns the file of the record.
+// fakeSystemctl puts a program "systemctl" into PATH. The program records its arguments and reports that systemd runs. fakeSystemctl
+// returns the path of the file with the recorded arguments.
 func fakeSystemctl(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -69,7 +70,7 @@ func TestTheUnitOfAPackageIsUsed(t *testing.T) {
 		t.Errorf("systemctl: got\n%s; want\n%s", got, want)
 	}
 
-	// Another database needs a file of its own. Without it the file is removed, and the unit of the package stays.
+	// A unit with another database needs a file of its own. Uninstall removes this file, and the unit of the package stays.
 	u.Database = "/srv/runner.db"
 	if got, err := u.Install(t.Context()); err != nil || got.File != u.File() || !got.Changed {
 		t.Errorf("got %+v, %v; want a changed file %s", got, err, u.File())
@@ -107,7 +108,8 @@ func TestForeignUnitsStay(t *testing.T) {
 	}
 }
 
-// The template without changes is the file in contrib, so packages and service install have the same unit.
+// TestTextIsTheTemplate checks that the text of a unit with default values equals the file in contrib. Packages and "service install" then
+// have the same unit.
 func TestTextIsTheTemplate(t *testing.T) {
 	for _, file := range []string{"runner.service", "user/runner.service"} {
 		u := Unit{Template: readUnit(t, units+file), Program: "/usr/bin/runner"}
@@ -117,7 +119,7 @@ func TestTextIsTheTemplate(t *testing.T) {
 	}
 }
 
-// systemd-analyze accepts the installed unit, also with characters that systemd expands.
+// TestSystemdAcceptsTheUnit checks that systemd-analyze accepts the installed unit, even if it contains characters that systemd expands.
 func TestSystemdAcceptsTheUnit(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	fakeSystemctl(t)
@@ -132,7 +134,7 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 			u.Template, scope = readUnit(t, units+"user/runner.service"), "--user"
 		}
 		u.Program, u.Database = program, `/srv/a $HOME %n "b" c\d.db`
-		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // the page may not be installed
+		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // the manual page may not be installed
 		r, err := u.Install(t.Context())
 		if err != nil {
 			t.Fatal(err)

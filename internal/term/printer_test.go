@@ -11,8 +11,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// bufferPrinter returns a printer that writes to buffers: a pipe, or with columns > 0 a terminal of that width. Flush it
-// before looking at out.
+// bufferPrinter returns a printer that writes to buffers. If columns is above 0, the buffers count as terminals of that width, and
+// otherwise as pipes. Call Flush before you read out.
 func bufferPrinter(columns int) (p *Printer, out, errs *bytes.Buffer) {
 	out, errs = new(bytes.Buffer), new(bytes.Buffer)
 	return New(Settings{Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Now: time.Now, Getenv: func(name string) string {

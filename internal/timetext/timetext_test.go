@@ -92,7 +92,7 @@ func TestTimes(t *testing.T) {
 			}
 		}
 	}
-	// 02:30 does not exist on the day the clock is put forward; the day after it does.
+	// The time 02:30 does not exist on the day of the change to summer time, but it exists on the next day.
 	night := time.Date(2026, 3, 29, 4, 0, 0, 0, berlin)
 	at, _ := ParseTime("02:30", night, berlin)
 	testkit.Equal(t, "time", at.Format(time.RFC3339), "2026-03-30T02:30:00+02:00")

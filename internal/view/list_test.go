@@ -104,8 +104,8 @@ func TestListShowsThePriorityOnlyIfOneIsNotTheDefault(t *testing.T) {
 	testkit.Contains(t, text, "  PRI  TRY", "    7  2/3")
 }
 
-// TestListDropsColumnsInOrder checks that columns are dropped in a fixed order. Each narrower table has the columns of the wider one, or
-// fewer.
+// TestListDropsColumnsInOrder checks that a narrow table omits columns in a fixed order. Each narrower table has the same columns as the
+// wider one, or fewer of them.
 func TestListDropsColumnsInOrder(t *testing.T) {
 	tasks := sampleTasks()
 	tasks[1].Priority = 7

@@ -160,7 +160,7 @@ func dependencyText(list []runner.Dependency) string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the options of a task that have no field of their own and differ from their defaults.
+// options returns the options of a task that differ from their defaults, and the size of its input.
 func (s *Task) options() []string {
 	spec := taskoption.SpecOf(&s.Task)
 	list := taskoption.Chosen(&spec, s.Reveal)

@@ -10,7 +10,7 @@ import (
 // Block is a code block of a page.
 type Block struct {
 	At   string // page and line of its opening fence
-	Lang string // first word after the fence; the type of the block
+	Lang string // first word after the fence, which is the type of the block
 	Text string
 }
 

@@ -1,4 +1,5 @@
-// Package picture draws the packages of a program and their imports as an SVG: rows of boxes, arrows from the top down.
+// Package picture draws the packages of a program and their imports as an SVG. The packages are rows of boxes, and arrows for the imports
+// lead down from row to row.
 package picture
 
 import (
@@ -29,8 +30,9 @@ type node struct {
 	passes bool
 }
 
-// SVG draws the packages of imports. Keys are names; values are names of imported packages. It leaves out an import that a chain
-// of others implies. class returns the kind of a package, a class of the style sheet.
+// SVG draws packages and their imports. The keys of imports are names of packages, and the values are the names of the packages that they
+// import. SVG omits an import if a chain of other imports leads to the same package. The function class returns the class of a package in
+// the style sheet.
 func SVG(imports map[string][]string, class func(name string) string) string {
 	rows := layers(imports)
 	for range 24 {
@@ -40,7 +42,8 @@ func SVG(imports map[string][]string, class func(name string) string) string {
 	return draw(rows, class)
 }
 
-// layers assigns each package to a row below all packages that import it. It adds a point to each row that an arrow crosses.
+// layers puts each package in a row below all packages that import it. If an arrow crosses other rows, layers adds a point for the arrow to
+// each of these rows.
 func layers(imports map[string][]string) [][]*node {
 	nodes := map[string]*node{}
 	for name := range imports {
@@ -87,7 +90,7 @@ func link(above, below *node) {
 	below.above = append(below.above, above)
 }
 
-// reduced returns the imports of a package without those that another of its imports reaches.
+// reduced returns the imports of a package. It omits an imported package that another of these imports also imports, even indirectly.
 func reduced(imports map[string][]string, name string) []string {
 	list := slices.Sorted(slices.Values(imports[name]))
 	return slices.DeleteFunc(slices.Clone(list), func(to string) bool {
@@ -198,7 +201,7 @@ func draw(rows [][]*node, class func(name string) string) string {
 
 func (n *node) top() float64 { return float64(n.row*rowHeight + margin) }
 
-// arrow returns the path from a package to the next one, through the points between them.
+// arrow returns the SVG path from a package to an imported package, through the points in the rows between them.
 func arrow(from, to *node) string {
 	path := fmt.Sprintf("<path marker-end=\"url(#head)\" d=\"M%.0f %.0f", from.x, from.top()+boxHeight)
 	for {

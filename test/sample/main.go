@@ -1,5 +1,5 @@
-// Command sample prints random comments of the source and random sentences of README, docs and help. A reader who did not write
-// them counts the hard ones. The same seed draws the same sample of the same source.
+// Command sample prints random comments of the source and random sentences of README.md, the docs and the help. A reader who did not write
+// them counts the comments and sentences that are hard to understand. The same seed gives the same sample of the same source.
 //
 //	go run ./test/sample -seed 7 [-n 100]
 package main
@@ -51,7 +51,7 @@ func draw(title string, all []text, n int, seed uint64) {
 	fmt.Println()
 }
 
-// allComments returns the comments of all Go files below dir: each group of comment lines that has words.
+// allComments returns the comments of all Go files below dir. A comment is a group of adjacent comment lines that contains words.
 func allComments(dir string) (list []text, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
@@ -82,7 +82,7 @@ func commentText(group *ast.CommentGroup) string {
 	return strings.Join(strings.Fields(group.Text()), " ")
 }
 
-// allSentences returns the sentences of README.md, of the pages in docs and of the help.
+// allSentences returns the sentences of README.md, of the pages in docs, and of the help.
 func allSentences() (list []text, err error) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -108,8 +108,8 @@ func allSentences() (list []text, err error) {
 	return append(list, help...), err
 }
 
-// pageSentences returns the sentences of a Markdown page: of paragraphs, list items and cells of tables. Blocks of code and
-// headings are left out.
+// pageSentences returns the sentences in the paragraphs, list items and table cells of a Markdown page. It omits blocks of code and
+// headings.
 func pageSentences(page, content string) (list []text) {
 	var paragraph []string
 	start := 0
@@ -157,13 +157,13 @@ var (
 	entry    = regexp.MustCompile(`^ {2,}(\S.*?) {2,}(\S.*)$`)
 )
 
-// sentences splits a paragraph into sentences. It drops sentences of fewer than three words; numbers do not count.
+// sentences splits a paragraph into sentences. It omits sentences of fewer than three words, and it does not count numbers as words.
 func sentences(paragraph string) []string {
 	split := strings.Split(boundary.ReplaceAllString(strings.Join(strings.Fields(paragraph), " "), "$1\n$2"), "\n")
 	return slices.DeleteFunc(split, func(s string) bool { return len(words.FindAllString(s, 3)) < 3 })
 }
 
-// helpSentences returns the sentences of a command's help and of the help of its subcommands. An option is a sentence.
+// helpSentences returns the sentences in the help of a command and its subcommands. Each option counts as one sentence.
 func helpSentences(program string, command []string) (list []text, err error) {
 	page := strings.Join(append([]string{"runner"}, append(command, "--help")...), " ")
 	out, err := exec.Command(program, append(slices.Clone(command), "--help")...).CombinedOutput()
@@ -176,7 +176,7 @@ func helpSentences(program string, command []string) (list []text, err error) {
 			continue
 		}
 		global = strings.HasPrefix(block, "GLOBAL OPTIONS")
-		if global && len(command) > 0 { // every help has the same global options
+		if global && len(command) > 0 { // the help of every command has the same global options, so only one copy counts
 			continue
 		}
 		list = append(list, blockSentences(page, block)...)
@@ -196,7 +196,7 @@ func helpSentences(program string, command []string) (list []text, err error) {
 	return list, nil
 }
 
-// subcommand returns the name of the command that a line of a list of commands describes.
+// subcommand returns the name of the command that a line describes. The line is part of a list of commands.
 func subcommand(line string, command []string) (string, bool) {
 	words := regexp.MustCompile(` {2,}`).Split(strings.TrimRight(line, "\n"), -1)
 	if len(words) < 3 || words[0] != "" {
@@ -206,7 +206,7 @@ func subcommand(line string, command []string) (string, bool) {
 	return name, regexp.MustCompile(`^[a-z]+$`).MatchString(name) && (len(command) > 0 || len(words) <= 4)
 }
 
-// blockSentences returns the sentences of one block of a help: entries of a list, or a paragraph.
+// blockSentences returns the sentences of one block of a help screen. The block is a list or a paragraph.
 func blockSentences(page, block string) (list []text) {
 	var paragraph []string
 	end := func() {
