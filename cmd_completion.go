@@ -37,8 +37,7 @@ EXIT STATUS
 }
 
 // completeCommand returns the command that the completion scripts call. The arguments after -- are the words from "runner" to the cursor,
-// without "runner" itself.
-// It prints one suggestion per line, followed by a tab and a description.
+// without "runner" itself. The command prints one suggestion per line, followed by a tab and a description.
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "__complete", Hidden: true, Usage: "print suggestions for the completion scripts",

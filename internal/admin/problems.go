@@ -11,10 +11,10 @@ import (
 
 // Problem is a condition that needs attention. Code decides which of the other fields are set:
 //
-//	paused           Queue (empty: all queues) is paused since Since, and Tasks wait
+//	paused           Queue is paused since Since, and Tasks wait; an empty Queue means all queues
 //	deletion_paused  workers delete no old tasks, because of Reason
 //	lost_worker      Worker has no heartbeat since Since, and holds Tasks
-//	no_worker        no worker is ready, and Tasks wait; or Schedules tick, if Tasks is 0
+//	no_worker        no worker is ready, and Tasks wait; if Tasks is 0, Schedules is the number of active schedules
 //	no_queue         no ready worker serves Queue, and Tasks wait
 //	no_job           no ready worker of Queue has Job, and Tasks wait
 //	failed           Tasks of Queue failed in the last 24 hours

@@ -16,8 +16,8 @@ type HistoryPoint = db.HistoryPoint
 // Total is the number of attempts of a job in a queue that ended with one result since the database was created.
 type Total = db.Total
 
-// History returns the numbers of tasks that ended after since, by queue and state, oldest first. It has a point per minute for two days,
-// and a point per hour for a year. Tasks are counted when they end. The counts stay when the tasks are deleted.
+// History returns the numbers of tasks that ended after the time since, by queue and state, oldest first. It has a point per minute for the
+// last two days, and a point per hour for the last year. The counts include deleted tasks, because the database counts tasks when they end.
 func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryPoint, error) {
 	return store(r).History(ctx, since)
 }

@@ -25,7 +25,7 @@ import (
 type Action struct {
 	Verb, Done  string // cancel, cancelled
 	Selection   cli.Selection
-	Nothing     bool // the filter selects no task that the verb applies to
+	Nothing     bool // whether the filter selects no task that the verb applies to
 	yes, DryRun bool
 }
 

@@ -175,7 +175,7 @@ func GlobalOptions() []*Option {
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "file of the database, or postgres://…; $RUNNER_DB", ""), // FindDatabase reads the variable
+		TextOption("db", "PATH", "file of the database, or postgres://…; $RUNNER_DB", ""), // FindDatabase reads $RUNNER_DB
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
 		ChoiceOption("color", "use of colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,
@@ -205,7 +205,7 @@ func Group(heading string, list ...Flag) []Flag {
 	return list
 }
 
-// Without marks the named options of a list as absent.
+// Without marks the named options of a list as absent, so that the user cannot type them for a command.
 func Without(list []Flag, names ...string) []Flag {
 	for _, f := range list {
 		o := f.(*Option)

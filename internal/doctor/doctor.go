@@ -1,4 +1,4 @@
-// Package doctor implements the checks of runner doctor.
+// Package doctor implements the checks of the command "runner doctor".
 package doctor
 
 import (
@@ -18,7 +18,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// The results of a check.
+// These are the possible results of a check.
 const (
 	OK   = "ok"
 	Warn = "warn"

@@ -13,7 +13,7 @@ const (
 	HardLinked        = "hard_linked"         // the file has more than one name
 	IsDirectory       = "is_directory"        // the path is a directory
 	LockTimeout       = "lock_timeout"        // another process held the write lock for too long
-	MountPoint        = "mount_point"         // the file is mounted without its directory
+	MountPoint        = "mount_point"         // the file itself is a mount point
 	Moved             = "moved"               // the tasks were moved to another database
 	MoveIncomplete    = "move_incomplete"     // a move into this database has not ended
 	Moving            = "moving"              // a move from this database has not ended

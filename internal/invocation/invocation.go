@@ -119,7 +119,7 @@ func StartFailure(exit int, format string, args ...any) *failure.Error {
 	return &failure.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
 }
 
-// ReasonOf returns the innermost error, which is the system's own message without names around it.
+// ReasonOf returns the innermost of the errors that err wraps. Its text is the message of the system, without the names of files.
 func ReasonOf(err error) error {
 	for {
 		inner := errors.Unwrap(err)

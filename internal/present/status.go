@@ -17,7 +17,7 @@ import (
 type Status struct {
 	Queues      []runner.Queue
 	Holds       runner.Holds
-	Workers     []runner.Worker // with a recent heartbeat
+	Workers     []runner.Worker // workers with a recent heartbeat
 	Schedules   []jobs.Schedule
 	Problems    []Problem
 	Alive       int // number of workers that are not lost

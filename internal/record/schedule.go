@@ -26,19 +26,19 @@ type Schedule struct {
 	UpdatedAt     Stamp        `json:"updated_at"`
 }
 
-// FullSchedule is the record of a schedule that schedule show prints.
+// FullSchedule is the record of a schedule that "schedule show" prints.
 type FullSchedule struct {
 	Schedule
 	Next []Stamp `json:"next"`
 }
 
-// AppliedSchedule is the record of a schedule that schedule apply and import print. It includes the outcome.
+// AppliedSchedule is the record of a schedule that "schedule apply" and "schedule import" print. It includes the outcome.
 type AppliedSchedule struct {
 	Schedule
 	Applied string `json:"applied"`
 }
 
-// Removed is the record that schedule remove prints for a schedule.
+// Removed is the record that "schedule remove" prints for a schedule.
 type Removed struct {
 	Name    string `json:"name"`
 	Removed bool   `json:"removed"`

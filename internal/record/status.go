@@ -26,7 +26,7 @@ func NewLimit(l runner.LimitStatus) Limit {
 		Burst: Known(l.Burst), InUse: l.InUse, NextAt: Stamp(l.NextAt), UpdatedAt: Stamp(l.UpdatedAt)}
 }
 
-// LimitRemoved is the record that limit remove prints for a limit.
+// LimitRemoved is the record that "limit remove" prints for a limit.
 type LimitRemoved struct {
 	Target  string `json:"target"`
 	Removed bool   `json:"removed"`
@@ -64,7 +64,7 @@ func NewQueue(q runner.Queue, now time.Time) Queue {
 	return r
 }
 
-// QueueStats is the record of a queue that status -q prints. It includes statistics of the last hour.
+// QueueStats is the record of a queue that "status -q" prints. It includes statistics of the last hour.
 type QueueStats struct {
 	Queue
 	WaitP50   *Seconds `json:"wait_p50"`

@@ -139,7 +139,7 @@ func (r Record) Reveal(env map[string]string, input []byte) Record {
 	return append(r, Member{"input", encoded(input)})
 }
 
-// The following constants are the values of the key enqueued, which enqueue adds to the record of a task.
+// The following constants are the values of the key "enqueued". The command enqueue adds this key to the record of a task.
 const (
 	WasCreated  = "created"
 	WasKept     = "kept"     // an unfinished task with the same unique key exists
@@ -240,7 +240,7 @@ type Backup struct {
 	Bytes int64  `json:"bytes"`
 }
 
-// Service is the record that service install prints.
+// Service is the record that "service install" prints.
 type Service struct {
 	Unit     string `json:"unit"`
 	File     string `json:"file"`
@@ -248,7 +248,7 @@ type Service struct {
 	Database string `json:"database"`
 }
 
-// ServiceRemoved is the record that service uninstall prints.
+// ServiceRemoved is the record that "service uninstall" prints.
 type ServiceRemoved struct {
 	Unit    string `json:"unit"`
 	File    string `json:"file"`

@@ -24,8 +24,8 @@ func (s Received) Status() int {
 	return 1
 }
 
-// Catch sends signals to the returned channel, so that they do not end the process. The caller ends this with stop. If the process
-// ignored a signal when it started, it goes on to ignore the signal. That is the case under nohup or in the background of a script.
+// Catch sends signals to the returned channel, so that they do not end the process. The function stop restores the normal behaviour. If the
+// process already ignores a signal, Catch does not catch it. A process ignores HUP under nohup, and INT in the background of a script.
 func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 4)
 	for _, s := range signals {

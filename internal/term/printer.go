@@ -34,7 +34,7 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Printer writes answers to stdout and messages to stderr. It must be used by one goroutine at a time.
+// Printer writes answers to stdout and messages to stderr. Only one goroutine at a time may use it.
 type Printer struct {
 	Stdout, Stderr Stream
 	buffered       *bufio.Writer // buffer of Stdout; Flush writes it
@@ -155,8 +155,8 @@ func (p *Printer) Capture(draw func(*Printer)) string {
 	return text.String()
 }
 
-// Fields writes a line for other programs: the complete values, separated by tabs. A tab, newline or backslash inside a value is written
-// as \t, \n or \\.
+// Fields writes a line for other programs. The line has the complete values, separated by tabs. Fields writes a tab, newline or backslash
+// inside a value as \t, \n or \\.
 func (p *Printer) Fields(values ...string) {
 	for i, v := range values {
 		if i > 0 {

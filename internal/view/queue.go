@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// PrintQueues prints whether queues are paused. For runner.AllQueues it prints every known queue.
+// PrintQueues prints for each queue whether it is paused. If queues contains runner.AllQueues, it prints every known queue.
 func PrintQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
 	known, err := r.Queues(ctx)
 	if err != nil {
