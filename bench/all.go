@@ -160,7 +160,7 @@ func all(e *env) ([]*measurement, error) {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
 		add(writes, ownDurable+at, durable.written(c.tasks, c.concurrency))
 		add(writes, riverSynced+at, riverFull.written(c.tasks, c.concurrency))
-		add(writes, liteSynced+at, liteFull.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // fewer, because backlite sleeps between tasks
+		add(writes, liteSynced+at, liteFull.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite sleeps between tasks
 	}
 	add(sizes, own, mine.kept(20_000, "runner.db"))
 	add(sizes, riverTuned, river2.kept(20_000, "river.db"))

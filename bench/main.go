@@ -1,6 +1,5 @@
-// Command bench compares runner with other job systems, on the same machine, on the same file system and with the same durability. The
-// systems take turns. Each run also checks that every task ran exactly once. A run that does not pass this check fails, however quick it
-// was.
+// Command bench compares runner with other job systems on the same machine, on the same file system and with the same durability. In each
+// round it measures one system after the other. It also checks that every task ran exactly once. A run fails if this check fails.
 //
 //	./run                 everything, five rounds, about 40 minutes
 //	./run -short          small sizes, one round; CI runs this

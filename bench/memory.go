@@ -15,7 +15,7 @@ import (
 
 const memoryVariable = "BENCH_MEMORY"
 
-// memory returns the most memory that a program uses, in bytes. The program runs on the measurement's database.
+// memory returns the peak memory of a program in bytes. The program uses the database of the measurement.
 func (e *env) memory(ctx context.Context, words ...string) (int64, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -32,7 +32,7 @@ func (e *env) memory(ctx context.Context, words ...string) (int64, error) {
 	return strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
 }
 
-// tellMemory runs a program and prints the most memory that it used, in bytes.
+// tellMemory runs a program and prints its peak memory in bytes.
 func tellMemory(words []string) error {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stderr = os.Stderr
@@ -43,7 +43,7 @@ func tellMemory(words []string) error {
 	return err
 }
 
-// startMemory measures the most memory that any of n enqueueing processes uses, in megabytes.
+// startMemory measures the largest peak memory of n processes that each enqueue a task, in megabytes.
 func startMemory(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, 0)

@@ -129,7 +129,8 @@ func cutEscape(line string) (sgr string, colours bool, rest string) {
 	return "", false, line[1:]
 }
 
-// html returns a line, without its newline, as HTML. The style stays in effect for the next line.
+// html returns a line, without its newline, as HTML. It changes k to the style at the end of the line, which applies to
+// the next line, too.
 func (k *textStyle) html(line string) template.HTML {
 	line = strings.TrimRight(line, "\r")
 	line = line[strings.LastIndexByte(line, '\r')+1:] // a terminal overwrites the text before a carriage return

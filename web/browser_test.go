@@ -235,7 +235,7 @@ func TestPagesInABrowser(t *testing.T) {
 			for _, theme := range themes {
 				b.screen(width, theme)
 				b.open(path)
-				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`) // show long durations
+				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`) // long texts
 				b.fits(name, width)
 				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
 			}

@@ -100,7 +100,7 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 		if strings.HasPrefix(text, "POST") {
 			break // the server closes a random busy connection, which may be the stream
 		}
-		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // this time is shorter than any timeout of the server
+		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than all timeouts of the server
 			t.Fatal(err)
 		}
 		if _, err := io.Copy(io.Discard, first); errors.Is(err, os.ErrDeadlineExceeded) {

@@ -127,8 +127,8 @@ type trendCache struct {
 	at    map[string]time.Time
 }
 
-// chart returns the chart of the named time range. Without a name it uses the shortest range in which a task ended, and
-// returns nil if there is none.
+// chart returns the chart of the named time range. Without a name it uses the shortest range in which a task ended. It
+// returns nil if no task ended in any range.
 func (h *handler) chart(ctx context.Context, p page, name string) (*chart, error) {
 	chosen := slices.ContainsFunc(chartRanges, func(r chartRange) bool { return r.Name == name })
 	for _, r := range chartRanges {

@@ -22,8 +22,8 @@ import (
 //go:embed templates/*.html
 var templateFiles embed.FS
 
-// templates contains the templates of all pages. They are parsed when the first page is rendered. Parsing at the start
-// would cost every command of runner a millisecond, because all of them link this package.
+// templates returns the templates of all pages. The first call parses them. If the package parsed them at the start of
+// the program, every command of runner would take a millisecond longer, because all commands link this package.
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Option("missingkey=error").ParseFS(templateFiles, "templates/*.html"))
 })

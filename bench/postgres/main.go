@@ -1,6 +1,6 @@
-// Command postgres compares runner with River on one PostgreSQL server, which it starts for itself. The systems take turns, and every
-// commit is on the disk (fsync and synchronous_commit are on). Each run also checks that every task ran exactly once. A run that does not
-// pass this check fails.
+// Command postgres compares runner with River on one PostgreSQL server, which it starts itself. In each round it measures one system after
+// the other. Every commit is on the disk, because fsync and synchronous_commit are on. The command also checks that every task ran exactly
+// once. A run fails if this check fails.
 //
 //	go run .                 all comparisons, three rounds; takes some minutes
 //	go run . -short          small sizes, one round; CI runs this

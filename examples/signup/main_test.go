@@ -224,7 +224,7 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 						}
 					}
 					mu.Lock()
-					if status == http.StatusCreated || status == http.StatusConflict { // 409 if a killed process stored the user but did not send 201
+					if status == http.StatusCreated || status == http.StatusConflict { // 409: stored, but 201 was lost
 						confirmed[email] = true
 					}
 					if len(confirmed) == (round+1)*12 {

@@ -41,7 +41,8 @@ func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 // database. It returns nil for a path that does not exist.
 func Insecure(path string) error { return db.Insecure(path) }
 
-// Directory returns the directory of the files that belong to a database: locks of workers, results of commands, sockets of followers.
+// Directory returns the directory of the files that belong to a database. It contains the lock files of workers, the result files of
+// commands, and the sockets of processes that follow the output of tasks.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
 
 // AddThen adds one task like Runner.Add. It calls the function then with the result before the transaction commits, so that no worker can

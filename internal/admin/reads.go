@@ -15,8 +15,9 @@ func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most i
 	return store(r).CountUpTo(ctx, filter, most)
 }
 
-// PreviousRuns returns up to n earlier tasks like the given one that have started, the latest first. If the task has a schedule, these
-// are tasks of that schedule. Otherwise they have the same function, label or command line and are among the last few thousand tasks.
+// PreviousRuns returns up to n earlier tasks that are similar to the given task and have started, the latest first. If the task has a
+// schedule, the similar tasks are those of the same schedule. Otherwise they have the same function, label or command line, and they are
+// among the last few thousand tasks.
 func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) ([]jobs.Task, error) {
 	ids, err := store(r).PreviousRuns(ctx, task, n)
 	if err != nil || len(ids) == 0 {

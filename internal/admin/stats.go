@@ -22,7 +22,7 @@ func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryP
 	return store(r).History(ctx, since)
 }
 
-// Totals returns the numbers of attempts by queue, job and result. The counts only grow. Workers add to them with their heartbeats.
+// Totals returns the numbers of attempts by queue, job and result. The numbers never decrease. Workers add to them with their heartbeats.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
 // TimeBucket describes the tasks that ended within a period. Its durations come from a sample of the tasks. WaitP50 is the median time

@@ -63,8 +63,8 @@ func FirstLine(text string) string {
 	return line
 }
 
-// Finish ends the wait for one task: it returns the exit status and prints the reason to stderr. It prints nothing if the task's output
-// or the record explains the end.
+// Finish ends the wait for one task. It returns the exit status as an error and prints the reason to stderr. It prints nothing if the
+// output or the record of the task already explains the end.
 func Finish(p *term.Printer, t jobs.Task) error {
 	status, why := ExitStatus(t)
 	switch {

@@ -21,9 +21,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// A batch is read twice. The first pass checks every line. The second pass adds all tasks in one transaction. The second pass reads from
-// a file, so a slow pipe does not prolong the time that the database's write lock is held. If the input is not a file, the first pass
-// copies it to a file.
+// Without --keep-going, Run reads a batch twice. The first pass checks every line. The second pass adds all tasks in one transaction. The
+// second pass reads from a file, because with a slow pipe it would hold the write lock of the database for a long time. If the input is not
+// a file, the first pass copies it to a file.
 
 const batchPart = 1000 // number of lines that --keep-going commits together
 

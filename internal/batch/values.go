@@ -86,7 +86,7 @@ type lineValues struct {
 	err  error
 }
 
-// split finds the values of an object. text must be valid JSON.
+// split finds the values of a JSON object. The parameter text must be valid JSON.
 func (v *lineValues) split(text []byte) error {
 	seen := uint64(0)
 	for name, value := range jsonscan.Members(text) {
@@ -185,7 +185,7 @@ func whole[T int | int64](v *lineValues, k int, to *T, low int64) {
 	}
 }
 
-// seconds parses a duration, which is a number of seconds. It rounds to milliseconds, and a value above 0 to at least 1 ms.
+// seconds parses a duration, which is a number of seconds. It rounds to milliseconds. It returns at least 1 ms for a value above 0.
 func (v *lineValues) seconds(k int, to *time.Duration) {
 	raw := v.raw[k]
 	if raw == nil {
@@ -216,7 +216,7 @@ func (v *lineValues) time(k int, to *time.Time) {
 	*to = at
 }
 
-// args parses the arguments of the task: args, or the script of shell.
+// args parses the arguments of the task. They are in the key "args", or the key "shell" contains a script.
 func (v *lineValues) args(s *jobs.Spec) {
 	switch args, shell := v.raw[keyArgs], v.raw[keyShell]; {
 	case shell != nil && (args != nil || s.Job != jobs.CommandJob):

@@ -157,7 +157,8 @@ func (d database) HasPassword() bool { return admin.ParseAddress(d.Path).HasPass
 // displayPath returns the path or address for messages, without the password.
 func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
 
-// ownsDirectory reports whether this user's database is in the system directory: the directory exists, and the user is root or its owner.
+// ownsDirectory reports whether this user's database is in the system directory. This is so if the directory exists and the user is root or
+// the owner of the directory.
 func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
 	o, ok := owner(dir)
 	return ok && (uid == 0 || uid == o)
@@ -169,7 +170,8 @@ func noDatabasePath(variable string) *failure.Error {
 }
 
 // directoryOwner returns the uid of a directory's owner and whether the directory exists. The uid is -1 if the system does not report it.
-// The function reads the uid by reflection, because its type depends on the system, and only internal/supervisor and db use build tags.
+// The function reads the uid by reflection, because the type of the file information depends on the system. Build tags would be another
+// way, but only internal/supervisor and db use build tags.
 func directoryOwner(dir string) (uid int, ok bool) {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {

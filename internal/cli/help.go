@@ -110,7 +110,7 @@ func groupedHelp(list []*Option) string {
 	return text
 }
 
-// globalLine names the global options. The help of runner describes them.
+// globalLine returns a line that names the global options. Only the help of "runner" describes these options.
 func globalLine(globals []*Option) string {
 	var names []string
 	for _, o := range globals {

@@ -28,7 +28,7 @@ type Option struct {
 	value       optionValue
 }
 
-// optionValue is the value of an option. check returns an error for an invalid text and does not store the text.
+// optionValue is the value of an option. The method check returns an error for an invalid text. It does not store the text.
 type optionValue interface {
 	flag.Value
 	check(text string) error

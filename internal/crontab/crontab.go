@@ -162,7 +162,7 @@ func (r *reader) entry(n int, line string) *LineError {
 	return nil
 }
 
-// parseSetting parses NAME = value. Both may be in quotes.
+// parseSetting parses a line of the form NAME = value. The name and the value may be in quotes.
 func parseSetting(line string) (name, value string, ok bool) {
 	name, value, found := strings.Cut(line, "=")
 	name = unquote(strings.TrimSpace(name))

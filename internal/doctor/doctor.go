@@ -44,7 +44,7 @@ type Doctor struct {
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 
-// reportFunc receives the result of a check. try is a command or value to type, or empty.
+// reportFunc receives the result of a check. The parameter try is a command or value that the user can type, or an empty string.
 type reportFunc func(status, message, try string)
 
 // Run runs every check in the order that the JSON contract defines, and passes each result to print.
@@ -322,7 +322,8 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// otherDB checks the databases that runner would find without --db or without some variables. Their tasks may have no worker.
+// otherDB checks the databases that runner would find without --db or without some variables. The tasks in such a database may have no
+// worker.
 func (d *Doctor) otherDB(ctx context.Context, report reportFunc) error {
 	ok := true
 	for _, path := range d.Others {

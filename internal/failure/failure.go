@@ -182,7 +182,7 @@ func (f *Error) record() errorRecord {
 	return errorRecord{Error: body}
 }
 
-// Text returns the lines for stderr. With verbose they include the chain of causes.
+// Text returns the lines for stderr. If verbose is set, the lines include the chain of causes.
 func (f *Error) Text(verbose bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "runner: %s\n", humanize.Safe(f.What))

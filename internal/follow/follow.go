@@ -202,8 +202,8 @@ func (f *Follower) Close() {
 	f.serving.Wait()
 }
 
-// Followers are the connections of a worker to the followers of one attempt. The methods are safe for use by several goroutines. A nil
-// *Followers is valid and sends nothing.
+// Followers are the connections of a worker to the followers of one attempt. Several goroutines may call the methods at the same time. A
+// nil *Followers is valid and sends nothing.
 type Followers struct {
 	mu    sync.Mutex
 	conns []net.Conn // open connections

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Tee copies the output of commands to runner's own stdout and stderr, byte for byte. If several commands run at once, it writes whole
-// lines with the task's id before each.
+// Tee copies the output of commands to runner's own stdout and stderr. It copies the bytes unchanged if commands run one at a time. If
+// several commands may run at the same time, it writes whole lines with the task's id before each line.
 type Tee struct {
 	to  map[string]io.Writer // writer of each stream
 	log *slog.Logger

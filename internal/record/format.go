@@ -35,7 +35,7 @@ func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	return &Formatter{p, t}, nil
 }
 
-// Record prints one record: any value that --json would print as one object.
+// Record prints one record. The parameter v is any value that --json would print as one object.
 func (f *Formatter) Record(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {

@@ -79,8 +79,8 @@ func OrNull[T comparable](value T) any {
 	return value
 }
 
-// NewTask returns the record of a task at the time now. The duration of a running task is the time since its start. The values of env are
-// hidden; see Reveal.
+// NewTask returns the record of a task at the time now. The duration of a running task is the time since its start. The record does not
+// contain the values of env; Reveal adds them.
 func NewTask(t jobs.Task, now time.Time) Record {
 	r := Record{{"id", t.ID}, {"job", t.Job}, {"args", Raw(t.Args)}, {"label", OrNull(t.Label)}, {"queue", t.Queue}, {"state", t.State},
 		{"reason", OrNull(t.Reason)}, {"priority", t.Priority}, {"lane", OrNull(t.Lane)}, {"unique_key", OrNull(t.UniqueKey)},

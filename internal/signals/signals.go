@@ -36,7 +36,8 @@ func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// Until returns a context that ends at INT, TERM or HUP, with a Received as the cause. The second signal ends the process.
+// Until returns a context that ends when the process receives INT, TERM or HUP. The cause is then a Received. The second signal ends the
+// process.
 func Until(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	caught, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

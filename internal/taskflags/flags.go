@@ -1,4 +1,5 @@
-// Package taskflags defines the flags that describe a task, and reads a task from them. The commands enqueue and schedule add share it.
+// Package taskflags defines the flags that describe a task, and reads a task from them. The commands "enqueue" and "schedule add" share
+// this package.
 package taskflags
 
 import (

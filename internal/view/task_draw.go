@@ -143,7 +143,7 @@ func (s *Task) optionFields() (lines [][]field) {
 // dependenciesMost is the maximum number of dependencies or dependents of a task that Draw lists.
 const dependenciesMost = 10
 
-// dependencyText returns a list of dependencies: 1036 completed, 1037 running (any end).
+// dependencyText returns a list of dependencies as text, such as "1036 completed, 1037 running (any end)".
 func dependencyText(list []runner.Dependency) string {
 	var parts []string
 	for i, d := range list {
