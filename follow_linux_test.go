@@ -78,7 +78,7 @@ func TestEnqueueWaitPassesOnAllOutput(t *testing.T) {
 		}
 		return c, out
 	}
-	maxMemory := func(c *exec.Cmd) int64 { return c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss }
+	maxMemory := func(c *exec.Cmd) int64 { return int64(c.ProcessState.SysUsage().(*syscall.Rusage).Maxrss) }
 	enqueue, out := start("enqueue", "-w", "--", "seq", "1", strconv.Itoa(last))
 	began := time.Now()
 	worker, _ := start("work", "--log-level", "error")

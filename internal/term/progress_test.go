@@ -40,7 +40,7 @@ func TestProgressAsText(t *testing.T) {
 		{Progress{Total: 12}, "0 of 12 tasks ended (0%)"},
 		{Progress{Done: 7_440, Total: 12_000, PerSecond: 212}, "7,440 of 12,000 tasks ended (62%), 212/s, ETA 21s"},
 		{Progress{Done: 1_990, Failed: 2, Total: 2_000, PerSecond: 1.5}, "1,990 of 2,000 tasks ended (99%), 1.5/s, ETA 7s, 2 failed"},
-		{Progress{Done: 1, Total: 1 << 40, PerSecond: 1e-9}, "1 of 1,099,511,627,776 tasks ended (0%), 0.0/h, ETA 1000d0h"},
+		{Progress{Done: 1, Total: 2_000_000_000, PerSecond: 1e-9}, "1 of 2,000,000,000 tasks ended (0%), 0.0/h, ETA 1000d0h"},
 	} {
 		testkit.Equal(t, "text", test.w.Text(), test.want)
 	}
