@@ -51,7 +51,7 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 			jobs.ExpiresIn(time.Hour))})
 		c.work()
 		synctest.Wait()
-		c.off(14*24*time.Hour + 30*time.Second) // the worker stops half a minute after a tick
+		c.off(14*24*time.Hour + 30*time.Second) // the next worker starts half a minute after a tick
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
