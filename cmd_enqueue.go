@@ -286,7 +286,10 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		live = output.NewLive(r, to)
 		defer live.Close()
 	}
-	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error { return live.Bind(added.ID) })
+	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error {
+		_ = live.Bind(added.ID) // if this fails, no worker finds the socket, and the stored output is printed
+		return nil
+	})
 	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the write began
 		p.Say("nothing was enqueued")
 		return failure.ExitStatus(s.Status())
@@ -316,7 +319,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		// Show all attempts of a new task, because its first attempt may have ended already.
 		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
-			return o.stopped(ctx, r, p, live, err, id)
+			return o.stopped(ctx, r, p, live, err, added)
 		}
 		if err := to.Finish(); err != nil {
 			return err
@@ -330,7 +333,7 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		return false, showEnd(p, t, o.result)
 	})
 	if err != nil {
-		return o.stopped(ctx, r, p, live, err, id)
+		return o.stopped(ctx, r, p, live, err, added)
 	}
 	return to.Complete(end)
 }
@@ -358,15 +361,16 @@ func waitForBatch(ctx context.Context, r *runner.Runner, p *term.Printer, added 
 	return err
 }
 
-// stopped returns the error to report for a wait that ended early because of err. It cancels a task that runs here, and live prints the
-// output of the task until its end.
-func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error, id int64) error {
-	if s, ok := errors.AsType[signals.Received](err); ok && o.here {
-		if err := cancelHere(ctx, r, id); err != nil {
+// stopped returns the error to report for a wait that ended early because of err. It cancels a task that this command has added and
+// runs here, and live prints the output of the task until its end.
+func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error,
+	added runner.Enqueued) error {
+	if s, ok := errors.AsType[signals.Received](err); ok && o.here && !added.Kept {
+		if err := cancelHere(ctx, r, added.ID); err != nil {
 			return err
 		}
 		return failure.ExitStatus(s.Status())
 	}
 	live.Close() // no other goroutine prints after this
-	return await.Stopped(p, err, []int64{id}, 1)
+	return await.Stopped(p, err, []int64{added.ID}, 1)
 }
