@@ -44,6 +44,18 @@ var plains = group{
 			s.Errorf("got attempts %+v, want one that failed, of duration 0", attempts)
 		}
 	},
+	"the record of an attempt replaces a row with its key": func(s *store) {
+		id := s.insert(commandSpec())[0]
+		w := s.worker()
+		claimed := s.claimOnly(w)
+		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at)
+			VALUES (?, ?, 7, 'snoozed', 0, 0, 0, 0)`, id, claimed.GenerationID)
+		s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no"})
+		attempts := must(s.Attempts(s.Context(), id))(s)
+		if len(attempts) != 1 || attempts[0].Attempt != 1 || attempts[0].State != jobs.Failed || attempts[0].Error != "no" {
+			s.Errorf("got attempts %+v, want one: the first, failed with error no", attempts)
+		}
+	},
 	"a row has its correct state without a worker": func(s *store) {
 		due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 		s.exec(`INSERT INTO enqueue (args, run_at) VALUES (json_array('true'), 0), (json_array('true'), ?)`, due.UnixMilli())
