@@ -33,6 +33,7 @@ type inserter struct {
 	added []Inserted // results; the last ones have no id yet, since their tasks wait
 	waits []any      // values of the tasks that wait
 	bytes int        // bytes of the arguments of these tasks
+	task  jobs.Task  // the task that add converts to values; it is here because a new one for each call costs an allocation
 }
 
 // inserter returns the inserter of the transaction. The transaction flushes the inserter before it commits.
@@ -69,7 +70,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err := in.t.room(); err != nil {
 		return err
 	}
-	task := lifecycle.NewTask(spec, now)
+	in.task = lifecycle.NewTask(spec, now)
 	values := in.waits
 	if !in.t.db.traits.GivesIDs { // a server assigns the id
 		id, err := in.t.nextID()
@@ -78,12 +79,12 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 		}
 		values = append(values, id)
 	}
-	values, err := appendPlain(values, &task)
+	values, err := appendPlain(values, &in.task)
 	if err != nil {
 		return err
 	}
 	in.waits, in.added = values, append(in.added, Inserted{})
-	in.bytes += len(task.Args)
+	in.bytes += len(in.task.Args)
 	if len(in.waits) == in.most*in.t.plainValues() || in.bytes >= waitingMost {
 		return in.flush(false)
 	}

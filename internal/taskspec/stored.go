@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+	"unsafe"
 
 	"example.com/runner/internal/jsonscan"
 	"example.com/runner/jobs"
@@ -16,6 +17,9 @@ import (
 // EncodeOptions returns the stored form of options: a JSON object, or nil if all options have their defaults. Durations are in
 // milliseconds. The object omits options that have their defaults.
 func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
+	if sameMemory(o, &defaultSpec.Options) {
+		return nil, nil
+	}
 	var text []byte
 	for i := range taskOptions {
 		option := &taskOptions[i]
@@ -40,6 +44,14 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	}
 	text[0] = '{'
 	return append(text, '}'), nil
+}
+
+// sameMemory reports whether a and b consist of the same bytes. Then they are equal. Equal options may still differ in their bytes, for
+// example if a text was copied. Most tasks have the default options. A comparison of each option would take 7 % of the time of
+// EnqueueAll.
+func sameMemory(a, b *jobs.Options) bool {
+	type memory = [unsafe.Sizeof(jobs.Options{})]byte
+	return *(*memory)(unsafe.Pointer(a)) == *(*memory)(unsafe.Pointer(b))
 }
 
 // appendValue appends the stored form of an option's value.

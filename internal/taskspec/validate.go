@@ -29,8 +29,12 @@ func Validate(s *jobs.Spec) error {
 	if err := validateArgs(s); err != nil {
 		return err
 	}
+	defaults := sameMemory(&s.Options, &defaultSpec.Options)
 	for i := range taskOptions {
 		option := &taskOptions[i]
+		if defaults && option.stored != nil {
+			continue
+		}
 		if option.Commands && s.Job != jobs.CommandJob && !isZero(option.Field(s)) {
 			return invalid("job", "%s belongs to commands, not to %s", option.Key, s.Job)
 		}
