@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"runtime"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -33,27 +34,69 @@ func (c Command) With(options ...Option) Spec {
 	s := newSpec(CommandJob, []Option{MaxAttempts(CommandAttempts)}, options)
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = c.Path, c.Dir, c.Env, c.EnvFile, c.Input
 	for i, word := range c.Argv {
-		if !utf8.ValidString(word) || strings.IndexByte(word, 0) >= 0 { // encoding/json would replace the bytes without an error
-			s.Err = invalid("args", "argument %d, %q, is not UTF-8 or holds a NUL byte", i+1, word)
+		if strings.IndexByte(word, 0) >= 0 {
+			s.Err = invalid("args", "argument %d, %q, holds a NUL byte", i+1, word)
 			return s
 		}
 	}
-	s.Args, s.Err = MarshalArgs(c.Argv)
+	s.Args, s.Err = marshalArgv(c.Argv)
 	return s
 }
 
-// Argv parses the arguments of a command. They are a JSON array of strings whose first string is not empty.
+// argument is a word of an argv as JSON. A word that is not UTF-8 is an object, because encoding/json would replace its bytes.
+type argument string
+
+// encoded is the object of an argument that is not UTF-8. encoding/json converts the bytes to base64.
+type encoded struct {
+	Base64 []byte `json:"base64"`
+}
+
+// MarshalJSON implements json.Marshaler.
+func (a argument) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(a)) {
+		return MarshalArgs(string(a))
+	}
+	return json.Marshal(encoded{[]byte(a)})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *argument) UnmarshalJSON(text []byte) error {
+	if text[0] != '{' {
+		return json.Unmarshal(text, (*string)(a))
+	}
+	var e encoded
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(&e)
+	*a = argument(e.Base64)
+	return err
+}
+
+// marshalArgv encodes an argv. A word that is not UTF-8 becomes {"base64": "..."}.
+func marshalArgv(argv []string) (json.RawMessage, error) {
+	if !slices.ContainsFunc(argv, func(word string) bool { return !utf8.ValidString(word) }) {
+		return MarshalArgs(argv)
+	}
+	words := make([]argument, len(argv))
+	for i, word := range argv {
+		words[i] = argument(word)
+	}
+	return MarshalArgs(words)
+}
+
+// Argv parses the arguments of a command. They are a JSON array of strings whose first string is not empty. An argument that is not UTF-8
+// is an object with its bytes as base64, such as {"base64": "YQ//"}.
 func Argv(args json.RawMessage) ([]string, error) {
-	var words []*string
+	var words []*argument
 	if err := json.Unmarshal(args, &words); err != nil || len(words) == 0 {
 		return nil, invalid("args", "a command needs a JSON array of strings, its argv")
 	}
 	argv := make([]string, len(words))
 	for i, word := range words {
-		if word == nil || strings.IndexByte(*word, 0) >= 0 {
+		if word == nil || strings.IndexByte(string(*word), 0) >= 0 {
 			return nil, invalid("args", "argument %d of the command is not a string, or contains a NUL byte", i+1)
 		}
-		argv[i] = *word
+		argv[i] = string(*word)
 	}
 	if argv[0] == "" {
 		return nil, invalid("args", "the command is empty")

@@ -34,7 +34,9 @@ var layers = []layer{
 	{path: "internal/timetext"},
 	{path: "internal/search", ours: []string{"jobs", "internal/taskspec", "internal/timetext"}},
 	{path: "internal/crontab", ours: []string{"internal/taskspec", "jobs"}},
-	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec", "internal/timetext"},
+	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec", "internal/tasktext",
+		"internal/timetext"},
 		others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/taskoption/sample", ours: []string{"internal/taskspec", "jobs"}}, // only tests import it
 	{path: "internal/errcode"},
@@ -72,7 +74,6 @@ var layers = []layer{
 	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/taskspec", "internal/lines", "db",
 		"jobs",
 		"internal/supervisor"}},
-	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "runner/internal/engine", ours: []string{"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
 		"runner/internal/notify", "db", "jobs",
 		"internal/lifecycle",

@@ -193,6 +193,9 @@ func firstOf(args json.RawMessage) (string, error) {
 	if i := jsonscan.Blank(args, 1); args[0] == '[' && args[i] == '"' && args[i+1] != '"' {
 		return jsonscan.Unquote(args[i:jsonscan.Value(args, i)])
 	}
-	_, err := jobs.Argv(args)
-	return "", err
+	argv, err := jobs.Argv(args)
+	if err != nil {
+		return "", err
+	}
+	return argv[0], nil
 }

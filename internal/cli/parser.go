@@ -34,11 +34,7 @@ type givenOption struct {
 // Parse reads the rest of the line after an error, because --json in the rest decides the format of the error.
 func Parse(list []*Command, globals []*Option, args []string, getenv func(string) string) (Line, error) {
 	line := &Line{commands: list, globals: globals, options: globals}
-	for i, arg := range args {
-		if !utf8.ValidString(arg) {
-			line.fail(failure.Usage("argument %d, %q, is not UTF-8", i+1, arg))
-		}
-	}
+	all := args
 	for len(args) > 0 {
 		word := args[0]
 		args = args[1:]
@@ -60,6 +56,16 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 			if stopsAt := wordsBeforeCommand(line.Path); stopsAt >= 0 && len(line.words) > stopsAt {
 				line.words, args = append(line.words, args...), nil
 			}
+		}
+	}
+	own := all // the arguments without the command of the user, whose words may be any bytes
+	if n := wordsBeforeCommand(line.Path); n >= 0 {
+		own = all[:len(all)-max(len(line.words)-n, 0)]
+	}
+	for i, arg := range own {
+		if !utf8.ValidString(arg) {
+			line.err = failure.Usage("argument %d, %q, is not UTF-8", i+1, arg)
+			break
 		}
 	}
 	line.environment(getenv)

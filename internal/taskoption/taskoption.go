@@ -9,11 +9,13 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"al.essio.dev/pkg/shellescape"
 
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/tasktext"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
@@ -111,10 +113,10 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		words = append(words, "--no-resolve")
 	}
 	if script := argv[len(argv)-1]; slices.Equal(argv, jobs.Shell(script).Argv) && t.Path == jobs.Shell(script).Path &&
-		strings.TrimSpace(script) != "" {
+		strings.TrimSpace(script) != "" && utf8.ValidString(script) {
 		return shellescape.QuoteCommand(append(words, "--shell="+script))
 	}
-	return shellescape.QuoteCommand(append(append(words, "--"), argv...))
+	return tasktext.Quote(append(append(words, "--"), argv...))
 }
 
 // flags returns the flags that set an option to its value in s. It returns no flags if the value is the default.

@@ -2,7 +2,9 @@
 package tasktext
 
 import (
+	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"al.essio.dev/pkg/shellescape"
 
@@ -14,8 +16,36 @@ import (
 func Describe(t jobs.Task) string {
 	if t.Job == jobs.CommandJob {
 		if argv, err := jobs.Argv(t.Args); err == nil {
-			return shellescape.QuoteCommand(argv)
+			return Quote(argv)
 		}
 	}
 	return strings.TrimSpace(t.Job + " " + string(t.Args))
+}
+
+// Quote returns an argv as a command line for a shell. A word that is not UTF-8 has the form $'...', which bash, zsh and ksh read.
+func Quote(argv []string) string {
+	words := make([]string, len(argv))
+	for i, word := range argv {
+		if words[i] = shellescape.Quote(word); !utf8.ValidString(word) {
+			words[i] = quoteBytes(word)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// quoteBytes returns a word as $'...'. It writes every byte that is not a printable ASCII character as three octal digits.
+func quoteBytes(word string) string {
+	var b strings.Builder
+	b.WriteString("$'")
+	for i := range len(word) {
+		switch c := word[i]; {
+		case c == '\\' || c == '\'':
+			b.WriteString(`\` + string(c))
+		case c < ' ' || c > '~':
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
+	}
+	return b.String() + "'"
 }
