@@ -30,10 +30,10 @@ In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
   permissions  only the user of the worker can write the database
   integrity    quick_check of SQLite; with --full: integrity_check
   wal          size of the write-ahead log; processes that keep it large
-  clock        it is not behind the times in the database, and did not jump
+  clock        clock behind the times in the database, jumps of the clock
   workers      running workers, lost workers, last heartbeat
   queues       paused queues, and queues without a worker
-  schedules    late schedules, skipped ticks, failed last tasks
+  schedules    late schedules, skipped ticks, schedules whose last task failed
   other db     databases in the other places that runner searches
 
 EXIT STATUS

@@ -25,8 +25,9 @@ runner run [OPTIONS] --shell SCRIPT`,
   runner run --max-attempts 3 --backoff-delay 10s -- fetch-feeds
   runner run --shell 'pg_dump app | gzip > app.gz'
 
-run is enqueue --wait with a worker of its own: it needs no runner work. The
-worker runs this task only. If another worker is free, it may take the task.
+run does the same as enqueue --wait, but it also starts a worker for this task
+alone. So it works without runner work. If another worker is free, that worker
+may run the task instead.
 run prints the whole output of the command and exits with its status. The task
 stays in the history: runner list, runner logs.
 

@@ -47,10 +47,10 @@ worker. So work refuses a database that other users can write, or whose
 directory they can write, unless --insecure-perms is set.
 
 --on-failure runs a command for each task that has failed and is not retried.
-The command may take a minute. It gets the environment of the task and
-RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR. Its stdin has the
-last 50 lines of the task's output. The command ends with the worker, and a
-crash of the worker can lose it.
+The worker kills the command after a minute. The command gets the environment of
+the task and RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR. Its
+stdin has the last 50 lines of the task's output. The command ends with the
+worker. If the worker crashes, the command may not run at all.
 
 SIGNALS
   TERM, INT  start no more tasks; running tasks get --grace to end, then TERM.
@@ -75,7 +75,7 @@ EXIT STATUS
 			cli.Scalar("lease", "DUR", "time without a heartbeat after which other workers take over; at least 5s (60s)", time.Minute,
 				parseLease),
 			cli.DurationOption("max-wait",
-				"start a task that has been due for this time before tasks of higher priority in its queue (off)", 0),
+				"tasks that have been due for longer than this start first in their queue, whatever their priority (off)", 0),
 			cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
 			cli.TextOption("on-failure", "CMD", "run CMD by /bin/sh -c for each failed task; see below", ""),
 			cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never (7d)", 7*24*time.Hour),
@@ -84,7 +84,7 @@ EXIT STATUS
 			cli.BoolOption("insecure-perms", "accept a database that other users can write"),
 			cli.TextOption("serve", "ADDR", "serve the dashboard and metrics, as runner serve --listen ADDR does", ""),
 			cli.ChoiceOption("log-format",
-				"format of the log; auto: for people on a terminal, for the journal under systemd, else text (auto)",
+				"format of the log; auto chooses one for a terminal, for the systemd journal or for a file (auto)",
 				"auto", "auto", "text", "json"),
 			cli.ChoiceOption("log-level", "lowest level of messages in the log (info)", "info", "debug", "info", "warn", "error"),
 		}, cli.Group("Dashboard", pages.Options()...)...)),

@@ -72,11 +72,12 @@ WHERE on_id = ? ORDER BY task_id LIMIT ?`)
 var selectUpstream = query(selectTasks + ` JOIN {dependencies} ON dependencies.on_id = tasks.id WHERE dependencies.task_id = ?
 	ORDER BY on_id`)
 
+// follower is a task that depends on a task that has ended.
 type follower struct {
 	ID         int64   `db:"task_id"`
 	Generation int64   `db:"generation_id"`
 	AnyOutcome boolean `db:"any_outcome"`
-	Waits      boolean `db:"waits"` // whether it waits for another task too
+	Waits      boolean `db:"waits"` // whether the follower also waits for another task
 	Lane       text    `db:"lane"`
 	RunAt      number  `db:"run_at"`
 }
@@ -84,8 +85,8 @@ type follower struct {
 // waiting holds the dependencies of a task that is being enqueued.
 type waiting struct {
 	after, afterAny []int64
-	open            map[int64]bool // for each dependency: whether its task is unfinished
-	broken          string         // why the task is cancelled at once; empty if it is not
+	open            map[int64]bool // by id of a task in the lists: whether that task is unfinished
+	broken          string         // why the new task is cancelled at once; empty if it is not cancelled
 }
 
 // waitsFor reads the states of the tasks that a new task depends on. A task that has already finished counts as if it finished now.
@@ -125,7 +126,8 @@ func (w *waiting) waits() bool {
 	return false
 }
 
-// keep stores the dependencies of a task. If a task is in both lists, only its completion satisfies the dependency.
+// keep stores the dependencies of the new task id. If the same task is in both lists, after and afterAny, keep stores it as an entry of
+// after. Then only the completion of that task satisfies the dependency.
 func (t *tx) keep(id int64, w waiting) error {
 	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
 		open, left := w.open[on]

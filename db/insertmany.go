@@ -25,8 +25,8 @@ const (
 	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )
 
-// inserter adds the tasks of all callers that share a transaction, in their order. Tasks that depend on no row of the database wait,
-// and then share statements.
+// inserter adds the tasks of all callers that share a transaction, in the order of the calls. A task for which alone is false waits in the
+// inserter, until flush adds it by one statement together with other such tasks.
 type inserter struct {
 	t     *tx
 	most  int        // greatest number of tasks that wait
@@ -52,7 +52,8 @@ func (t *tx) plainValues() int {
 	return plainValues
 }
 
-// alone reports whether a task may depend on rows of the database, or has one of the columns that insertPlain leaves out.
+// alone reports whether a task cannot be inserted by insertPlain together with other tasks. There are two reasons: its insert reads or
+// changes other rows of the database, or the task has a value for a column that insertPlain leaves out.
 func alone(spec jobs.Spec) bool {
 	return spec.UniqueKey != "" || len(spec.Input) > 0 || lifecycle.Ordered(&spec) || spec.Schedule != "" || !spec.Tick.IsZero()
 }
@@ -60,7 +61,7 @@ func alone(spec jobs.Spec) bool {
 // add adds a task, now or when flush is called. from is the index in added of the first task of the same call.
 func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if alone(*spec) {
-		if err := in.flush(false); err != nil { // the task may depend on one of the tasks that wait
+		if err := in.flush(false); err != nil { // the insert may have to read one of the tasks that wait
 			return err
 		}
 		one, err := in.t.insertSpec(spec, in.added[from:], now)

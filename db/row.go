@@ -10,9 +10,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskColumns are the columns of a task. row has a field for each of them, because sqlx fails on a column without a field. taskTables are
-// the tables of these columns. A cancel request and a progress report have the generation of a claim. When the claim ends, the generation
-// of the task rises by one, or by two if the claim was revoked. So the joins accept these generations, too.
+// taskColumns are the columns of a task. The type row has a field for each of them, because sqlx fails on a column without a field.
+//
+// taskTables joins the tables of these columns. A cancel request and a progress report store the generation of the claim that they belong
+// to. The end of a claim increases the generation of the task by one. A revocation before that end increases it by one, too. So the joins
+// also accept a request or report whose generation is lower than that of the task by one or two.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,

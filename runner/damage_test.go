@@ -96,7 +96,8 @@ func isUnusable(err error) bool {
 	return errors.Is(err, jobs.ErrCorrupt) || errors.Is(err, jobs.ErrPermission) || errors.Is(err, jobs.ErrReplaced)
 }
 
-// TestWorkEndsWhenTheDiskFails checks that a worker whose file fails opens the file once more, then cancels its attempts and ends.
+// TestWorkEndsWhenTheDiskFails makes every lock of a file fail. The worker then opens the database once more. That does not help, so the
+// worker cancels its attempts and ends.
 func TestWorkEndsWhenTheDiskFails(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
 		onFakeTimeAndDisk(t, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {

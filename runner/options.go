@@ -55,16 +55,17 @@ type Options struct {
 	// Name is the name of the worker in lists and logs. Defaults to HOST:PID.
 	Name string
 	// Keep is how long Work keeps tasks that completed or were cancelled, with their attempts and output. KeepFailed is the same for tasks
-	// that failed. If the workers of a file have different values, the shortest time counts. A negative value means for ever. They default
-	// to 7 and 30 days.
+	// that failed. Every worker deletes by its own values, so the shortest time of all workers of a database counts. A negative value keeps
+	// the tasks for ever. Keep defaults to 7 days, and KeepFailed to 30 days.
 	Keep, KeepFailed time.Duration
-	// OnFailure is a command that Work runs once for each task that Work sets to failed. A crash may prevent the command, and Work kills it
-	// after a minute. It gets the environment of the task, RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR, and the last 50
-	// lines of the task's output on its stdin. It dies with the worker, so a program that sets OnFailure must call Guardian. Defaults to
-	// none.
+	// OnFailure is a command that Work runs once for each task that Work sets to failed. Work kills the command after a minute. If the worker
+	// crashes, the command may not run at all. The command gets the environment of the task, RUNNER_TASK_STATE, RUNNER_TASK_REASON and
+	// RUNNER_TASK_ERROR. Its stdin has the last 50 lines of the task's output. The command dies with the worker, so a program that sets
+	// OnFailure must call Guardian. Defaults to none.
 	OnFailure []string
-	// Liveness is a callback for a watchdog. The loop of Work calls it after the first claim, when the loop begins to drain, and at least
-	// every LivenessEvery. Before each call the loop has used the database. Liveness must return at once. Defaults to no function.
+	// Liveness is a callback for a watchdog. Work calls it after the first claim, when Work begins to stop, and at intervals of at most
+	// LivenessEvery. Work uses the database before each call, so a call shows that the database works. Liveness must return at once.
+	// Defaults to no function.
 	Liveness func(Liveness)
 	// LivenessEvery is the longest time between two calls of Liveness. Defaults to a sixth of Lease.
 	LivenessEvery time.Duration

@@ -102,10 +102,12 @@ func (f *Follower) Bind(id int64) error {
 	return nil
 }
 
-// Serve starts to receive attempts and receives them until Close. Before a worker starts an attempt, Serve calls begin with the generation
-// of the attempt. The function begin returns two functions. Serve calls receive with each piece of data, which is valid only during that
-// call. If receive returns an error, Serve receives no more of this attempt. Serve calls end after the attempt, and complete says whether
-// every byte has arrived.
+// Serve starts goroutines that receive the output of attempts until Close. Before a worker starts an attempt, it connects to the socket.
+// Serve then calls the function begin with the generation of the attempt. The function begin returns two further functions:
+//
+//   - Serve calls the function receive for each block of output. The slice data is valid only during the call. If receive returns an error,
+//     Serve closes the connection.
+//   - Serve calls the function end when the connection has ended. The parameter complete reports whether every byte of output has arrived.
 func (f *Follower) Serve(begin func(generation int64) (receive func(stream string, data []byte) error, end func(complete bool))) {
 	f.serving.Go(func() {
 		for {

@@ -81,9 +81,11 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	}
 }
 
-// Suspect reports whether the task may have killed its workers, because it was lost and fails after one or two more losses. A worker runs
-// no other task while it runs a suspect. So a suspect that kills its worker causes no loss of another task, and a task that was lost only
-// because of such a neighbour can complete.
+// Suspect reports whether the task is a suspect: a task that may be the reason why its workers died. A task is a suspect after its first
+// loss if MaxLosses is at most 2. With a higher MaxLosses it is a suspect when it has had MaxLosses-1 losses.
+//
+// A worker runs no other task while it runs a suspect. So a suspect that kills its worker causes no loss of another task. A task that was
+// lost only because a suspect killed its worker can then complete.
 func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
 
 func (c Change) end(state jobs.State, reason jobs.Reason) Change {

@@ -46,8 +46,9 @@ func TestAValidHistoryHasNoViolation(t *testing.T) {
 	}
 }
 
-// TestACancelledLossIsReportedByTheWorker judges a history in which a guardian dies. A client cancels the task before
-// the worker records the loss.
+// TestACancelledLossIsReportedByTheWorker checks two histories. In both, a client cancels a running task, and then the
+// task is lost because its guardian died. In the first history the live worker reports the loss itself, as it must. In
+// the second one a reaper reports the loss although the lease has not ended, which violates I3.
 func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)

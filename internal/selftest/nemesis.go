@@ -10,13 +10,15 @@ import (
 	"time"
 )
 
-// The nemesis injects the faults that real machines have, at a much higher rate. Its rules:
+// The nemesis is the part of the selftest that injects faults. They are faults that real machines have, but much more
+// frequent. After the run, evidence.judge compares the recorded histories with the invariants. The rules:
 //
 //   - A fault must be possible on the machine of a user: SIGKILL, SIGSTOP, a full disk, a lost connection, a suspended laptop.
 //   - The nemesis acts from outside, with signals, SQL, the network and the disk. The product has no hooks for it.
-//   - If the judge must know about a fault, the nemesis writes a note before it acts. Otherwise the judge could mistake
-//     an effect of the fault for a violation.
-//   - A fault that may block all writers is noted as opLocked. The judge subtracts that time from delays and leases.
+//   - The nemesis writes a note (notes.go) before a fault that has effects which look like a violation. The function
+//     judge reads the note and then accepts these effects.
+//   - The nemesis notes a fault that can block all writers as opLocked. The function judge subtracts the time of such a
+//     fault from delays and leases.
 //   - Every fault ends. A stopped process that holds the write lock is resumed early, because all other processes wait for it.
 
 // nemesis injects faults and holds the state of the fault injection.

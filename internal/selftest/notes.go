@@ -12,15 +12,15 @@ import (
 // The notes are the second history. In it each process of the run records its observations and actions. Each process
 // appends whole lines with single writes to one file, so a killed process loses no line that it wrote.
 
-// The operations of notes. The comment of each operation names the fields that it sets. If the comment does not name
-// the task or the generation, that field is 0.
+// The operations of notes. Each comment begins with the fields that a note of this operation sets, and then says when
+// a process writes the note. The fields task and generation are 0 in notes that do not set them.
 const (
 	opTry    = "try"    // text: label; a client is about to enqueue the task
 	opAck    = "ack"    // task, text: label; a client received the id of the task
 	opCancel = "cancel" // task; a client is about to cancel it
 	opRetry  = "retry"  // task; a client is about to retry it
 	opBusy   = "busy"   // text: source; the product reported that the database is busy
-	opOpen   = "open"   // text: µs that opening the database took
+	opOpen   = "open"   // text: time that it took to open the database, in µs
 
 	opStart   = "start"   // task, generation, text: kind; the code of the task starts
 	opAlive   = "alive"   // task, generation; the code is still running

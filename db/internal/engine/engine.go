@@ -96,13 +96,16 @@ type Shared interface {
 	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
 	BackupFile(ctx context.Context) (string, error)
 
-	// Watch calls the function told when another connection has committed. One call may stand for several commits, and a commit of this
-	// process may cause a call. wakeups reports whether workers may have something to do. It is false if the engine knows that the commit
-	// has only finished or claimed tasks. On a server the engine reads this from the notification. In a file the engine knows this only
-	// of commits of this process.
+	// Watch starts to watch the database in the background until ctx ends. It calls the function told after each commit of another
+	// connection. One call can stand for several commits, and a commit of this process can also cause a call. The function told must not
+	// block.
 	//
-	// The function told must not block. If every is not 0, it is the interval at which the watch of a file looks for commits. Such a
-	// watch starts and ends faster, and its cost does not depend on the number of commits. Watch runs in the background until ctx ends.
+	// The argument wakeups is false if the commit only finished or claimed tasks, so no worker has to do anything. It is true in all other
+	// cases, and if the engine does not know what the commit changed. On a server, the notification says what it changed. In a file, the
+	// engine knows this only of commits of this process.
+	//
+	// If every is not 0, the watch of a file checks for commits at this interval. Such a watch starts and ends faster, and its cost does
+	// not depend on the number of commits.
 	Watch(ctx context.Context, every time.Duration, told func(wakeups bool)) error
 	// WatchSlowly sets the pace of the watches that have no interval of their own. If slowly is true, they look for commits at most every
 	// 20 ms. Otherwise they find commits as soon as they can.

@@ -129,7 +129,7 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 // Disconnecting stops the use of the shared memory, because SQLite unmaps it when the last connection closes.
 func (d *File) Disconnecting() { d.closeShared() }
 
-// Reconnect opens the file again. An I/O error of one descriptor may not occur with a new one.
+// Reconnect opens the file again after an I/O error. A new file descriptor can work where the old one failed.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
 	d.companions.Store(nil) // SQLite removes these files when the last connection closes, and creates them when the next one opens
 	if err := d.write.Close(); err != nil {

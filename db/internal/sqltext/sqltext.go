@@ -88,13 +88,14 @@ func (d *Dialect) Text(s *Statement) string {
 	return r.out.String()
 }
 
+// renderer renders one template. A mark is a name in braces. It stands for another template or for the name of a table.
 type renderer struct {
 	dialect *Dialect
 	parts   Parts
 	out     strings.Builder
-	params  int             // number of parameters without a number so far
-	script  bool            // whether every mark is a name, and none is a fragment
-	marks   map[string]bool // collects the names of marks, unless it is nil
+	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
+	script  bool            // whether every mark stands for the name of a table, an index, a view or a trigger
+	marks   map[string]bool // if not nil: set of the names of all marks that were rendered
 }
 
 func (r *renderer) render(template string) {

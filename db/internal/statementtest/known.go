@@ -90,7 +90,8 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 	return first
 }
 
-// has reports whether a variant of a statement has the template text.
+// has reports whether p lists the template text as a variant of a statement. The key of a variant is the name of the statement, a space
+// and a description of the variant.
 func (p Plans) has(text string) bool {
 	for name, plan := range p {
 		if strings.Contains(name, " ") && plan.Statement().Template == text {

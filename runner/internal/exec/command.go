@@ -104,8 +104,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 	return c.outcome(exit)
 }
 
-// start starts the command with pipes for its input and output. It then closes the ends of the pipes that belong to the command in this
-// process.
+// start starts the command with pipes for its stdin, stdout and stderr. The command inherits one end of each pipe. After the start, this
+// process closes its own copies of these ends.
 func (c *Command) start(path string, argv, environ []string) (*supervisor.Child, error) {
 	stdout, err := c.Output.pipe("stdout")
 	if err != nil {
