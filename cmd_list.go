@@ -39,7 +39,7 @@ its values must match. Without a selector it lists every task.
 first. Other selectors may narrow them down to the 10,000 that it sorts at most.
 
 COLUMNS
-  TRY   attempt/maximum; 0/– before the first attempt if the job sets the maximum
+  TRY   attempt/maximum; 0/– until the first start if the job sets the maximum
   AGE   time since the task was enqueued
   TIME  duration of the current or last attempt
   NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...

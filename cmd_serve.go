@@ -27,8 +27,9 @@ func serveCommand(a *cli.App) *cli.Command {
 
 serve shows queues, tasks, output and schedules in a browser, until a signal
 stops it. On a terminal it prints the address with a token; open that address.
-The token is in a file that only this user can read (runner.db.d/token). To a
-pipe or a log it prints the address without the token, and the path of the file.
+The token is in a file that only this user can read (runner.db.d/token). If its
+output is a pipe or a file, serve prints the address without the token, and the
+path of the token file.
 Every page and every action needs the token.
 
 The pages can retry, cancel and delete tasks and pause queues and schedules.

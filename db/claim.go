@@ -240,8 +240,8 @@ func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, lis
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }
 
-// jobArgs returns the arguments of the SELECTs of all jobs. The slice has spare capacity for as many further arguments as the parameter
-// more says. A job without a name gets NULL, which matches no row.
+// jobArgs returns the arguments of the SELECTs of all jobs. A job without a name gets NULL, which matches no row. The parameter more is the
+// number of arguments that the caller will append.
 func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {

@@ -58,12 +58,12 @@ const answerTime = 10 * time.Second
 const (
 	foldMost  = 1000                  // greatest number of members of a group
 	yields    = 4                     // calls of Gosched before the leader takes a group, if there are several callers
-	restAfter = 10 * time.Millisecond // time of writing without a break, after which a writer rests
-	restFor   = time.Millisecond
+	restAfter = 10 * time.Millisecond // a writer that has written for this time without a break pauses for restFor
+	restFor   = time.Millisecond      // time for which the lock is free for other processes
 	// shortest time between two checks of the files, and between two checks of the disk space
 	lookAgain   = time.Millisecond
 	breakLength = 500 * time.Microsecond // shortest pause between writes that counts as a break
-	singleAfter = 2 * time.Millisecond   // a write after such a pause does not wait until another process stops writing
+	singleAfter = 2 * time.Millisecond   // after such a pause the next write counts as a single write (db/internal/sqlite/lockqueue.go)
 )
 
 // writer is the part of DB that owns the write connection.

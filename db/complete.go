@@ -47,7 +47,7 @@ type completion struct {
 	FinishedAt   int64           `json:"finished_at"`
 }
 
-// completions are the entries of a list of Finish that complete their task and store nothing else.
+// completions are the Finishes of a list that complete their task and change nothing else, such as progress or output.
 type completions struct {
 	rows    []completion
 	at      []int              // index in the list, for each row

@@ -16,8 +16,8 @@ import (
 //   - The fast cycles of all workers hold the write lock of the schema at the same time.
 //   - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server handles both at
 //     the same time.
-//   - Each message asserts that its cycle may take the fast path. If it may not, the assertion divides by zero. The cycle then takes the
-//     slow path, which sends the statements one by one.
+//   - Each message contains an assertion: a statement that divides by zero if the cycle must not take the fast path. The error rolls the
+//     transaction back. The cycle then takes the slow path, which sends the statements one by one.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)

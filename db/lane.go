@@ -102,7 +102,7 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 		return false, nil
 	}
 	features, err := t.features()
-	if err != nil || features.limits { // freeLane decides, because it knows the rates
+	if err != nil || features.limits { // the lane can have a rate; so the task waits, and freeLane releases it when the rate allows
 		return true, err
 	}
 	var held bool

@@ -59,8 +59,8 @@ func (d *DB) Token(path string) (string, error) {
 	return readToken(path)
 }
 
-// tokenDir returns an error for a directory in which other users may replace the file at path. In a sticky directory they may not replace
-// it. If they create the file there first, readToken rejects it.
+// tokenDir returns an error for a directory in which other users can replace the file at path. In a sticky directory they cannot replace
+// it. They can still create the file before this user does; readToken rejects such a file.
 func tokenDir(path string) error {
 	dir := filepath.Dir(path)
 	info, err := os.Stat(dir)

@@ -133,7 +133,7 @@ var controls = group{
 			},
 			"by hand": func(id int64) {
 				s.exec(`UPDATE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, finished_at = NULL,
-					run_at = run_at + 3600000 WHERE id = ?`, id) // a later due time, so that the next case claims its own task only
+					run_at = run_at + 3600000 WHERE id = ?`, id) // later due time, so that the next case does not claim this task
 			},
 		} {
 			id := s.inState(jobs.Completed)

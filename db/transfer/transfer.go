@@ -104,8 +104,8 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 	return m, false, err
 }
 
-// freezeTarget begins or continues the migration on the target. The parameter here is the state of the source. fresh reports whether the
-// target was not frozen, and done reports whether the migration is complete.
+// freezeTarget begins or continues the migration on the target. The second parameter is the state of the source. The result fresh reports
+// whether the target was not frozen before. The result done reports whether the migration is complete.
 func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now time.Time) (fresh, done bool, err error) {
 	e := m.to.Engine()
 	err = m.to.UpdateAlone(ctx, func(q engine.Querier) error {

@@ -25,7 +25,7 @@ type Table struct {
 
 // Options are the settings of the machine that a crontab uses, and the prefix of names.
 type Options struct {
-	Zone   string // time zone of the entries above any CRON_TZ
+	Zone   string // time zone of the entries, until a line of the crontab sets CRON_TZ
 	Home   string // absolute path of the working directory of commands, unless the crontab sets HOME
 	Prefix string // prefix of the schedules' names
 	System bool   // whether the crontab has a column for the user, as /etc/crontab has

@@ -35,7 +35,8 @@ func outcomes() map[string]Outcome {
 }
 
 // wantNext returns the state and the reason that docs/states.md and docs/reliability.md promise. It shares no code with Next. The parameter
-// cancelled is true if someone has asked to cancel the task. The parameter noLosses is true if the task may not be lost at all.
+// cancelled is true if someone has asked to cancel the task. The parameter lastLoss is true if the next loss exceeds MaxLosses. The
+// parameter noLosses is true if MaxLosses is 0.
 func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (jobs.State, jobs.Reason) {
 	o := outcomes()[name]
 	switch {

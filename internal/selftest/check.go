@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// evidence is everything that a run leaves to the judge.
+// evidence is all that the method judge reads: the histories of a run, and figures about the run.
 type evidence struct {
 	events    iter.Seq[event]
 	notes     []note

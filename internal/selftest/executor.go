@@ -24,8 +24,8 @@ func newExecutor(w workspace) (*executor, error) {
 	return &executor{w, notes}, err
 }
 
-// resultOf returns the result of an execution. The result names the generation of the execution. From the generation
-// the judge learns the execution whose end the product accepted.
+// resultOf returns the result of an execution. The result contains the generation of the execution. So evidence.judge
+// can find out which execution's end the product accepted.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
@@ -108,7 +108,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 			return err
 		}
 		return dropPrivileges()
-	case lock == nil: // an earlier execution holds the lock; begin has noted that for the judge
+	case lock == nil: // an earlier execution still holds the lock; begin has written a note about it
 		return nil
 	case k == leavesHidden:
 		return e.leaveProcesses(lock, d, task, generation)

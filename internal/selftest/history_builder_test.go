@@ -117,7 +117,7 @@ func (s *historyBuilder) judgeInto(r *Report) {
 	s.evidence.judge(r)
 }
 
-// checkHistories judges histories and compares the violated invariants with the expected ones.
+// checkHistories calls judge for each history and compares the violated invariants with the expected ones.
 func checkHistories(t *testing.T, cases map[string]historyCase) {
 	t.Helper()
 	for name, c := range cases {

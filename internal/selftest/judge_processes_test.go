@@ -180,8 +180,8 @@ func TestRecoveryIsMeasuredAfterAKillOfTheGuardian(t *testing.T) {
 	}
 }
 
-// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks the selection of measured delays. The judge measures
-// only commands without leftovers, and only while leftovers of other tasks live.
+// TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers checks which commands count for the figure end_delay: only
+// commands without leftovers, and only while leftovers of other tasks live.
 func TestFinishDelayIsMeasuredWhileOtherTasksHaveLeftovers(t *testing.T) {
 	s := claimedHistory(quick)
 	m := s.attemptProcess(21, 2, 2, noEnvironment)

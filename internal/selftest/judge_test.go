@@ -99,7 +99,7 @@ func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	}
 }
 
-// TestARevokedClaimIsLost judges histories in which a reaper revokes the claim of a hung worker before it kills the
+// TestARevokedClaimIsLost checks histories in which a reaper revokes the claim of a hung worker before it kills the
 // processes. After the revocation only a loss of the claim may be recorded.
 func TestARevokedClaimIsLost(t *testing.T) {
 	for name, c := range map[string]struct {

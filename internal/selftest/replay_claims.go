@@ -46,8 +46,8 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks consecutive claims against the tasks that were pending. The list ahead holds the events after the
-// claims.
+// checkOrder checks that no pending task should have been claimed before one of the last consecutive claims (I6). The
+// parameter ahead contains the events that follow these claims in the history.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return

@@ -2,7 +2,7 @@ package selftest
 
 import "testing"
 
-// TestAClaimOnAServerMaySkipTasksOfOpenTransactions judges histories of two workers on a server. Worker w1 claims task
+// TestAClaimOnAServerMaySkipTasksOfOpenTransactions checks histories of two workers on a server. Worker w1 claims task
 // 2 while task 1, which comes first, is pending in the history.
 func TestAClaimOnAServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 	for name, c := range map[string]struct {

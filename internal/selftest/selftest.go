@@ -1,11 +1,11 @@
 // Package selftest checks the guarantees of docs/reliability.md on the machine it runs on. It starts real worker
-// processes with a demanding workload. Meanwhile the nemesis kills, stops and starves these processes.
-// After the run the judge checks two independent histories against the invariants. Triggers in the database write
-// the first history. Clients and commands write the second one, the notes.
+// processes with a demanding workload. Meanwhile the nemesis, the type that injects faults, kills, stops and starves
+// these processes. After the run the method judge of the type evidence compares two independent histories with the
+// invariants. Triggers in the database write the first history. Clients and commands write the second one, the notes.
 //
-// The judge does not use the code that it checks. This package opens the database with the SQL driver. Of the product
-// it imports only package jobs. Otherwise it uses the product only through its program. It runs command lines, and
-// hidden roles that the main package implements (see RoleCommand).
+// The checks do not use the code that they check. This package opens the database with the SQL driver, and it imports
+// only package jobs of the product. It uses the rest of the product only by starting its program: with the command
+// lines of users, and with hidden roles that the main package implements (see RoleCommand).
 package selftest
 
 import (
@@ -60,8 +60,8 @@ type Progress struct {
 	Faults, Left int // number of kills and stops so far; number of unfinished tasks (only during the drain)
 }
 
-// Run runs the workload on a new database, injects faults and judges the histories. It returns an error only if the
-// run itself failed; the report lists violations. Run removes its directory if there is no violation.
+// Run runs the workload on a new database, injects faults and checks the histories. The report lists violations of the
+// invariants. Run returns an error only if the run itself failed. It removes its directory if there is no violation.
 func Run(ctx context.Context, o Options) (*Report, error) {
 	if !supported {
 		return nil, ErrUnsupported
@@ -211,7 +211,7 @@ func (r *run) drain(ctx context.Context) error {
 			return err
 		}
 		r.reportProgress(Progress{Phase: "drain", Done: time.Since(began), Faults: r.nemesis.killsAndStops(), Left: left})
-		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // after the time limit, the judge reports the unfinished tasks
+		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // after the time limit, judge reports the unfinished tasks
 			r.report.Figures.Drain = seconds(time.Since(began))
 			return ctx.Err()
 		}

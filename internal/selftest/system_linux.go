@@ -100,7 +100,7 @@ func (s *spawner) start(c *exec.Cmd) (err error) {
 	return err
 }
 
-// end ends the thread of the spawner. The kernel then kills all processes that the spawner started.
+// end stops the thread of the spawner. The kernel then kills all processes that the spawner started.
 func (s *spawner) end() { close(s.jobs) }
 
 // parentOf returns the parent and the name of a process, or 0 if the process is dead.

@@ -32,7 +32,7 @@ func (g *guardian) run() {
 }
 
 // runAttempt starts a command, waits until all of its processes have ended, and reports the result to the worker. It
-// returns false if processes remain that the guardian may not kill. Such a guardian starts no other command.
+// returns false if processes remain that the guardian is not permitted to kill. Such a guardian starts no other command.
 func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	a := o.attempt
 	refuse := func(why string, errno syscall.Errno) bool {
@@ -197,9 +197,9 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	return exit, true
 }
 
-// killRemaining kills all remaining processes of an attempt and waits until none is left. After deniedGrace it gives up
-// on processes that it may not kill, and returns them. If a is nil, it waits for those processes, too, as long as the
-// worker lives.
+// killRemaining kills all remaining processes of an attempt and waits until none is left. If only processes that it is
+// not permitted to kill are left after deniedGrace, it returns these processes. If a is nil, it waits for such
+// processes, too, as long as the worker lives.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
@@ -245,8 +245,8 @@ func reapAll() (killed int, noChildren bool) {
 
 // killAll kills all processes of the attempt that it can reach: its cgroup, the process group of its leader, and the
 // children of this process. The orphans of these processes become children of this process, and the next call kills
-// them. killAll returns the number of children that it killed and the pids that it may not kill. The caller holds the
-// mutex, so no child is reaped meanwhile and no pid is reused.
+// them. killAll returns the number of children that it killed, and the pids of the processes that it is not permitted
+// to kill. The caller holds the mutex. So no child is reaped in the meantime, and no pid is reused.
 func (g *guardian) killAll() (living int, denied []int) {
 	if g.cgroupDir != "" {
 		killCgroup(g.cgroupDir)
@@ -277,8 +277,8 @@ func (g *guardian) killAll() (living int, denied []int) {
 	return living, denied
 }
 
-// describeDenied describes the processes that the guardian may not kill. They are its own children and their
-// descendants.
+// describeDenied describes the processes that the guardian is not permitted to kill. They are its own children and
+// their descendants.
 func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess) {
 	if a == nil {
 		return nil

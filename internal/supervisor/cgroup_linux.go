@@ -15,8 +15,8 @@ import (
 
 // A guardian creates a cgroup of its own if it has the permission. It has the permission as root, or below a cgroup
 // that was delegated to its user. The guardian starts its commands in that cgroup. Writing to cgroup.kill then kills
-// all processes of an attempt in one step, including those of other users. A guardian that may not create a cgroup
-// works without one.
+// all processes of an attempt in one step, including those of other users. A guardian without the permission
+// to create a cgroup works without one.
 
 // ownCgroup returns the directory of this process's cgroup, or "" if the system has no cgroup v2.
 func ownCgroup() string {

@@ -34,7 +34,7 @@ type Guardian struct {
 	child   *Child // command that was requested and has not ended; nil if there is none
 	served  bool   // whether a command was started
 	gone    bool   // whether the guardian can start no more commands
-	retired bool   // whether processes remain that the guardian may not kill; it exits when they end
+	retired bool   // whether processes remain that the guardian is not permitted to kill; the guardian exits when they end
 	clean   bool   // whether the guardian has exited and no process of its command is left
 }
 

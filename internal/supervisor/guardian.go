@@ -34,8 +34,8 @@ import (
 //     worker reads no messages, and other commands cannot delay it.
 //   - A command dies with its guardian (Pdeathsig). The worker finds the descendants of the command by their mark
 //     (mark_linux.go) and kills them. Then it reports the attempt as lost.
-//   - The guardian does not wait for a process that it may not kill because another user owns it. The report names that
-//     process. The guardian then starts no other attempt, and exits when that process has ended.
+//   - The guardian does not wait for a process that it is not permitted to kill because another user owns it. The
+//     report names that process. The guardian then starts no other attempt, and exits when that process has ended.
 //
 // # Outline
 //

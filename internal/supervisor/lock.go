@@ -63,7 +63,7 @@ func LockPath(dir, worker string) string {
 // Path returns the path at which the lock file was created or opened.
 func (l *Lock) Path() string { return l.path }
 
-// Close closes the lock. A guardian may still hold it.
+// Close closes this process's descriptor of the lock. The lock stays held while a guardian has it open, too.
 func (l *Lock) Close() error { return l.file.Close() }
 
 // Remove removes the file of a lock that is held, so that no other process can take it. It also removes the cgroups of

@@ -49,8 +49,8 @@ func TakeLock(path string) (*Lock, error) {
 	return l, nil
 }
 
-// Free reports whether the owner of the lock at path is dead. It also returns false if the state of the owner is
-// unknown: there is no lock file, or this user may not read it.
+// Free reports whether the owner of the lock at path is dead. It also returns false if it cannot know this, because
+// there is no lock file or this user cannot read it.
 func Free(path string) bool {
 	file, err := openLock(path, os.O_RDONLY)
 	if err != nil {

@@ -52,8 +52,8 @@ type Exit struct {
 	// LeftOver is the number of processes that outlived the leader and were killed. It is 0 after Kill. Unix systems
 	// other than Linux report 1 for any number.
 	LeftOver int
-	// Denied are processes of the command that live on because this user may not kill them. Only a guardian reports
-	// them.
+	// Denied are processes of the command that live on because this user is not permitted to kill them. Only a guardian
+	// reports them.
 	Denied []MarkedProcess
 	// User and System are the CPU time of the leader and (on Unix) of the descendants that were reaped.
 	User, System time.Duration

@@ -19,8 +19,8 @@ const killTimeout = time.Second
 //
 // Sweep returns true when two scans in a row, 10 ms apart, have found no living process. It returns false if that does
 // not happen within one second and twenty scans. The limit counts scans too, because on a loaded machine a scan takes a
-// tenth of a second, and so does the death of a process. Sweep does not wait for processes of other users that this
-// user may not kill. It returns these processes.
+// tenth of a second, and so does the death of a process. This user is not permitted to kill some processes of other
+// users. Sweep does not wait for these processes, and returns them.
 func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess, clean bool) {
 	s := sweep{worker: worker, keys: keys}
 	for scans, emptyScans := 0, 0; emptyScans < 2; time.Sleep(10 * time.Millisecond) {

@@ -114,8 +114,9 @@ func Advance(t testing.TB, d time.Duration) {
 	orderAccess()
 }
 
-// orderAccess locks and unlocks a mutex, so that the race detector knows the order of accesses. The accesses of a test before an Advance
-// come before those of functions after it, and the reverse. So a test may share a variable with its functions without a lock.
+// orderAccess locks and unlocks a mutex, so that the race detector knows the order of memory accesses. What a test does before an Advance
+// comes before what functions do during that Advance, which comes before what the test does afterwards. So a test can share a variable with
+// its functions without a lock.
 func orderAccess() {
 	accessMu.Lock()
 	defer accessMu.Unlock()

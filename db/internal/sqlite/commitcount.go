@@ -5,25 +5,25 @@ import (
 	"sync/atomic"
 )
 
-// commitCount distinguishes the commits of other connections from those of the writer. SQLite counts all commits in the shared memory of
-// the database. The writer counts its own commits if SQLite is sure to count them.
+// commitCount distinguishes the commits of other connections from those of this process's writer. SQLite counts all commits in the shared
+// memory of the database. The writer counts its own commits, but only those that SQLite counts in any case.
 type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // counter of SQLite; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether own includes a commit that all may not include yet
-	next    uint32         // value of all when SQLite has counted that commit
+	pending bool           // whether the writer has counted its current commit in own, but SQLite has perhaps not yet counted it in all
+	next    uint32         // while pending: value of all after SQLite has counted this commit
 }
 
-// open sets the counter of SQLite. It is nil if there is none.
+// open sets the counter of SQLite. The parameter all is nil if the counter cannot be read.
 func (c *commitCount) open(all *atomic.Uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.all = all
 }
 
-// begin counts a commit of the writer before it is made. The writer may not have the write lock yet, so another connection may commit
-// first. That commit is counted as soon as the commit of the writer is made or has failed.
+// begin counts a commit of the writer before it is made. The writer perhaps does not have the write lock yet, so another connection can
+// commit first. The commit of that connection is noticed when the commit of the writer has succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

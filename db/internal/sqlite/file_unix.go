@@ -54,8 +54,8 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
-// writable returns an error if this process may not write to a file or directory: syscall.EACCES, syscall.EPERM or syscall.EROFS. It
-// returns nil if the file does not exist.
+// writable returns an error if this process is not permitted to write to a file or directory: syscall.EACCES, syscall.EPERM or
+// syscall.EROFS. It returns nil if the file does not exist.
 func writable(path string) error {
 	switch err := unix.Faccessat(unix.AT_FDCWD, path, unix.W_OK, unix.AT_EACCESS); err {
 	case unix.EACCES, unix.EPERM, unix.EROFS:

@@ -27,7 +27,7 @@ const (
 
 // clock compares the wall clock of the machine with a clock that nobody can set.
 type clock struct {
-	mu      sync.Mutex // held until the pause after a jump is in the database
+	mu      sync.Mutex // held from the comparison of the clocks until the pause is stored, if there is one
 	began   time.Time
 	booted  time.Duration // supervisor.SinceBoot at began
 	wall    time.Time     // wall clock at the last comparison
@@ -73,7 +73,8 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // watchClock pauses deletions if the wall clock has jumped since the last comparison.
 func (e *Engine) watchClock(ctx context.Context) {
 	at := now()
-	// In a test on fake time, only the first argument of max advances. In production the second argument is never smaller than the first.
+	// In production the second argument of max is never smaller than the first. In a test on fake time, the second argument does not advance.
+	// So max returns the time that has passed in both cases.
 	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
 }
 

@@ -102,7 +102,7 @@ type Engine struct {
 
 	schedulerMu sync.Mutex // held during a tick
 	ticked      bool       // whether a tick has enqueued a task since the last call of endTicks
-	ticksEnded  bool       // whether all ticks have ended
+	ticksEnded  bool       // whether this engine makes no more ticks of schedules
 
 	loopState
 }

@@ -120,8 +120,8 @@ func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	return changed
 }
 
-// endTicks ends the ticks, unless a tick has enqueued a task since the last call. So WorkUntilEmpty does not return while a task from its
-// own ticks is left.
+// endTicks makes the engine ignore all further ticks of schedules, and returns true. If a tick has enqueued a task since the last call, it
+// only returns false. So WorkUntilEmpty does not return while a task from its own ticks is left.
 func (e *Engine) endTicks() bool {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()
