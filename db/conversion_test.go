@@ -29,7 +29,15 @@ func TestAConversionKeepsEverything(t *testing.T) {
 	if err := json.Unmarshal(text, &want); err != nil {
 		t.Fatal(err)
 	}
-	d, err := Open(t.Context(), olds(t)[0].write(t), Options{})
+	for _, o := range olds(t) {
+		t.Run(fmt.Sprint(o.version), func(t *testing.T) { o.keptAll(t, want) })
+	}
+}
+
+// keptAll checks that the upgraded database has the content want, in the form of testdata/schema-11.json.
+func (o old) keptAll(t *testing.T, want any) {
+	t.Helper()
+	d, err := Open(t.Context(), o.write(t), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +129,15 @@ func TestASchemaThatIsTooOldIsRejected(t *testing.T) {
 	o.kept(t, d)
 }
 
-// TestAConversionWaitsForWorkersOfTheOlderProgram checks that Open fails while a worker of the older program is alive, because that worker
-// could not write its results into a converted database.
-func TestAConversionWaitsForWorkersOfTheOlderProgram(t *testing.T) {
-	o := olds(t)[0]
+// TestAnUpgradeWaitsForWorkersOfTheOlderProgram checks that Open fails while a worker of the older program is alive. That worker could not
+// write its results into a converted database, and would ignore new options of tasks.
+func TestAnUpgradeWaitsForWorkersOfTheOlderProgram(t *testing.T) {
+	for _, o := range olds(t) {
+		t.Run(fmt.Sprint(o.version), o.waitsForWorkers)
+	}
+}
+
+func (o old) waitsForWorkers(t *testing.T) {
 	path := o.write(t)
 	change(t, path, fmt.Sprintf("UPDATE workers SET ended_at = NULL, name = 'busy', beat_at = %d WHERE name = 'first'",
 		time.Now().UnixMilli()-1000))
@@ -169,12 +182,19 @@ func TestAConversionKeepsTablesOfAnApplication(t *testing.T) {
 	o.kept(t, d)
 }
 
-// TestAConversionKeepsADatabaseFrozen checks that a database that was moved to another one stays frozen.
-func TestAConversionKeepsADatabaseFrozen(t *testing.T) {
-	o := olds(t)[0]
+// TestAnUpgradeKeepsADatabaseFrozen checks that a database that was moved to another one stays frozen. An older program, and an early one
+// of schema 12, wrote only the triggers and not the table migration_state.
+func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
+	for i, schedules := range []string{"schedule_rows", "schedules"} {
+		o := olds(t)[i]
+		t.Run(fmt.Sprint(o.version), func(t *testing.T) { o.staysFrozen(t, schedules) })
+	}
+}
+
+func (o old) staysFrozen(t *testing.T, schedules string) {
 	path := o.write(t)
 	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
-	for _, table := range []string{"tasks", "schedule_rows", "limits", "pauses"} {
+	for _, table := range []string{"tasks", schedules, "limits", "pauses"} {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
 			change(t, path, fmt.Sprintf("CREATE TRIGGER moving_%[1]s_%[2]s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END",
 				table, write,

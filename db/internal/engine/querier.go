@@ -4,10 +4,12 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/jobs"
 )
 
 // Querier runs statements.
@@ -72,3 +74,17 @@ func NoRow(err error) error {
 // workers_live.
 var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
 	ORDER BY beat_at DESC LIMIT 1`)
+
+// OlderWorker returns an error while a worker is running. The function is for the upgrade of a schema, in its transaction. After the upgrade,
+// a worker of the older program might not write the results of its tasks, and would ignore new options of tasks. The parameter name is the
+// name of the database.
+func OlderWorker(q Querier, name string) error {
+	var worker string
+	var until int64
+	if err := NoRow(q.Scan(SelectAtWork, []any{time.Now().UnixMilli()}, &worker, &until)); err != nil || until == 0 {
+		return err
+	}
+	return &jobs.Error{Kind: jobs.ErrBusy, What: name + " is in use by an older runner",
+		Why:  []string{"its worker " + worker + " is running", "it does not know the tasks of the new schema"},
+		Hint: "again when that worker has stopped"}
+}

@@ -243,6 +243,11 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "SET LOCAL search_path = "+s.Schema); err != nil {
 		return err
 	}
+	if have > 0 && have < schema.Version(schema.Postgres) {
+		if err := engine.OlderWorker(engine.Direct{Ctx: ctx, On: conn, Dialect: s.sql}, s.Name()); err != nil {
+			return err
+		}
+	}
 	for _, m := range schema.Migrations(schema.Postgres) {
 		if m.Version <= have {
 			continue

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"path"
 	"strings"
-	"time"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
@@ -145,17 +143,14 @@ func (d *File) migrate(ctx context.Context) error {
 		}
 	}
 	q := engine.Direct{Ctx: ctx, On: d.conn, Dialect: d.sql}
-	frozen, err := engine.ReadFrozen(q, d.sql)
+	if have > 0 && othersOpen(d.sharedPath) {
+		if err := engine.OlderWorker(q, d.path); err != nil {
+			return d.Explain(err)
+		}
+	}
+	frozen, err := d.frozen(ctx, q)
 	if err != nil {
 		return d.Explain(err)
-	}
-	if have == schema.ConvertedVersion {
-		if err := d.olderWorker(ctx); err != nil {
-			return err
-		}
-		if frozen, err = d.frozenBefore(ctx); err != nil {
-			return err
-		}
 	}
 	if frozen != (engine.Frozen{}) {
 		if err := engine.Thaw(q, d); err != nil {
@@ -183,26 +178,6 @@ func (d *File) migrate(ctx context.Context) error {
 	}
 	_, err = d.conn.ExecContext(ctx, "COMMIT")
 	return d.Explain(err)
-}
-
-// olderWorker returns an error while a worker of schema.ConvertedVersion is running. After the conversion it could not write the
-// results of its tasks, so they would run again.
-func (d *File) olderWorker(ctx context.Context) error {
-	if !othersOpen(d.sharedPath) {
-		return nil
-	}
-	var name string
-	var until int64
-	err := d.conn.QueryRowxContext(ctx, d.sql.Text(engine.SelectAtWork), time.Now().UnixMilli()).Scan(&name, &until)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil
-	}
-	if err != nil {
-		return d.Explain(err)
-	}
-	return &jobs.Error{Kind: jobs.ErrBusy, What: d.path + " is in use by an older runner",
-		Why: []string{"its worker " + name + " is running",
-			"it could not write the results of its tasks after the upgrade"}, Hint: "again when that worker has stopped"}
 }
 
 // checkNames returns an error if the database of the other program already uses a name that runner needs.

@@ -60,13 +60,17 @@ func eachWrite(statement func(table, write string) string) (list []string) {
 // selectTrigger returns the source of trigger [1].
 var selectTrigger = sqltext.Query(`SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
 
-// frozenBefore returns the reason why a file of schema.ConvertedVersion rejects writes. Such a file has no table migration_state. It
-// stores the reason only as the message of its triggers, so a conversion must read the reason from there.
-func (d *File) frozenBefore(ctx context.Context) (engine.Frozen, error) {
+// frozen returns the reason why the file rejects writes. A file of schema 11, and one that an early program of schema 12 wrote, has no
+// table migration_state. It stores the reason only as the message of its triggers.
+func (d *File) frozen(ctx context.Context, q engine.Querier) (engine.Frozen, error) {
+	frozen, err := engine.ReadFrozen(q, d.sql)
+	if err != nil || frozen != (engine.Frozen{}) {
+		return frozen, err
+	}
 	var source string
 	name := d.sql.Prefix + "moving_tasks_INSERT"
 	if err := engine.NoRow(d.conn.QueryRowxContext(ctx, d.sql.Text(selectTrigger), name).Scan(&source)); err != nil {
-		return engine.Frozen{}, d.Explain(err)
+		return engine.Frozen{}, err
 	}
 	const other = "\x00" // stands for the identity of the other database
 	for _, state := range []engine.FrozenState{engine.Moving, engine.Moved, engine.Incomplete} {

@@ -269,7 +269,7 @@ END $$;
 CREATE TRIGGER tasks_reopened AFTER UPDATE OF run_at, losses, expires_at ON tasks FOR EACH ROW
 WHEN (OLD.state = 'completed' AND NEW.state <> 'completed' AND OLD.worker IS NOT NULL AND OLD.started_at IS NOT NULL) EXECUTE FUNCTION tasks_reopened();
 
--- The rest of this file is the interface for other programs, which docs/sql.md describes.
+-- The other functions are for the views, which the last migration creates.
 
 -- utc returns a time as text in UTC. It adds the whole seconds and the milliseconds separately, because their product with an interval is
 -- computed in floating point.
@@ -280,52 +280,6 @@ $$;
 
 -- seconds converts milliseconds to seconds.
 CREATE FUNCTION seconds(ms NUMERIC) RETURNS DOUBLE PRECISION LANGUAGE sql IMMUTABLE AS $$ SELECT CAST(ms / 1000 AS double precision) $$;
-
--- tasks_view shows tasks with the keys of docs/json.md. Times are texts in UTC, durations are in seconds.
-CREATE VIEW tasks_view AS
-SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS reason, t.priority, t.lane, t.unique_key,
-  (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
-  (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
-  t.schedule, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
-  /* task options: columns of tasks_view */,
-  CASE WHEN t.parts & 1 = 1 THEN (SELECT octet_length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
-  t.generation_id, w.id AS worker_id, w.name AS worker, utc(nullif(t.lease_expires_at, 0)) AS lease_expires_at, utc(c.requested_at) AS cancel_requested_at,
-  utc(t.created_at) AS created_at, t.created_by, utc(t.updated_at) AS updated_at, utc(t.started_at) AS started_at, utc(t.finished_at) AS finished_at,
-  CASE WHEN t.state <> 'running' THEN seconds(coalesce(whole(t.outcome ->> 'duration'), t.finished_at - t.started_at)) END AS duration, t.result,
-  t.outcome ->> 'error' AS error, whole(t.outcome ->> 'exit_code') AS exit_code, whole(t.outcome ->> 'signal') AS signal,
-  coalesce(whole(t.outcome ->> 'output_bytes'), 0) AS output_bytes,
-  CASE WHEN t.outcome ->> 'output_truncated' = 'true' THEN 1 ELSE 0 END AS output_truncated, p.report AS progress
-FROM tasks AS t LEFT JOIN workers AS w ON w.number = t.worker
-  LEFT JOIN cancel_requests AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
-  LEFT JOIN progress_reports AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
-
--- attempts_view shows ended attempts. A running attempt is in tasks_view.
-CREATE VIEW attempts_view AS
-SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> 'reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
-  utc(a.started_at) AS started_at, utc(a.finished_at) AS finished_at,
-  seconds(coalesce(whole(a.outcome ->> 'duration'), CAST(a.finished_at AS numeric) - a.started_at)) AS duration, whole(a.outcome ->> 'exit_code') AS exit_code,
-  whole(a.outcome ->> 'signal') AS signal, a.outcome ->> 'error' AS error, coalesce(whole(a.outcome ->> 'output_bytes'), 0) AS output_bytes,
-  CASE WHEN a.outcome ->> 'output_truncated' = 'true' THEN 1 ELSE 0 END AS output_truncated
-FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM attempts
-  UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM tasks
-  WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN workers AS w ON w.number = a.worker;
-
-CREATE VIEW schedules_view AS
-SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, seconds(s.catch_up_window) AS catch_up_window, seconds(s.jitter) AS jitter,
-  s.paused_at IS NOT NULL AS paused, utc(s.paused_at) AS paused_at, s.paused_by, utc(s.next_at) AS next_at, utc(s.last_at) AS last_at,
-  s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
-  seconds(CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(whole(t.outcome ->> 'duration'), t.finished_at - t.started_at) END) AS last_duration,
-  s.skipped, s.task, utc(s.created_at) AS created_at, utc(s.updated_at) AS updated_at
-FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
-
--- enqueue is the view through which plain SQL adds tasks. It is always empty. An INSERT into it makes the checks of package jobs and adds a
--- task. RETURNING id returns the id that the database assigns. It returns no row if an unfinished task has the same unique key.
-CREATE VIEW enqueue AS
-SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS queue, NULL::bigint AS priority, NULL::text AS lane, NULL::text AS unique_key,
-  NULL::text AS after, NULL::text AS after_any, NULL::bigint AS run_at, NULL::bigint AS expires_at, NULL::bigint AS max_attempts, NULL::bigint AS max_losses,
-  /* task options: columns of enqueue */, NULL::bytea AS input,
-  NULL::text AS created_by, NULL::bigint AS id
-WHERE false;
 
 -- is_json reports whether a text is JSON.
 CREATE FUNCTION is_json(value TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE AS $$ BEGIN
@@ -340,61 +294,3 @@ CREATE FUNCTION is_jsonb(value TEXT) RETURNS BOOLEAN LANGUAGE plpgsql IMMUTABLE 
   RETURN true;
 EXCEPTION WHEN data_exception THEN RETURN false;
 END $$;
-
--- enqueue_insert adds a task. A task with a lane or dependencies stays scheduled until a worker promotes it. A task with dependencies has
--- generation 0 until then. enqueue_insert adds no task if an unfinished task has the same unique key. It need not check texts for a NUL,
--- because a text of PostgreSQL cannot contain one.
-CREATE FUNCTION enqueue_insert() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
-DECLARE
-  at CONSTANT BIGINT := floor(extract(epoch FROM statement_timestamp()) * 1000);
-  list TEXT;
-  wrong TEXT;
-  ordered BOOLEAN := false;
-BEGIN
-  FOREACH list IN ARRAY ARRAY[NEW.after, NEW.after_any] LOOP
-    CONTINUE WHEN list IS NULL;
-    IF (CASE WHEN octet_length(list) > 1048576 OR list !~ '^\s*\[' OR NOT is_json(list) THEN true
-        ELSE EXISTS (SELECT 1 FROM json_array_elements(list::json) AS e (value) WHERE CASE WHEN value::text !~ '^[0-9]{1,18}$' THEN true
-          ELSE NOT EXISTS (SELECT 1 FROM tasks WHERE id = value::text::bigint) END) END) THEN
-      wrong := 'after, after_any: a JSON array of ids of tasks that exist';
-    ELSE
-      ordered := ordered OR json_array_length(list::json) > 0;
-    END IF;
-  END LOOP;
-  wrong := CASE
-    WHEN NEW.job !~ '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,99}$' OR NEW.job ~ '\n' THEN 'job: a letter or digit, then letters, digits and . _ - : /; at most 100'
-    WHEN NEW.queue !~ '^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$' OR NEW.queue ~ '\n' THEN 'queue: a letter or digit, then letters, digits and . _ -; at most 100'
-    WHEN octet_length(NEW.args) > 1048576 OR NEW.args IS NOT NULL AND NOT is_json(NEW.args) THEN 'args: JSON of at most 1048576 bytes'
-    WHEN octet_length(NEW.label) > 200 OR NEW.label ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'label: at most 200 bytes of text without control characters'
-    WHEN octet_length(NEW.unique_key) > 200 OR NEW.unique_key ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'unique_key: at most 200 bytes of text without control characters'
-    WHEN octet_length(NEW.created_by) > 200 OR NEW.created_by ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'created_by: at most 200 bytes of text without control characters'
-    WHEN octet_length(NEW.lane) NOT BETWEEN 1 AND 200 OR NEW.lane ~ '[\u0001-\u001f\u007f-\u009f]' THEN 'lane: 1 to 200 bytes of text without control characters'
-    WHEN NEW.priority NOT BETWEEN -2147483648 AND 2147483647 THEN 'priority: -2147483648 to 2147483647'
-    WHEN NEW.run_at NOT BETWEEN 0 AND 253402300799999 THEN 'run_at: milliseconds since 1970, up to the year 9999'
-    WHEN NEW.expires_at NOT BETWEEN 0 AND 253402300799999 THEN 'expires_at: milliseconds since 1970, up to the year 9999'
-    WHEN NEW.max_attempts NOT BETWEEN 1 AND 2147483647 THEN 'max_attempts: 1 to 2147483647'
-    WHEN NEW.max_losses NOT BETWEEN 0 AND 2147483647 THEN 'max_losses: 0 to 2147483647'
-/* task options: checks of enqueue */
-    ELSE wrong END;
-  IF octet_length(NEW.input) > 16777216 THEN wrong := 'input: text or BLOB, at most 16777216 bytes'; END IF;
-  IF NEW.id IS NOT NULL THEN wrong := 'id: leave it out, the database gives it'; END IF;
-  IF wrong IS NOT NULL THEN RAISE EXCEPTION '%', wrong USING ERRCODE = 'check_violation'; END IF;
-  INSERT INTO tasks (generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
-    created_at, created_by, updated_at, options)
-  VALUES (CASE WHEN ordered THEN 0 ELSE 1 END, CASE WHEN coalesce(NEW.run_at, at) <= at AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
-    coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, at), NEW.expires_at,
-    NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane,
-    nullif(CASE WHEN octet_length(NEW.input) > 0 THEN 1 ELSE 0 END + CASE WHEN ordered THEN 2 ELSE 0 END, 0), at, NEW.created_by, at,
-    CAST(nullif(json_strip_nulls(json_build_object(/* task options: stored object */))::text, '{}') AS json))
-  ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL DO NOTHING RETURNING id INTO NEW.id;
-  IF NOT FOUND THEN RETURN NULL; END IF;
-  IF octet_length(NEW.input) > 0 THEN INSERT INTO inputs (task_id, data) VALUES (NEW.id, NEW.input); END IF;
-  IF ordered THEN
-    INSERT INTO dependencies (task_id, on_id, any_outcome, open) SELECT NEW.id, value::bigint, min(any_outcome), 1
-    FROM (SELECT value, 0 AS any_outcome FROM json_array_elements_text(coalesce(NEW.after, '[]')::json)
-      UNION ALL SELECT value, 1 FROM json_array_elements_text(coalesce(NEW.after_any, '[]')::json)) AS named GROUP BY value;
-  END IF;
-  PERFORM pg_notify('runner_' || TG_TABLE_SCHEMA, '');
-  RETURN NEW;
-END $$;
-CREATE TRIGGER enqueue_insert INSTEAD OF INSERT ON enqueue FOR EACH ROW EXECUTE FUNCTION enqueue_insert();

@@ -1,0 +1,120 @@
+-- This step has two parts. Until it is released, add to both of them. CONTRIBUTING.md describes the order of the work.
+
+-- Part 1: new tables, new columns and changed triggers.
+
+-- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
+-- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
+DROP VIEW IF EXISTS {tasks_view};
+DROP VIEW IF EXISTS {attempts_view};
+DROP VIEW IF EXISTS {schedules_view};
+DROP VIEW IF EXISTS {enqueue};
+
+-- Tasks for other programs, with the keys of docs/json.md. Times are texts in UTC, and durations are seconds.
+CREATE VIEW {tasks_view} AS
+SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' AS reason, t.priority, t.lane, t.unique_key,
+  (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
+  (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
+  t.schedule, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
+  t.attempt, t.max_attempts, t.losses, t.max_losses,
+  /* task options: columns of tasks_view */,
+  CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = t.id) ELSE 0 END AS input_bytes,
+  t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.created_at / 1000.0, 'unixepoch') AS created_at, t.created_by,
+  strftime('%Y-%m-%dT%H:%M:%fZ', t.updated_at / 1000.0, 'unixepoch') AS updated_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.started_at / 1000.0, 'unixepoch') AS started_at,
+  strftime('%Y-%m-%dT%H:%M:%fZ', t.finished_at / 1000.0, 'unixepoch') AS finished_at,
+  CASE WHEN t.state <> 'running' THEN coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) / 1000.0 END AS duration, t.result,
+  t.outcome ->> '$.error' AS error, t.outcome ->> '$.exit_code' AS exit_code, t.outcome ->> '$.signal' AS signal,
+  coalesce(t.outcome ->> '$.output_bytes', 0) AS output_bytes, coalesce(t.outcome ->> '$.output_truncated', 0) AS output_truncated, p.report AS progress
+FROM {tasks} AS t LEFT JOIN {workers} AS w ON w.number = t.worker
+  LEFT JOIN {cancel_requests} AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
+  LEFT JOIN {progress_reports} AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
+
+-- Attempts that have ended. A running attempt is in tasks_view.
+CREATE VIEW {attempts_view} AS
+SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> '$.reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
+  strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') AS started_at, strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at,
+  coalesce(a.outcome ->> '$.duration', a.finished_at - a.started_at) / 1000.0 AS duration, a.outcome ->> '$.exit_code' AS exit_code,
+  a.outcome ->> '$.signal' AS signal, a.outcome ->> '$.error' AS error, coalesce(a.outcome ->> '$.output_bytes', 0) AS output_bytes,
+  coalesce(a.outcome ->> '$.output_truncated', 0) AS output_truncated
+FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts}
+  UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
+  WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN {workers} AS w ON w.number = a.worker;
+
+-- Schedules for other programs.
+CREATE VIEW {schedules_view} AS
+SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0 AS catch_up_window, s.jitter / 1000.0 AS jitter,
+  s.paused_at IS NOT NULL AS paused, strftime('%Y-%m-%dT%H:%M:%fZ', s.paused_at / 1000.0, 'unixepoch') AS paused_at, s.paused_by,
+  strftime('%Y-%m-%dT%H:%M:%fZ', s.next_at / 1000.0, 'unixepoch') AS next_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.last_at / 1000.0, 'unixepoch') AS last_at,
+  s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
+  CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) END / 1000.0 AS last_duration, s.skipped, s.task,
+  strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.updated_at / 1000.0, 'unixepoch') AS updated_at
+FROM {schedules} AS s LEFT JOIN {tasks} AS t ON t.id = s.last_task_id;
+
+-- An INSERT into this view adds a task, after the same checks as in package jobs. The view is always empty.
+CREATE VIEW {enqueue} AS
+SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
+  NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses,
+  /* task options: columns of enqueue */, NULL AS input,
+  NULL AS created_by
+WHERE FALSE;
+
+-- A task with a lane or with dependencies stays scheduled until a worker adopts it. Until then a task with dependencies has generation 0.
+-- The trigger adds no task whose unique key is taken. It measures texts in bytes, because length() ends at a NUL.
+CREATE TRIGGER {enqueue_insert} INSTEAD OF INSERT ON {enqueue}
+BEGIN
+  SELECT RAISE(ABORT, 'job: a letter or digit, then letters, digits and . _ - : /; at most 100')
+    WHERE typeof(NEW.job) <> 'text' AND NEW.job IS NOT NULL OR NEW.job NOT GLOB '[A-Za-z0-9]*' OR NEW.job GLOB '*[^A-Za-z0-9._:/-]*'
+      OR length(CAST(NEW.job AS BLOB)) <> length(NEW.job) OR length(NEW.job) > 100;
+  SELECT RAISE(ABORT, 'queue: a letter or digit, then letters, digits and . _ -; at most 100')
+    WHERE typeof(NEW.queue) <> 'text' AND NEW.queue IS NOT NULL OR NEW.queue NOT GLOB '[A-Za-z0-9]*' OR NEW.queue GLOB '*[^A-Za-z0-9._-]*'
+      OR length(CAST(NEW.queue AS BLOB)) <> length(NEW.queue) OR length(NEW.queue) > 100;
+  SELECT RAISE(ABORT, 'args: JSON of at most 1048576 bytes')
+    WHERE NEW.args IS NOT NULL AND (typeof(NEW.args) <> 'text' OR NOT json_valid(NEW.args) OR length(CAST(NEW.args AS BLOB)) > 1048576 OR instr(NEW.args, char(0)));
+  SELECT RAISE(ABORT, 'label: at most 200 bytes of text without control characters')
+    WHERE typeof(NEW.label) <> 'text' AND NEW.label IS NOT NULL OR length(CAST(NEW.label AS BLOB)) > 200 OR instr(NEW.label, char(0))
+      OR NEW.label GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'unique_key: at most 200 bytes of text without control characters')
+    WHERE typeof(NEW.unique_key) <> 'text' AND NEW.unique_key IS NOT NULL OR length(CAST(NEW.unique_key AS BLOB)) > 200 OR instr(NEW.unique_key, char(0))
+      OR NEW.unique_key GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'created_by: at most 200 bytes of text without control characters')
+    WHERE typeof(NEW.created_by) <> 'text' AND NEW.created_by IS NOT NULL OR length(CAST(NEW.created_by AS BLOB)) > 200 OR instr(NEW.created_by, char(0))
+      OR NEW.created_by GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'lane: 1 to 200 bytes of text without control characters')
+    WHERE NEW.lane = '' OR typeof(NEW.lane) <> 'text' AND NEW.lane IS NOT NULL OR length(CAST(NEW.lane AS BLOB)) > 200 OR instr(NEW.lane, char(0))
+      OR NEW.lane GLOB '*[' || char(1) || '-' || char(31) || char(127) || '-' || char(159) || ']*';
+  SELECT RAISE(ABORT, 'priority: -2147483648 to 2147483647')
+    WHERE NEW.priority IS NOT NULL AND (typeof(NEW.priority) <> 'integer' OR NEW.priority NOT BETWEEN -2147483648 AND 2147483647);
+  SELECT RAISE(ABORT, 'run_at: milliseconds since 1970, up to the year 9999')
+    WHERE NEW.run_at IS NOT NULL AND (typeof(NEW.run_at) <> 'integer' OR NEW.run_at NOT BETWEEN 0 AND 253402300799999);
+  SELECT RAISE(ABORT, 'expires_at: milliseconds since 1970, up to the year 9999')
+    WHERE NEW.expires_at IS NOT NULL AND (typeof(NEW.expires_at) <> 'integer' OR NEW.expires_at NOT BETWEEN 0 AND 253402300799999);
+  SELECT RAISE(ABORT, 'max_attempts: 1 to 2147483647')
+    WHERE NEW.max_attempts IS NOT NULL AND (typeof(NEW.max_attempts) <> 'integer' OR NEW.max_attempts NOT BETWEEN 1 AND 2147483647);
+  SELECT RAISE(ABORT, 'max_losses: 0 to 2147483647')
+    WHERE NEW.max_losses IS NOT NULL AND (typeof(NEW.max_losses) <> 'integer' OR NEW.max_losses NOT BETWEEN 0 AND 2147483647);
+  SELECT CASE
+/* task options: checks of enqueue */
+  END;
+  SELECT RAISE(ABORT, 'input: text or BLOB, at most 16777216 bytes')
+    WHERE typeof(NEW.input) = 'integer' OR typeof(NEW.input) = 'real' OR length(CAST(NEW.input AS BLOB)) > 16777216;
+  SELECT RAISE(ABORT, 'after, after_any: a JSON array of ids of tasks that exist')
+    WHERE EXISTS (SELECT 1 FROM (SELECT NEW.after AS list UNION ALL SELECT NEW.after_any) WHERE list IS NOT NULL AND CASE
+      WHEN typeof(list) <> 'text' OR NOT json_valid(list) OR length(CAST(list AS BLOB)) > 1048576 THEN 1 WHEN json_type(list) <> 'array' THEN 1
+      ELSE EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR NOT EXISTS (SELECT 1 FROM {tasks} WHERE id = value)) END);
+  INSERT INTO {tasks} (id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
+    created_at, created_by, updated_at, options)
+  SELECT (SELECT coalesce(max(id), 0) + 1 FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids})),
+    NOT ordered, CASE WHEN coalesce(NEW.run_at, now) <= now AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
+    coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, now), NEW.expires_at,
+    NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
+    now, NEW.created_by, now, nullif(json_patch('{}', json_object(/* task options: stored object */)), '{}')
+  FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) AS now,
+    coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered)
+  WHERE NOT EXISTS (SELECT 1 FROM {tasks} WHERE unique_key = NEW.unique_key AND finished_at IS NULL);
+  INSERT INTO {inputs} (task_id, data) SELECT last_insert_rowid(), CAST(NEW.input AS BLOB) WHERE changes() = 1 AND length(CAST(NEW.input AS BLOB)) > 0;
+  INSERT OR IGNORE INTO {dependencies} (task_id, on_id, any_outcome, open)
+    SELECT id, value, any_outcome, 1
+    FROM (SELECT id FROM {tasks} WHERE id < 4503599627370496 AND generation_id = 0 AND parts >= 2 ORDER BY id DESC LIMIT 1) CROSS JOIN
+      (SELECT value, 0 AS any_outcome FROM json_each(coalesce(NEW.after, '[]')) UNION ALL SELECT value, 1 FROM json_each(coalesce(NEW.after_any, '[]')))
+    WHERE NOT EXISTS (SELECT 1 FROM {dependencies} WHERE task_id = id);
+END;
