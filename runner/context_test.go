@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -35,6 +37,29 @@ func TestLoggerWritesToTheOutputOfItsTask(t *testing.T) {
 	testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), want)
 	testkit.Equal(t, "output bytes", task.OutputBytes, int64(len(want)))
 	testkit.Equal(t, "logger outside of an attempt", runner.Logger(t.Context()), slog.Default())
+}
+
+func TestALogLineAfterTheEndOfTheAttemptIsDropped(t *testing.T) {
+	for name, during := range map[string]bool{"without earlier output": false, "with earlier output": true} {
+		t.Run(name, func(t *testing.T) {
+			before := goleak.IgnoreCurrent()
+			r := runnerkit.Open(t, runner.Options{})
+			var late *slog.Logger
+			r.Register(quick.Handler(func(ctx context.Context, _ any) error {
+				if late = runner.Logger(ctx); during {
+					late.Info("in time")
+				}
+				return nil
+			}))
+			task := runnerkit.Enqueue(t, r, quick.With(nil))
+			runnerkit.Drain(t, r)
+			late.Info("too late")
+			want := map[bool]string{true: "level=INFO msg=\"in time\"\n"}[during]
+			testkit.Equal(t, "output", runnerkit.Output(t, r, task.ID), want)
+			testkit.NoError(t, r.Close())
+			goleak.VerifyNone(t, before)
+		})
+	}
 }
 
 func TestLogOutputIsCutAtTheOutputLimit(t *testing.T) {

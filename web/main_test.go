@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"go.uber.org/goleak"
+
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -22,7 +24,7 @@ func TestMain(m *testing.M) {
 	if runner.Guardian() {
 		return
 	}
-	os.Exit(m.Run())
+	goleak.VerifyTestMain(m)
 }
 
 func open(t testing.TB) *runner.Runner {

@@ -122,9 +122,7 @@ func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()
 
 // end records the outcome of the attempt and sends the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
-	if output := a.output.Load(); output != nil {
-		output.Close()
-	}
+	a.closeOutput()
 	if !a.over.CompareAndSwap(false, true) {
 		return // abandon has already recorded an outcome for the loop
 	}
@@ -212,6 +210,7 @@ func (a *attempt) abandon() bool {
 	if !a.over.CompareAndSwap(false, true) {
 		return false
 	}
+	a.closeOutput()
 	at := now()
 	a.outcome = lifecycle.Outcome{Reason: jobs.ReasonShutdown, Error: "its worker stopped, but the attempt did not",
 		Started: a.task.StartedAt, Finished: at, Duration: at.Sub(a.task.StartedAt)}

@@ -54,6 +54,16 @@ func (s stream) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
+// noOutput is the output of all attempts that have ended without output. It drops what a goroutine of such an attempt writes later.
+var noOutput = exec.ClosedCapture()
+
+// closeOutput ends the output of the attempt. Goroutines of the attempt may still write; the output drops their data.
+func (a *attempt) closeOutput() {
+	if !a.output.CompareAndSwap(nil, noOutput) {
+		a.output.Load().Close()
+	}
+}
+
 // capture returns the Capture of the attempt's output.
 func (a *attempt) capture() *exec.Capture {
 	if c := a.output.Load(); c != nil {

@@ -97,6 +97,13 @@ func NewCapture(task jobs.Task, writer OutputWriter, log *slog.Logger) *Capture 
 	return c
 }
 
+// ClosedCapture returns a Capture without output. It drops all data.
+func ClosedCapture() *Capture {
+	c := NewCapture(jobs.Task{}, nil, nil)
+	c.closed = true
+	return c
+}
+
 var buffers = sync.Pool{New: func() any { return new([maxPiece]byte) }}
 
 // pipe returns the writing end of a pipe. It captures all data from the pipe as output of the given stream.
@@ -136,13 +143,16 @@ func (c *Capture) drain() {
 	c.readers.Wait()
 }
 
-// Write captures data as output of the given stream.
+// Write captures data as output of the given stream. After Close it drops the data.
 func (c *Capture) Write(stream string, data []byte) {
 	at := now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for c.waiting > maxWaiting && c.waiting > c.tail && !c.closed {
 		c.room.Wait()
+	}
+	if c.closed {
+		return
 	}
 	c.total += int64(len(data))
 	if n := min(c.head, int64(len(data))); n > 0 {
@@ -154,7 +164,7 @@ func (c *Capture) Write(stream string, data []byte) {
 		c.add(stream, at, data, true)
 		c.trim()
 	}
-	if c.stop == nil && !c.closed && len(c.pieces) > 0 {
+	if c.stop == nil && len(c.pieces) > 0 {
 		stop := make(chan struct{})
 		c.stop = stop
 		c.flusher.Go(func() { c.flush(stop) })

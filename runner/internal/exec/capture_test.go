@@ -12,7 +12,7 @@ import (
 // the pipe late.
 func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	c := NewCapture(jobs.Task{Options: jobs.NewSpec("").Options}, nil, nil)
-	c.closed = true // the capture stores nothing
+	c.stop = make(chan struct{}) // as if a flusher ran; so none starts, and the capture stores nothing
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	first := true
 	c.Tee = func(jobs.Task, string, []byte) {
