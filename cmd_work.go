@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -65,29 +67,7 @@ EXIT STATUS
   1   the database cannot be used, or a second signal came
   2   invalid usage
   75  the database is busy, or the disk is full`,
-		Flags: cli.FromEnvironment(append([]cli.Flag{
-			cli.IntOption("concurrency c", "N", "number of tasks that run at once (number of CPUs)", runtime.GOMAXPROCS(0), 1),
-			cli.Repeated("queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable (all queues)",
-				cli.One(parseQueueMax)),
-			cli.BoolOption("until-empty", "run all tasks that are due or become due meanwhile, then exit"),
-			cli.DurationOption("grace", "after a signal, let running tasks continue for this time (30s)", 30*time.Second),
-			cli.DurationOption("timeout", "time limit of an attempt, for commands without --timeout (none)", 0),
-			cli.Scalar("lease", "DUR", "time without a heartbeat after which other workers take over; at least 5s (60s)", time.Minute,
-				parseLease),
-			cli.DurationOption("max-wait",
-				"tasks that have been due for longer than this start first in their queue, whatever their priority (off)", 0),
-			cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
-			cli.TextOption("on-failure", "CMD", "run CMD by /bin/sh -c for each failed task; see below", ""),
-			cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never (7d)", 7*24*time.Hour),
-			cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never (30d)", 30*24*time.Hour),
-			cli.Scalar("name", "TEXT", "name of this worker (HOST:PID)", "", parseWorkerName),
-			cli.BoolOption("insecure-perms", "accept a database that other users can write"),
-			cli.TextOption("serve", "ADDR", "serve the dashboard and metrics, as runner serve --listen ADDR does", ""),
-			cli.ChoiceOption("log-format",
-				"format of the log; auto chooses one for a terminal, for the systemd journal or for a file (auto)",
-				"auto", "auto", "text", "json"),
-			cli.ChoiceOption("log-level", "lowest level of messages in the log (info)", "info", "debug", "info", "warn", "error"),
-		}, cli.Group("Dashboard", pages.Options()...)...)),
+		Flags: workFlags(),
 		Action: func(c *cli.Context) error {
 			o, err := readWorkOptions(c, a)
 			if err != nil {
@@ -104,6 +84,35 @@ EXIT STATUS
 			return runWork(c.Context, r, a.Printer, o)
 		},
 	}
+}
+
+// workFlags returns the options of work, each with its environment variable.
+func workFlags() []cli.Flag {
+	return cli.FromEnvironment(append([]cli.Flag{
+		cli.IntOption("concurrency c", "N", "number of tasks that run at once (number of CPUs)", runtime.GOMAXPROCS(0), 1),
+		cli.Repeated("queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable (all queues)",
+			cli.One(parseQueueMax)),
+		cli.BoolOption("until-empty", "run all tasks that are due or become due meanwhile, then exit"),
+		cli.DurationOption("grace", "after a signal, let running tasks continue for this time (30s)", 30*time.Second),
+		cli.DurationOption("timeout", "time limit of an attempt, for commands without --timeout (none)", 0),
+		cli.Scalar("lease", "DUR", "time without a heartbeat after which other workers take over; at least 5s (60s)", time.Minute,
+			parseLease),
+		cli.DurationOption("max-wait",
+			"tasks that have been due for longer than this start first in their queue, whatever their priority (off)", 0),
+		cli.Scalar("max-load", "LOAD", "start no task while the load average of the last minute is above LOAD (off)", 0.0, parseLoad),
+		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory (off)", 0),
+		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
+		cli.TextOption("on-failure", "CMD", "run CMD by /bin/sh -c for each failed task; see below", ""),
+		cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never (7d)", 7*24*time.Hour),
+		cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never (30d)", 30*24*time.Hour),
+		cli.Scalar("name", "TEXT", "name of this worker (HOST:PID)", "", parseWorkerName),
+		cli.BoolOption("insecure-perms", "accept a database that other users can write"),
+		cli.TextOption("serve", "ADDR", "serve the dashboard and metrics, as runner serve --listen ADDR does", ""),
+		cli.ChoiceOption("log-format",
+			"format of the log; auto chooses one for a terminal, for the systemd journal or for a file (auto)",
+			"auto", "auto", "text", "json"),
+		cli.ChoiceOption("log-level", "lowest level of messages in the log (info)", "info", "debug", "info", "warn", "error"),
+	}, cli.Group("Dashboard", pages.Options()...)...))
 }
 
 type workOptions struct {
@@ -126,6 +135,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	o.engine = runner.Options{Concurrency: cli.Get[int](c, "concurrency"), Queues: cli.Get[[]runner.QueueMax](c, "queue"),
 		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
 		Name: cli.Get[string](c, "name"), MaxWait: cli.Get[time.Duration](c, "max-wait"),
+		MaxLoad: cli.Get[float64](c, "max-load"), MinFreeMemory: cli.Get[int64](c, "min-free-memory"),
 		InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
@@ -195,6 +205,15 @@ func parseLease(text string) (time.Duration, error) {
 		err = errors.New("too short; use at least " + timetext.WriteDuration(runner.MinLease))
 	}
 	return d, err
+}
+
+// parseLoad parses a load average.
+func parseLoad(text string) (float64, error) {
+	load, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(load > 0) || math.IsInf(load, 0) {
+		return 0, errors.New("invalid load; use a number above 0, such as 8")
+	}
+	return load, nil
 }
 
 func parseWorkerName(text string) (string, error) {

@@ -80,8 +80,8 @@ var plans = statementtest.Plans{
 	"selectOwners": {Text: selectOwners,
 		By:    []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // both read few rows
-	"drainWorker": {Text: drainWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"endWorker":   {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"setWorkerState": {Text: setWorkerState, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"endWorker":      {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectWorkers": {Text: selectWorkers,
 		By:    []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker=?)"},
 		Allow: []string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // there are few workers

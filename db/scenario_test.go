@@ -249,7 +249,7 @@ func (l *scenario) prune() error {
 }
 
 func (l *scenario) end() error {
-	if err := l.w.Drain(context.Background()); err != nil {
+	if err := l.w.SetState(context.Background(), WorkerDraining); err != nil {
 		return err
 	}
 	return l.w.End(context.Background(), l.at)

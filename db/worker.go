@@ -18,7 +18,8 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 // touchWorker records a heartbeat of worker [2] at [1].
 var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 
-var drainWorker = command(`UPDATE {workers} SET state = 'draining' WHERE number = ?`)
+// setWorkerState sets the state of worker [2] to [1]. A worker that drains stays in that state.
+var setWorkerState = command(`UPDATE {workers} SET state = ? WHERE number = ? AND state <> 'draining'`)
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
@@ -52,7 +53,7 @@ type WorkerInfo struct {
 	Slots     int
 	Queues    []QueueMax // queues that the worker serves; nil for all
 	Jobs      []string
-	Draining  bool
+	State     string // one of the states of workers, such as WorkerReady
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time
@@ -109,9 +110,17 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*W
 	})
 }
 
-// Drain records that the worker starts no more tasks.
-func (w *Worker) Drain(ctx context.Context) error {
-	return w.db.update(ctx, normal, func(t *tx) error { return t.run(drainWorker, w.number) })
+// The states of a worker in its row.
+const (
+	WorkerReady      = "ready"
+	WorkerDraining   = "draining"   // it starts no more tasks
+	WorkerOverloaded = "overloaded" // it starts no task, because the load of its machine is too high
+	WorkerLowMemory  = "low_memory" // it starts no task, because its machine has too little free memory
+)
+
+// SetState records the state of the worker, unless it drains already.
+func (w *Worker) SetState(ctx context.Context, state string) error {
+	return w.db.update(ctx, normal, func(t *tx) error { return t.run(setWorkerState, state, w.number) })
 }
 
 // Sync makes a durable commit, and returns when all earlier commits are durable, too.
@@ -164,7 +173,7 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 	var invalid error
 	workers, err := readAs(ctx, d, func(r *row) WorkerInfo {
 		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, PID: r.PID, User: r.User, Version: r.Version, Slots: r.Slots,
-			Draining: r.State == "draining", Lease: r.Lease.duration(), StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
+			State: r.State, Lease: r.Lease.duration(), StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
 		for _, part := range []struct {
 			text text
 			to   any

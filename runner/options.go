@@ -44,6 +44,12 @@ type Options struct {
 	// MaxWait is the ageing limit: tasks that have been due for longer than MaxWait start first in their queue, regardless of their
 	// priority. Defaults to no ageing.
 	MaxWait time.Duration
+	// MaxLoad is a load average: while that of the last minute is higher, Work starts no task. The load follows new tasks slowly, so a free
+	// worker may start tasks in all its slots before the load rises. Linux only. Defaults to no limit.
+	MaxLoad float64
+	// MinFreeMemory is a number of bytes: while the machine has less free memory, Work starts no task. Memory that the kernel can free at
+	// once counts as free (MemAvailable). Linux only. Defaults to no limit.
+	MinFreeMemory int64
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below

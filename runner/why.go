@@ -22,6 +22,8 @@ import (
 //	limit        Limit lets no task start now
 //	paused       Pause keeps its queue from starting tasks; AllQueues
 //	no_worker    no worker is ready; the workers in Draining start nothing more
+//	overloaded   Worker and the other workers start nothing, because the load of their machines is too high (Options.MaxLoad)
+//	low_memory   Worker and the other workers start nothing, because their machines have too little memory (Options.MinFreeMemory)
 //	no_queue     no ready worker serves its queue
 //	no_job       no ready worker of its queue has its job
 //	slots        it waits for a free slot: see Ahead, Busy, Slots and Estimate
@@ -110,7 +112,7 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 		if state == WorkerDraining {
 			draining = append(draining, w.Name)
 		}
-		return state != WorkerReady
+		return state == WorkerLost || state == WorkerDraining
 	})
 	if len(ready) == 0 {
 		return Wait{Reason: "no_worker", Draining: draining}
@@ -125,6 +127,9 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 	}
 	if l := c.holds.Limit(t); l != nil {
 		return Wait{Reason: "limit", Limit: *l}
+	}
+	if !slices.ContainsFunc(able, func(w Worker) bool { return w.Pressure == "" }) {
+		return Wait{Reason: able[0].Pressure, Worker: able[0].Name}
 	}
 	w := Wait{Reason: "slots", Ahead: c.ahead}
 	for _, worker := range able {

@@ -122,6 +122,7 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 	o := r.options
 	options := engine.Options{Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version, User: r.user(),
 		Handlers: r.wrapped(), Fenced: &r.fenced, UntilEmpty: untilEmpty, Concurrency: o.Concurrency, MaxWait: o.MaxWait,
+		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
 		Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }),
 		Grace:  o.Grace, Lease: o.Lease, Timeout: o.Timeout, Name: o.Name, Keep: o.Keep, KeepFailed: o.KeepFailed, OnFailure: o.OnFailure,
 		LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}

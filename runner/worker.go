@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -24,6 +25,7 @@ type Worker struct {
 	Queues    []QueueMax // nil for all queues
 	Jobs      []string   // names of the jobs that it can run
 	Draining  bool
+	Pressure  string // "overloaded" or "low_memory" while it starts no task because of Options.MaxLoad or MinFreeMemory; else empty
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time // time of its last heartbeat
@@ -49,10 +51,14 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 		if at.Sub(w.BeatAt) > seenWithin*w.Lease {
 			continue
 		}
-		workers = append(workers, Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
-			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.Draining, Lease: w.Lease,
+		worker := Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
+			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.State == db.WorkerDraining, Lease: w.Lease,
 			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
-			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Dead: engine.Dead(r.store, w.ID)})
+			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Dead: engine.Dead(r.store, w.ID)}
+		if w.State == db.WorkerOverloaded || w.State == db.WorkerLowMemory {
+			worker.Pressure = w.State
+		}
+		workers = append(workers, worker)
 	}
 	return workers, err
 }
@@ -64,7 +70,7 @@ const (
 	WorkerLost     = "lost" // the worker is dead, or its last heartbeat is older than its lease
 )
 
-// State returns the state of a worker at a time: WorkerReady, WorkerDraining or WorkerLost.
+// State returns the state of a worker at a time: WorkerReady, WorkerDraining, WorkerLost, or the value of Pressure.
 func (w Worker) State(now time.Time) string {
 	switch {
 	case w.Dead, now.Sub(w.BeatAt) > w.Lease:
@@ -72,7 +78,7 @@ func (w Worker) State(now time.Time) string {
 	case w.Draining:
 		return WorkerDraining
 	}
-	return WorkerReady
+	return cmp.Or(w.Pressure, WorkerReady)
 }
 
 // Serves reports whether a worker runs tasks of a queue.

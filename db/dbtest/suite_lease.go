@@ -230,13 +230,14 @@ var leases = group{
 		w := must(s.Register(s.Context(), info, []db.ClaimJob{{Job: "f"}, {Job: "g"}}))(s)
 		s.insert(functionSpec("f"), functionSpec("g"))
 		claimed := s.claim(w, 2)
-		for _, err := range []error{w.Drain(s.Context()), w.Sync(s.Context(), s.now.Add(time.Second))} {
+		for _, err := range []error{w.SetState(s.Context(), db.WorkerOverloaded), w.SetState(s.Context(), db.WorkerDraining),
+			w.SetState(s.Context(), db.WorkerReady), w.Sync(s.Context(), s.now.Add(time.Second))} {
 			if err != nil {
 				s.Error(err)
 			}
 		}
 		got := must(s.Workers(s.Context(), s.now))(s)
-		if len(got) != 1 || got[0].ID != w.ID() || got[0].Name != "web1:7" || got[0].PID != 7 || !got[0].Draining ||
+		if len(got) != 1 || got[0].ID != w.ID() || got[0].Name != "web1:7" || got[0].PID != 7 || got[0].State != db.WorkerDraining ||
 			got[0].Lease != lease || len(got[0].Queues) != 2 ||
 			got[0].Queues[0] != info.Queues[0] || !slices.Equal(got[0].Jobs, []string{"f", "g"}) ||
 			!slices.Equal(got[0].Running, ids(claimed)) ||

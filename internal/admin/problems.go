@@ -14,6 +14,8 @@ import (
 //	paused           Queue is paused since Since, and Tasks wait; an empty Queue means all queues
 //	deletion_paused  workers delete no old tasks, because of Reason
 //	lost_worker      Worker has no heartbeat since Since, and holds Tasks
+//	overloaded       Worker starts no task, because the load of its machine is too high
+//	low_memory       Worker starts no task, because its machine has too little free memory
 //	no_worker        no worker is ready, and Tasks wait; if Tasks is 0, Schedules is the number of active schedules
 //	no_queue         no ready worker serves Queue, and Tasks wait
 //	no_job           no ready worker of Queue has Job, and Tasks wait
@@ -86,10 +88,14 @@ func (s *snapshot) paused() {
 func (s *snapshot) lostWorkers(now time.Time) {
 	for _, w := range s.workers {
 		switch state := w.State(now); {
-		case state == runner.WorkerReady:
-			s.ready = append(s.ready, w)
 		case state == runner.WorkerLost && len(w.Running) > 0:
 			s.add(Problem{Code: "lost_worker", Worker: w.Name, Since: w.BeatAt, Tasks: len(w.Running)})
+		case state == runner.WorkerLost, state == runner.WorkerDraining:
+		default:
+			s.ready = append(s.ready, w)
+			if w.Pressure != "" {
+				s.add(Problem{Code: w.Pressure, Worker: w.Name})
+			}
 		}
 	}
 }

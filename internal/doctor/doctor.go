@@ -249,7 +249,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 		report(Warn, last+"; no task waits", "")
 	}
 	for _, problem := range s.Problems {
-		if problem.Code == "lost_worker" {
+		if slices.Contains([]string{"lost_worker", "overloaded", "low_memory"}, problem.Code) {
 			report(Warn, problem.Message, problem.Try)
 		}
 	}

@@ -34,6 +34,9 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 			words.Message = fmt.Sprintf("worker %s has not been seen for %s and holds %s", p.Worker, humanize.Age(now.Sub(p.Since)),
 				humanize.Plural(p.Tasks, "task"))
 			words.Try = "runner list -s running --worker " + shellescape.Quote(p.Worker)
+		case "overloaded", "low_memory":
+			words.About = p.Worker
+			words.Message, words.Try = "worker "+p.Worker+" starts no task: "+pressure(p.Code), "runner status -f"
 		case "schedule_failed", "schedule_skips":
 			words.About = p.Schedule.Name
 			words.Message, words.Try = scheduleProblem(p, now)

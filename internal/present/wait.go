@@ -46,6 +46,8 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 			return "no worker runs (" + strings.Join(w.Draining, ", ") + ": draining)"
 		}
 		return "no worker runs"
+	case "overloaded", "low_memory":
+		return w.Worker + " starts no task: " + pressure(w.Reason)
 	case "no_queue":
 		return "no worker serves queue " + t.Queue
 	case "no_job":
@@ -58,6 +60,14 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		return text
 	}
 	return w.Reason
+}
+
+// pressure says why a worker in a state such as "overloaded" starts no task.
+func pressure(state string) string {
+	if state == "low_memory" {
+		return "its machine has too little free memory (work --min-free-memory)"
+	}
+	return "the load of its machine is too high (work --max-load)"
 }
 
 // pauseWait returns when, by whom and why a queue was paused.

@@ -27,7 +27,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	// A worker whose heartbeats fail claims nothing.
 	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
 	free := 0
-	if !stopping && beating && suspects == 0 {
+	if !stopping && beating && suspects == 0 && e.pressure.state == "" {
 		free = slots
 	}
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/jobs"
 )
 
@@ -16,7 +17,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 	wait := max(e.o.Grace, 0)
 	e.log.Info("draining", "running", len(e.running), "grace", wait)
 	e.background.Go(func() {
-		if err := e.worker.Drain(write); err != nil {
+		if err := e.worker.SetState(write, db.WorkerDraining); err != nil {
 			e.log.Warn("cannot record that this worker drains", "err", err)
 		}
 	})

@@ -56,6 +56,8 @@ type Options struct {
 	Concurrency      int
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
+	MaxLoad          float64
+	MinFreeMemory    int64
 	Grace            time.Duration
 	Lease            time.Duration
 	Timeout          time.Duration
@@ -132,6 +134,8 @@ type loopState struct {
 	diskFull    error     // error of the full disk, while the worker claims nothing; nil if the disk has room
 	diskCheckAt time.Time // time of the next check for room on the disk
 
+	pressure pressure // load and memory of the machine
+
 	finished     int         // number of attempts that have ended
 	released     int         // number of tasks that went back to their queues
 	lastFinishes []db.Finish // slice of the last cycle, whose memory the next cycle uses again
@@ -149,7 +153,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		ended: make(chan *attempt, o.Concurrency), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	e.hooks = exec.NewHooks(&e.commands, o.OnFailure, e.log)
-	if err := e.limitQueues(); err != nil {
+	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
 		return nil, err
 	}
 	claimed := make([]db.ClaimJob, 0, len(o.Handlers))

@@ -2,6 +2,16 @@
 
 package engine
 
+import "errors"
+
+var errNeedsLinux = errors.New("it needs Linux")
+
+// loadAverage returns an error, because only Linux has this figure in a file.
+func loadAverage() (float64, error) { return 0, errNeedsLinux }
+
+// freeMemory returns an error, because only Linux has this figure in a file.
+func freeMemory() (int64, error) { return 0, errNeedsLinux }
+
 // bootID returns an empty text, because this system has no boot id.
 func bootID() string { return "" }
 

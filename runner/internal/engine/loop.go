@@ -50,6 +50,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			grace = e.beginDrain(write)
 		}
 		e.reportLiveness(write, stopping)
+		e.checkPressure(write, stopping)
 		if e.changed && e.free() > 0 {
 			e.scan, e.claimMore = true, true
 		}
@@ -71,7 +72,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)
-		timer := time.NewTimer(e.untilLiveness(e.untilCancelRead(e.sleep(stopping))))
+		timer := time.NewTimer(e.untilPressure(e.untilLiveness(e.untilCancelRead(e.sleep(stopping)))))
 		select {
 		case a := <-e.ended:
 			e.collect(a)
@@ -111,7 +112,9 @@ func (e *Engine) free() int {
 func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) == 0 }
 
 // isDue reports whether a cycle may find a task to start now or soon.
-func (e *Engine) isDue() bool { return e.claimMore || e.diskFull != nil || e.reached() }
+func (e *Engine) isDue() bool {
+	return e.claimMore || e.diskFull != nil || e.pressure.state != "" || e.reached()
+}
 
 // reached reports whether a scheduled task that the loop knows of is due, or whether it is time to check the disk for room.
 func (e *Engine) reached() bool {

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner/internal/notify"
 )
 
-// The tests of this package check parts of an Engine whose loop has not begun. The tests of whole workers are in package runner.
+// The tests of this package check parts of an Engine. Most tests of whole workers are in package runner.
 
 // noObserver is an Observer that ignores all events.
 type noObserver struct{}

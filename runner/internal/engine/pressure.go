@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+)
+
+// Pressure is the state of a machine whose load is above Options.MaxLoad, or whose free memory is below Options.MinFreeMemory. While it
+// lasts, the worker claims no task. Its running tasks continue. The worker measures at most once in pressureEvery, so the tasks of one
+// claim may take the machine beyond the bounds.
+
+const pressureEvery = time.Second
+
+// pressure is what the loop knows about the load and the memory of the machine.
+type pressure struct {
+	state   string    // db.WorkerOverloaded or db.WorkerLowMemory; empty without pressure
+	stored  string    // state as the last successful write has stored it
+	checkAt time.Time // time of the next measurement
+}
+
+// gated reports whether the options bound the load or the free memory.
+func (o *Options) gated() bool { return o.MaxLoad > 0 || o.MinFreeMemory > 0 }
+
+// checkGates returns an error if this system cannot measure what the options bound.
+func (o *Options) checkGates() error {
+	if o.MaxLoad > 0 {
+		if _, err := loadAverage(); err != nil {
+			return &jobs.FieldError{Field: "max_load", Msg: "the load cannot be measured: " + err.Error()}
+		}
+	}
+	if o.MinFreeMemory > 0 {
+		if _, err := freeMemory(); err != nil {
+			return &jobs.FieldError{Field: "min_free_memory", Msg: "the free memory cannot be measured: " + err.Error()}
+		}
+	}
+	return nil
+}
+
+// measure returns the state of the machine, and why it is under pressure. A failed measurement counts as no pressure.
+func (o *Options) measure() (state, why string) {
+	if o.MaxLoad > 0 {
+		if load, err := loadAverage(); err == nil && load > o.MaxLoad {
+			return db.WorkerOverloaded, fmt.Sprintf("load %.2f is above %g", load, o.MaxLoad)
+		}
+	}
+	if o.MinFreeMemory > 0 {
+		if free, err := freeMemory(); err == nil && free < o.MinFreeMemory {
+			return db.WorkerLowMemory, fmt.Sprintf("free memory of %s is below %s", humanize.Size(free), humanize.ExactSize(o.MinFreeMemory))
+		}
+	}
+	return "", ""
+}
+
+// checkPressure measures the machine if it is time to, and records a change in the log and in the database.
+func (e *Engine) checkPressure(ctx context.Context, stopping bool) {
+	p, at := &e.pressure, now()
+	if !e.o.gated() || stopping || at.Before(p.checkAt) {
+		return
+	}
+	p.checkAt = at.Add(pressureEvery)
+	state, why := e.o.measure()
+	switch {
+	case state == p.state:
+	case state == "":
+		e.log.Info("the load and the memory allow tasks to start again")
+		e.scan, e.claimMore = true, true
+	default:
+		e.log.Warn("no task starts for now", "reason", why)
+	}
+	p.state = state
+	if p.stored == p.state {
+		return
+	}
+	if err := e.worker.SetState(ctx, cmp.Or(state, db.WorkerReady)); err != nil { // the next check tries again
+		e.log.Warn("cannot record the state of this worker", "err", err)
+		return
+	}
+	p.stored = state
+}
+
+// untilPressure shortens a sleep of the loop so that it ends when the machine must be measured again.
+func (e *Engine) untilPressure(d time.Duration) time.Duration {
+	if e.pressure.state == "" {
+		return d
+	}
+	return min(d, max(e.pressure.checkAt.Sub(now()), 0)+time.Millisecond)
+}
