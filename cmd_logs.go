@@ -28,7 +28,7 @@ func logsCommand(a *cli.App) *cli.Command {
 			cli.BoolOption("follow f", "continue until the tasks have finished"),
 			cli.IntOption("tail n", "N", "print only the last N lines of each task", -1, 0),
 			a.WhenOption("since", "output that was printed at this time or later"),
-			a.WhenOption("until", "tasks that finished, or unfinished ones that were created, before this time"),
+			a.WhenOption("until", "tasks that finished before this time; unfinished tasks created before it"),
 			cli.Scalar("attempt", "N|all", "output of attempt N, or of all attempts (latest)", output.Range{}, parseAttempt),
 			cli.BoolOption("timestamps", "print the time before each line")),
 		Description: `EXAMPLES

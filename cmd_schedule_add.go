@@ -49,13 +49,15 @@ definition differs, unless --replace is set. The command begins at the first
 word after NAME, and its program is looked up now.
 
 EXPR has the fields of cron: minute, hour, day of month, month, day of week. A
-field can have lists, ranges, steps and names (jan, MON). If both days are set,
-one of them must match. EXPR can also be @hourly, @daily, @weekly, @monthly,
-@yearly or @every 90s.
+field can have lists, ranges, steps and names (jan, MON). If both day fields are
+set, a day that matches one of them is enough. EXPR can also be @hourly, @daily,
+@weekly, @monthly, @yearly or @every 90s.
 
-When daylight saving time begins or ends: a fixed hour (3, 1-5) that does not
-exist ticks at the first minute that exists, and an hour that comes twice ticks
-once. If the hour is * or */n, ticks follow elapsed time.
+When daylight saving time begins, the clock skips some times. A tick at a
+skipped time comes at the first minute after it. When daylight saving time ends,
+the clock shows some times twice. A tick at such a time comes only once. If the
+hour is * or */n, there is no tick at a skipped time, and two at a time that
+comes twice.
 
 A tick counts as missed if workers notice it more than a minute late. With
 --overlap replace, the old task ends before the new one starts.

@@ -14,7 +14,7 @@ type pile struct {
 	rows             int
 }
 
-// piles lists the measured piles: a small one, which is the base of the comparison, and large ones.
+// piles lists the piles. The first one is small. The figures with the other piles are compared with the figure of the first one.
 var piles = []pile{
 	{"1 k pending", "pending", "noop", 1000},
 	{"5 M pending", "pending", "noop", 5_000_000},

@@ -8,7 +8,7 @@ import (
 )
 
 // bucket is the state of a rate limit (a token bucket). A start subtracts Per milliseconds from level, and each millisecond that passes
-// adds Rate to it. With these units all values are integers. level is negative after a start that the rate did not allow yet.
+// adds Rate to it. With these units all values are integers. The field level is negative after a start that the rate did not allow yet.
 type bucket struct {
 	level int64
 	at    time.Time

@@ -104,8 +104,8 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 	return &claimer{id: id, jobs: list, tasks: claimTasks.Of(n), suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
 }
 
-// claim claims tasks for the free slots, and returns them in the order in which to start them. next is the time at which a rate
-// limit allows another task to start; it is zero if no task waits for a rate limit.
+// claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is the time at which a rate
+// limit allows another task to start. It is zero if no task waits for a rate limit.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
 	if ask.Free <= 0 || len(c.jobs) == 0 {
 		return nil, next, nil
@@ -204,8 +204,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	return claimed, nil
 }
 
-// claimQueue claims tasks of a queue, in the order in which to start them. The parameter free is their maximum number. final reports
-// whether the transaction writes nothing after this claim.
+// claimQueue claims tasks of a queue, in the order in which to start them. The parameter free is their maximum number. The parameter final
+// reports whether the transaction writes nothing after this claim.
 func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, aged, final bool, now time.Time) ([]jobs.Task, error) {
 	if g == nil && !aged { // the usual case: no pauses, limits or ageing
 		if final && t.last {

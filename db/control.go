@@ -68,8 +68,8 @@ type ActionResult struct {
 	Taken bool       // for Retry: whether another unfinished task has its unique key
 }
 
-// Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. text
-// says who cancels them and why. hard stops commands with KILL at once.
+// Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. The
+// parameter text says who cancels them and why. If the parameter hard is true, commands get KILL at once, without a TERM before it.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
 	text = lifecycle.CutError(text) // text becomes the error of the task
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {

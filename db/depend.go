@@ -196,8 +196,8 @@ type Dependency struct {
 	State jobs.State `db:"state"`       // empty if the task was deleted
 }
 
-// Dependencies lists both sides of the dependencies of a task. on lists the tasks that it waits or has waited for, and by lists the tasks
-// that wait or have waited for it. The parameter most is the maximum number of each; 0 means all.
+// Dependencies lists both sides of the dependencies of a task. The result on has the tasks that task id waits for or has waited for. The
+// result by has the tasks that wait or have waited for task id. The parameter most is the maximum number of each; 0 means all.
 func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
 	if on, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {

@@ -38,8 +38,8 @@ var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id
 // dueMost limits how many thousands of tasks become pending or expire in one transaction, since other processes wait for the lock.
 const dueMost = 10
 
-// due makes due tasks pending, and cancels expired tasks. next is the time at which to call it again. lane is the time at which the rate
-// limit of a lane allows the next start of a task that is already due. Each is zero if no task waits for that time.
+// due makes due tasks pending, and cancels expired tasks. The result next is the time of the next call. The result lane is the time at
+// which the rate limit of a lane allows the next start of a task that is already due. Each is zero if no task waits for that time.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var expiry, due, rate, first sql.NullInt64

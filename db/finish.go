@@ -139,8 +139,8 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 	return done, append(ends, e), nil
 }
 
-// finishAttempt ends one attempt. wrote is false if the attempt does not own its task any more, or if an earlier write has already
-// ended it.
+// finishAttempt ends one attempt. The result wrote is false if the attempt does not own its task any more, or if an earlier write has
+// already ended it.
 //
 // tryFinish changes nothing if a cancel request has arrived that the worker does not know of. Then finishAttempt reads the request and
 // tries again, so that lifecycle.Next can take it into account. A write whose result was lost is recognised by its worker, time and reason,

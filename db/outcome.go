@@ -24,7 +24,7 @@ type outcome struct {
 const durationSlack = 1
 
 // encodeOutcome returns the stored form of an attempt's outcome. The parameters reason and text belong to the task. They may differ from
-// the reason and the error of the attempt. ended reports whether the task's row has the end time of the attempt.
+// the reason and the error of the attempt. The parameter ended reports whether the task's row has the end time of the attempt.
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms

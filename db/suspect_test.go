@@ -28,13 +28,13 @@ func TestSuspectsRunAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	add("command", 0, 3, 5) // 1: has no loss
-	add("command", 1, 3, 5) // 2: has one loss, and the maximum is three
-	add("other", 2, 3, 5)   // 3: is a suspect
-	add("command", 1, 1, 9) // 4: is a suspect of the highest priority
-	add("nobody's", 2, 3, 9)
-	add("command", 0, 0, 4) // 6: runs at most once
-	add("command", 0, 1, 4) // 7: has no loss, and the maximum is one
+	add("command", 0, 3, 5)  // task 1 has no loss
+	add("command", 1, 3, 5)  // task 2 has one loss of at most three
+	add("other", 2, 3, 5)    // task 3 is a suspect
+	add("command", 1, 1, 9)  // task 4 is a suspect of the highest priority
+	add("nobody's", 2, 3, 9) // task 5 is a suspect, but no worker runs its job
+	add("command", 0, 0, 4)  // task 6 runs at most once
+	add("command", 0, 1, 4)  // task 7 has no loss of at most one
 	wantClaims := func(at time.Time, free int, idle, look bool, want ...int64) {
 		t.Helper()
 		done, err := w.Cycle(t.Context(), Cycle{Now: at, Look: look, Claim: Claim{Free: free, Idle: idle, Lease: time.Minute}})

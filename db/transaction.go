@@ -88,8 +88,8 @@ func (w *writer) transaction(group []*request) (err error) {
 	return nil
 }
 
-// runSingle runs the only member of a group as a statement without BEGIN and COMMIT. done is false if other processes hold the lock. Then
-// begin waits for the lock, and lookBefore checks the files under the lock.
+// runSingle runs the only member of a group as a statement without BEGIN and COMMIT. The result done is false if other processes hold the
+// lock. Then begin waits for the lock, and lookBefore checks the files under the lock.
 func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	w.db.engine.CommitBegins()
 	err = r.single(t)

@@ -69,9 +69,9 @@ func idle(q engine.Querier, d *db.DB, now time.Time) error {
 	return nil
 }
 
-// Begin freezes both databases. If the same migration has frozen them before, Begin continues that migration. done reports whether that
-// migration is already complete. Begin returns an error of kind ErrConflict, and changes nothing, in three cases: one of the databases
-// has a worker or a running task, one is part of another migration, or the target is not empty.
+// Begin freezes both databases. If the same migration has frozen them before, Begin continues that migration. The result done reports
+// whether that migration is already complete. Begin returns an error of kind ErrConflict, and changes nothing, in three cases: one of the
+// databases has a worker or a running task, one is part of another migration, or the target is not empty.
 func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, done bool, err error) {
 	source, target := from.Engine().Identity(), to.Engine().Identity()
 	if source == target {

@@ -43,8 +43,8 @@ func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, o
 	}
 }
 
-// Stopped returns the error to report after a signal, --timeout or an error has ended a wait. The error says how many tasks go on; left is
-// their number.
+// Stopped returns the error to report after a signal, --timeout or an error has ended a wait. The error says how many tasks go on. The
+// parameter left is their number.
 func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {

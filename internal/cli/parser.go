@@ -44,7 +44,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).Hint("%s", scheduleAddForm))
 			}
 			line.words, args = append(line.words, args...), nil
-		case word == "--": // the command name follows
+		case word == "--": // ignored before the name of runner's command
 		case len(word) > 1 && word[0] == '-':
 			args = line.flag(word, args)
 		case line.Command == nil && line.err == nil:
@@ -79,7 +79,7 @@ func wordsBeforeCommand(path []string) int {
 	case "enqueue", "run":
 		return 0
 	case "schedule add":
-		return 1 // NAME comes first
+		return 1 // the NAME of the schedule
 	}
 	return -1
 }

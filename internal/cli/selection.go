@@ -30,8 +30,8 @@ func (a *App) Selectors() []Flag {
 		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
 		TextOption("worker", "NAME", "tasks whose last attempt ran on this worker", ""),
 		TextOption("match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored", ""),
-		a.WhenOption("since", "tasks that finished, or unfinished ones that were created, at this time or later"),
-		a.WhenOption("until", "tasks that finished, or unfinished ones that were created, before this time"),
+		a.WhenOption("since", "tasks that finished at this time or later; unfinished tasks created then"),
+		a.WhenOption("until", "tasks that finished before this time; unfinished tasks created before it"),
 		DurationOption("older-than", "tasks that finished longer ago than this", 0),
 		BoolOption("all", "all tasks; excludes the other selectors"),
 	)

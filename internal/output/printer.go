@@ -133,7 +133,8 @@ func (s *LogPrinter) Finish() error {
 	return s.P.Flush()
 }
 
-// end finishes the output of an attempt. The parameter shown is the number of printed bytes, and more says whether other attempts follow.
+// end finishes the output of an attempt. The parameter shown is the number of printed bytes, and the parameter more reports whether other
+// attempts follow.
 func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
 	if s.P.JSON {
 		return nil

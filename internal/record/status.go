@@ -126,7 +126,7 @@ type Status struct {
 	Version   string     `json:"version"`
 	Paused    bool       `json:"paused"`
 	Workers   []Worker   `json:"workers"`
-	Queues    []any      `json:"queues"` // Queue records; QueueStats records with -q
+	Queues    []any      `json:"queues"` // values of type Queue, or of type QueueStats if -q is given
 	Schedules []Schedule `json:"schedules"`
 	Problems  []Problem  `json:"problems"`
 }

@@ -45,7 +45,7 @@ type taskHistory struct {
 	maxAttempts, maxLosses int
 	claims                 []*claim
 	deleted                bool
-	completed, failed      bool // whether the task was completed earlier; whether it failed or was cancelled earlier
+	completed, failed      bool // earlier outcomes, before retries: whether it completed once; whether it failed or was cancelled once
 }
 
 // claim is one claim of a task.
@@ -56,7 +56,7 @@ type claim struct {
 	began        int64 // when the transaction of the claim began; 0 in a file
 	leaseEnd     int64 // current end of the lease
 	leaseWritten int64 // time of the last write of leaseEnd
-	revoked      bool  // whether it is revoked; the worker can then write nothing more about the claim
+	revoked      bool  // whether the claim is revoked; the worker can then write nothing more about it
 	endedAt      int64 // 0 while the task runs
 	endedBy      endedBy
 	recorded     bool // whether the attempt has a record
@@ -80,9 +80,9 @@ type workerHistory struct {
 	jobs        []string
 	leaseLength int64
 	running     map[int64]*taskHistory
-	joinedAt    int64 // when it joined
-	leftAt      int64 // when it was marked as ended; 0 before that
-	leftItself  bool  // whether it marked itself as ended
+	joinedAt    int64 // when the worker was added to the database
+	leftAt      int64 // when the database recorded the end of the worker; 0 before that
+	leftItself  bool  // whether the worker recorded its end itself
 }
 
 func newReplay(found func(string, int64, string, ...any)) *replay {

@@ -225,8 +225,8 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 	}
 }
 
-// reapAll reaps the children that have ended. It returns how many of them were killed by SIGKILL. noChildren is true if
-// no child remains.
+// reapAll reaps the children that have ended. It returns how many of them were killed by SIGKILL. The result noChildren
+// is true if no child remains.
 func reapAll() (killed int, noChildren bool) {
 	for {
 		var status unix.WaitStatus

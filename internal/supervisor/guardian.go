@@ -159,7 +159,7 @@ type reply struct {
 	Protocol int
 	Version  string
 	Pid      int
-	Reason   string // of a refusal: a reason constant; of a hello: an error
+	Reason   string // in a refusal: one of the reason constants; in a hello: error message
 	Errno    int    // error number of a failed exec
 	EndedBy  string // what ended the command: self, kill or deadline
 	N        int64

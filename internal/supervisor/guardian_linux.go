@@ -158,7 +158,7 @@ func (g *guardian) read() error {
 			g.kill(r)
 		case opPing:
 			g.send(&reply{Op: opPong, N: r.N})
-		default: // bye and unknown operations
+		default: // opBye, or an operation that this version does not know: the guardian ends
 			return nil
 		}
 	}

@@ -159,7 +159,7 @@ type Transactions interface {
 	CommitEnds(failed bool)
 	// Committed does the checks of Replaced after a commit.
 	Committed() error
-	// Notify notifies other processes of a commit. wakeups reports whether workers may have something to do.
+	// Notify notifies other processes of a commit. The argument wakeups reports whether workers may have something to do.
 	Notify(wakeups bool)
 	// Awaited reports whether a short write of another process waits for the lock.
 	Awaited() bool
@@ -183,7 +183,7 @@ type Errors interface {
 	Broken(err error) bool
 	// BeginFailed returns the reason why the transaction of a statement did not begin, or nil if it did begin.
 	BeginFailed(err error) error
-	// Unanswered returns the error for a commit whose result is unknown. err is the error of its connection.
+	// Unanswered returns the error for a commit whose result is unknown. The parameter err is the error of its connection.
 	Unanswered(err error) error
 	// Refused reports whether a constraint or a trigger rejected a write.
 	Refused(err error) bool

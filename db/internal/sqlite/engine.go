@@ -208,11 +208,12 @@ func (d *File) CommitBegins() { d.commits.begin() }
 // CommitEnds must be called after the commit that CommitBegins has counted.
 func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
 
-// Commits returns the number of all commits, and the number of commits of other connections. ok is false if the counter cannot be read.
+// Commits returns the number of all commits, and the number of commits of other connections. The result ok is false if the counter cannot
+// be read.
 func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
-// Queued reports whether a process of the queue holds the lock, so that other processes wait in the queue. ok is false if there is no
-// queue.
+// Queued reports whether a process of the queue holds the lock, so that other processes wait in the queue. The result ok is false if there
+// is no queue.
 func (d *File) Queued() (held, ok bool) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()

@@ -51,7 +51,8 @@ func locks(path string) []lock {
 // 900 other locks come and go).
 const lockReads = 10
 
-// lockHolder tries to find the process that holds the write lock, and returns its pid and name. pid is 0 if the process is unknown.
+// lockHolder tries to find the process that holds the write lock, and returns its pid and name. The result pid is 0 if the process is
+// unknown.
 func lockHolder(shm string) (pid int, name string) {
 	for range lockReads {
 		for _, l := range locks(shm) {

@@ -94,8 +94,8 @@ func (q *lockQueue) leaveAfter(pause time.Duration) {
 	}
 }
 
-// wait sleeps until the process with the write lock calls leave, or until a limited time has passed. single reports whether this process
-// waits with a single write. wait returns false at once if no other process of the queue has the lock.
+// wait sleeps until the process with the write lock calls leave, or until a limited time has passed. The parameter single reports whether
+// this process waits with a single write. wait returns false at once if no other process of the queue has the lock.
 func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	q.mu.Lock()
 	word, quick, mine := q.word, q.quick, q.mine

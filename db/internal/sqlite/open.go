@@ -34,8 +34,8 @@ var setDriver = sync.OnceFunc(func() {
 // Version returns the version of SQLite that is linked in, as in "3.54.1".
 func Version() string { return sqlite3.SQLITE_VERSION }
 
-// dsn returns the data source name of the file. The path goes through url.URL, so that ?, # and % stay part of the name. Pragmas are
-// part of the DSN, since a pragma sent with Exec reaches only one connection of a pool. mode is a mode of SQLite's URIs: rw or ro.
+// dsn returns the data source name of the file. The path goes through url.URL, so that ?, # and % stay part of the name. Pragmas are part
+// of the DSN, since a pragma sent with Exec reaches only one connection of a pool. The parameter mode is a mode of SQLite's URIs: rw or ro.
 func dsn(path, mode string, pragmas ...string) string {
 	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
 	for _, pragma := range append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)") {
@@ -49,7 +49,7 @@ func dsn(path, mode string, pragmas ...string) string {
 
 const driverName = "sqlite"
 
-// Connect opens a pool of one connection to a file, with pragmas. mode is a mode of SQLite's URIs: rw, rwc or ro.
+// Connect opens a pool of one connection to a file, with pragmas. The parameter mode is a mode of SQLite's URIs: rw, rwc or ro.
 func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkEvery is the time between two checks of the watch without an event.
+// checkEvery is the interval at which the watch checks for commits when inotify reports no event.
 const checkEvery = time.Second
 
 // walEvents sends an event for writes to the write-ahead log of the database. It uses inotify on the directory, because SQLite creates

@@ -140,8 +140,8 @@ func (r *renderer) copyUpTo(text, end string) string {
 	return text[n+2:]
 }
 
-// mark renders the text for which a mark stands: a fragment or the name of a table. aliased reports whether the template has an alias for
-// the table.
+// mark renders the text for which a mark stands: a fragment or the name of a table. The parameter aliased reports whether the template has
+// an alias for the table.
 func (r *renderer) mark(name string, aliased bool) {
 	if r.marks != nil {
 		r.marks[name] = true
