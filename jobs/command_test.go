@@ -13,7 +13,8 @@ func TestArgvKeepsEveryByte(t *testing.T) {
 	for b := 1; b < 256; b++ {
 		all.WriteByte(byte(b))
 	}
-	for _, argv := range [][]string{{"echo"}, {"echo", all.String()}, {"\xff", "", "a\nb", "é", "\xed\xb3\xbf"}, {"echo", `{"base64":"YQ=="}`}} {
+	for _, argv := range [][]string{{"echo"}, {"echo", all.String()}, {"\xff", "", "a\nb", "é", "\xed\xb3\xbf"}, {"echo",
+		`{"base64":"YQ=="}`}} {
 		s := Command{Argv: argv}.With()
 		if s.Err != nil {
 			t.Fatalf("%q: got the error %v, want none", argv, s.Err)
@@ -27,7 +28,8 @@ func TestArgvKeepsEveryByte(t *testing.T) {
 
 // TestArgvRejects checks that Argv rejects JSON that is no argv.
 func TestArgvRejects(t *testing.T) {
-	for _, args := range []string{`{}`, `[]`, `["a",null]`, `["a",1]`, `[""]`, `["a\u0000"]`, `["a",{"base64":"AA=="}]`, `["a",{"base64":"?"}]`,
+	for _, args := range []string{`{}`, `[]`, `["a",null]`, `["a",1]`, `[""]`, `["a\u0000"]`, `["a",{"base64":"AA=="}]`,
+		`["a",{"base64":"?"}]`,
 		`["a",{"base64":"YQ==","x":1}]`, `["a",[]]`} {
 		if got, err := Argv(json.RawMessage(args)); err == nil {
 			t.Errorf("%s: got %q, want an error", args, got)

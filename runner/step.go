@@ -13,11 +13,12 @@ import (
 // Step runs a part of a function once, even if the task has several attempts. It calls the function do, and stores the value of do as JSON
 // before it returns that value. A later attempt may run the function again, because a later step failed or its worker was lost. Then Step
 // returns the stored value and does not call do. If do returns an error, Step returns the same error and stores nothing. The function
-// should return that error, and the next attempt calls do again.
+// may return that error, or handle it and continue. The next attempt calls do again.
 //
-// The name must be unique within the task and has at most jobs.MaxText bytes. Every attempt must call its steps and sleeps in the same
-// order. A new version of the function may add steps only after the steps that are done. Steps must not be nested or concurrent. If a step
-// breaks one of these rules, the error is jobs.ErrStep, and Step does not call do.
+// The name must be unique within the task and has at most jobs.MaxText bytes. A stored step is found by its name. So a new version of the
+// function may add, remove and reorder steps. A renamed step is a new step and runs again. Steps must not be nested or concurrent, and a
+// sleep must not have the name of an earlier step. If a step breaks one of these rules, the error is jobs.ErrStep, and Step does not call
+// do.
 //
 // Step encodes and decodes the value in the first attempt, too, so all attempts see the same value even if JSON loses a part of it. The
 // JSON may have up to jobs.MaxResult bytes. If it is longer, the error is jobs.ErrStep, although do was called. A task may have up to
@@ -57,8 +58,8 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 
 // Sleep delays the rest of a function by d. It sleeps once, even if the task has several attempts. Sleep returns an error that the function
 // must return. The task then becomes scheduled and takes no slot, and the attempt does not count. In the attempt that runs after the sleep,
-// Sleep returns nil. The sleep does not end early if someone makes the task due earlier. The rules for the name and the order are those of
-// Step. The duration d is at most 10 years. Outside of an attempt Sleep waits for d, or until ctx ends.
+// Sleep returns nil. The sleep does not end early if someone makes the task due earlier. The rules for the name are those of Step. The
+// duration d is at most 10 years. Outside of an attempt Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return engine.Sleep(ctx, name, d)
 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 
@@ -16,39 +17,45 @@ func kindOfStep(sleep bool) string {
 	return "step"
 }
 
-// NextStep returns the record of the next step or sleep of a function, or nil if no attempt has reached it yet. The parameter known has the
-// records of all attempts in order. The parameter done is the number of these records that this attempt has passed already. The error
-// matches ErrStep if the name is invalid or was used before, if there are too many steps, or if an earlier attempt had another step at this
-// position.
-func NextStep(known []jobs.Step, done int, name string, sleep bool) (*jobs.Step, error) {
-	if name == "" || len(name) > jobs.MaxText || !utf8.ValidString(name) || containsControl(name) {
-		return nil, fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name,
-			jobs.MaxText)
-	}
-	for i := range done {
-		if known[i].Name == name {
-			return nil, fmt.Errorf("%w: %s %q comes twice: each needs a name of its own", jobs.ErrStep, kindOfStep(known[i].Slept()), name)
-		}
-	}
-	if done == len(known) {
-		if done >= taskspec.MaxSteps {
-			return nil, fmt.Errorf("%w: %q is one too many: at most %d in a task", jobs.ErrStep, name, taskspec.MaxSteps)
-		}
-		return nil, nil
-	}
-	if was := known[done]; was.Name != name || was.Slept() != sleep {
-		return nil, fmt.Errorf("%w: number %d is %s %q, and was %s %q in an earlier attempt: while a task is under way, steps are not "+
-			"renamed, removed or put in another order; new ones come behind those that were done", jobs.ErrStep, done+1, kindOfStep(sleep),
-			name, kindOfStep(was.Slept()), was.Name)
-	}
-	return &known[done], nil
+// Steps has the steps and sleeps that the attempts of a task have stored, by name.
+type Steps struct {
+	stored map[string]jobs.Step
+	passed map[string]bool // names that the current attempt has passed
 }
 
-func containsControl(text string) bool {
-	for _, r := range text {
-		if unicode.IsControl(r) {
-			return true
-		}
+// NewSteps returns the stored steps of a task, of which the current attempt has passed none.
+func NewSteps(stored []jobs.Step) *Steps {
+	s := &Steps{stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
+	for _, step := range stored {
+		s.stored[step.Name] = step
 	}
-	return false
+	return s
 }
+
+// Len returns the number of stored steps.
+func (s *Steps) Len() int { return len(s.stored) }
+
+// Stored returns the stored step or sleep with this name. It returns false if no attempt has stored it yet. The error matches ErrStep if
+// the name is invalid, if this attempt has passed it already, if a new step would be one too many, or if a sleep has the name of a step.
+func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
+	step, ok := s.stored[name]
+	var err error
+	switch {
+	case name == "" || len(name) > jobs.MaxText || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		err = fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name, jobs.MaxText)
+	case s.passed[name]:
+		err = fmt.Errorf("%w: %s %q comes twice: each needs a name of its own", jobs.ErrStep, kindOfStep(step.Slept()), name)
+	case ok && step.Slept() != sleep:
+		err = fmt.Errorf("%w: %q is a %s, and was a %s in an earlier attempt: use another name", jobs.ErrStep, name, kindOfStep(sleep),
+			kindOfStep(step.Slept()))
+	case !ok && len(s.stored) >= taskspec.MaxSteps:
+		err = fmt.Errorf("%w: %q is one too many: at most %d in a task", jobs.ErrStep, name, taskspec.MaxSteps)
+	}
+	return step, ok, err
+}
+
+// Store adds a step that the current attempt has stored.
+func (s *Steps) Store(step jobs.Step) { s.stored[step.Name] = step }
+
+// Pass records that the current attempt has passed a stored step. Its name cannot be used again.
+func (s *Steps) Pass(name string) { s.passed[name] = true }

@@ -14,15 +14,14 @@ import (
 )
 
 // A function with steps starts from its beginning in every attempt. A completed step does not run again; Step returns its stored value. So
-// the function soon reaches the step that is not complete, and continues there.
+// the function soon reaches the step that is not complete, and continues there. A stored step is found by its name. So a function may
+// handle the error of a step, and an attempt may have other steps than the attempt before it.
 
 // steps has the steps of a task that the current attempt has read from the database or stored there.
 type steps struct {
 	mu     sync.Mutex
-	loaded bool
-	known  []jobs.Step // steps of all attempts, in order
-	done   int         // number of known steps that this attempt has passed
-	asleep error       // error that the function has to return after a sleep has begun; nil before that
+	known  *lifecycle.Steps // nil until the first step reads the stored steps
+	asleep error            // error that the function has to return after a sleep has begun; nil before that
 }
 
 // InAttempt reports whether ctx is the context of an attempt.
@@ -37,22 +36,22 @@ func Step(ctx context.Context, name string, do func(context.Context) (json.RawMe
 		return nil, errConcurrent(name)
 	}
 	defer s.mu.Unlock()
-	known, err := a.nextStep(ctx, name, false)
+	step, stored, err := a.storedStep(ctx, name, false)
 	if err != nil {
 		return nil, err
 	}
-	if known == nil {
+	if !stored {
 		value, err := do(ctx)
 		if err != nil {
 			return nil, err
 		}
-		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
-		if known, err = a.storeStep(ctx, step); err != nil {
+		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
+		if err := a.storeStep(ctx, step); err != nil {
 			return nil, err
 		}
 	}
-	s.done++
-	return known.Value, nil
+	s.known.Pass(name)
+	return step.Value, nil
 }
 
 // Sleep delays the rest of the function that runs with ctx by d.
@@ -69,22 +68,22 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 		return errConcurrent(name)
 	}
 	defer s.mu.Unlock()
-	known, err := a.nextStep(ctx, name, true)
+	step, stored, err := a.storedStep(ctx, name, true)
 	if err != nil {
 		return err
 	}
 	at := now()
-	if known == nil {
-		step := jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
-		if known, err = a.storeStep(ctx, step); err != nil {
+	if !stored {
+		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: at, WakeAt: at.Add(max(d, 0)).Truncate(time.Millisecond)}
+		if err := a.storeStep(ctx, step); err != nil {
 			return err
 		}
 	}
-	if left := known.WakeAt.Sub(at); left > 0 {
+	if left := step.WakeAt.Sub(at); left > 0 {
 		s.asleep = jobs.Snooze(left)
 		return s.asleep
 	}
-	s.done++
+	s.known.Pass(name)
 	return nil
 }
 
@@ -93,7 +92,7 @@ func errConcurrent(name string) error {
 	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
 }
 
-// loadSteps returns the steps of the attempt. They are empty until nextStep reads them.
+// loadSteps returns the steps of the attempt. They are empty until storedStep reads them.
 func (a *attempt) loadSteps() *steps {
 	if s := a.steps.Load(); s != nil {
 		return s
@@ -102,34 +101,34 @@ func (a *attempt) loadSteps() *steps {
 	return a.steps.Load()
 }
 
-// nextStep returns the stored record of the step that the function has reached. It returns nil if the step is new.
-func (a *attempt) nextStep(ctx context.Context, name string, sleep bool) (*jobs.Step, error) {
+// storedStep returns the stored record of a step or sleep. It returns false if the step is new.
+func (a *attempt) storedStep(ctx context.Context, name string, sleep bool) (jobs.Step, bool, error) {
 	s := a.loadSteps()
 	switch {
 	case s.asleep != nil:
-		return nil, s.asleep
+		return jobs.Step{}, false, s.asleep
 	case ctx.Err() != nil:
-		return nil, context.Cause(ctx)
-	case !s.loaded:
-		known, err := a.e.store.Steps(ctx, a.task.ID)
+		return jobs.Step{}, false, context.Cause(ctx)
+	case s.known == nil:
+		stored, err := a.e.store.Steps(ctx, a.task.ID)
 		if err != nil {
-			return nil, err
+			return jobs.Step{}, false, err
 		}
-		s.known, s.loaded = known, true
+		s.known = lifecycle.NewSteps(stored)
 	}
-	return lifecycle.NextStep(s.known, s.done, name, sleep)
+	return s.known.Stored(name, sleep)
 }
 
 // storeStep stores a new step. It does so even if ctx has ended, because the work of the step is done.
-func (a *attempt) storeStep(ctx context.Context, step jobs.Step) (*jobs.Step, error) {
+func (a *attempt) storeStep(ctx context.Context, step jobs.Step) error {
 	s := a.loadSteps()
-	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.done+1, step); err != nil {
+	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.known.Len()+1, step); err != nil {
 		if errors.Is(err, jobs.ErrLost) {
 			a.fenced.Store(true)
 			a.stop(jobs.ErrLost, true)
 		}
-		return nil, err
+		return err
 	}
-	s.known = append(s.known, step)
-	return &s.known[s.done], nil
+	s.known.Store(step)
+	return nil
 }
