@@ -33,7 +33,7 @@ func workCommand(a *cli.App) *cli.Command {
 		Description: `EXAMPLES
   runner work
   runner work -c 8 -q mail -q media=2
-  runner work --on-failure 'mail -s "task $RUNNER_TASK_ID failed" ops'
+  runner work --on-failure 'mail -s "task $RUNNER_EVENT_TASK failed" ops'
 
 work runs the commands of tasks in the foreground. In each queue the task with
 the highest priority starts first, then the oldest one; queues take turns.
@@ -48,11 +48,12 @@ A user with write access to the database can run commands as the user of the
 worker. So work refuses a database that other users can write, or whose
 directory they can write, unless --insecure-perms is set.
 
---on-failure runs a command for each task that has failed and is not retried.
-The worker kills the command after a minute. The command gets the environment of
-the task and RUNNER_TASK_STATE, RUNNER_TASK_REASON and RUNNER_TASK_ERROR. Its
-stdin has the last 50 lines of the task's output. The command ends with the
-worker. If the worker crashes, the command may not run at all.
+--on-failure enqueues a command for each task that has failed and is not
+retried. The command is a task of its own in the same queue. It may take a
+minute, and it is tried up to 10 times. Variables such as RUNNER_EVENT_TASK and
+RUNNER_EVENT_ERROR describe the failed task, and stdin has the last 50 lines of
+its output. --on-success and --on-output do the same for a task that completes,
+and for one that has printed something.
 
 SIGNALS
   TERM, INT  start no more tasks; running tasks get --grace to end, then TERM.
@@ -102,7 +103,9 @@ func workFlags() []cli.Flag {
 		cli.Scalar("max-load", "LOAD", "start no task while the load average of the last minute is above LOAD (off)", 0.0, parseLoad),
 		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory (off)", 0),
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
-		cli.TextOption("on-failure", "CMD", "run CMD by /bin/sh -c for each failed task; see below", ""),
+		cli.TextOption("on-failure", "CMD", "--on-failure of tasks without their own: run CMD as a task for each failed task", ""),
+		cli.TextOption("on-success", "CMD", "--on-success of tasks without their own", ""),
+		cli.TextOption("on-output", "CMD", "--on-output of tasks without their own", ""),
 		cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never (7d)", 7*24*time.Hour),
 		cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never (30d)", 30*24*time.Hour),
 		cli.Scalar("name", "TEXT", "name of this worker (HOST:PID)", "", parseWorkerName),
@@ -136,7 +139,9 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
 		Name: cli.Get[string](c, "name"), MaxWait: cli.Get[time.Duration](c, "max-wait"),
 		MaxLoad: cli.Get[float64](c, "max-load"), MinFreeMemory: cli.Get[int64](c, "min-free-memory"),
-		InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true}
+		InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
+		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
+			OnOutput: cli.Get[string](c, "on-output")}}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}
@@ -148,9 +153,6 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		o.serve, o.printToken = &served, cli.Get[bool](c, "print-token")
 	} else if name := firstSet(c, pages.Options()); name != "" {
 		return o, failure.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
-	}
-	if hook := cli.Get[string](c, "on-failure"); hook != "" {
-		o.engine.OnFailure = jobs.Shell(hook).Argv
 	}
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {

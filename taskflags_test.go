@@ -23,10 +23,13 @@ import (
 )
 
 // setSample sets an option to a value that is not its default. It leaves the path empty, because enqueue would replace any other path. With
-// an empty path the worker looks up the program.
+// an empty path the worker looks up the program. It leaves the event empty, because no flag sets it.
 func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
-	if sample.Set(o, s, os.TempDir()); o.Key == "path" {
+	switch sample.Set(o, s, os.TempDir()); o.Key {
+	case "path":
 		s.Path = ""
+	case "event":
+		s.Event = ""
 	}
 }
 

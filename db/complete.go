@@ -55,7 +55,9 @@ type completions struct {
 	lanes   bool               // whether some tasks have a lane
 }
 
-func completionsOf(list []Finish, now time.Time) completions {
+// completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter usual has the hooks
+// of tasks without hooks.
+func completionsOf(list []Finish, usual jobs.Hooks, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
 		changes: make([]lifecycle.Change, 0, len(list))}
 	for i := range list {
@@ -66,6 +68,9 @@ func completionsOf(list []Finish, now time.Time) completions {
 		}
 		c := lifecycle.Next(f.Task, f.Outcome, now)
 		if c.State != jobs.Completed {
+			continue
+		}
+		if hooks := lifecycle.WithDefaults(f.Task.Hooks, usual); lifecycle.HooksOf(&f.Task, &hooks, &f.Outcome, c.State) != nil {
 			continue
 		}
 		o := f.Outcome
@@ -90,7 +95,7 @@ var errRefusedTogether = errors.New("an end was refused")
 // for each attempt whether it was completed here. finishOne handles the others. On a server these include the attempts that the
 // statement did not change. In a file such an attempt makes completeMany return errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
-	all := completionsOf(list, now)
+	all := completionsOf(list, t.hooks, now)
 	if t.db.traits.CompletesAsJSON {
 		return t.completeOnServer(worker, all, done, now)
 	}

@@ -70,7 +70,7 @@ func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 func (w *Worker) cycle(ctx context.Context, turn Cycle, to level, together bool) (done CycleResult, err error) {
 	err = w.db.update(ctx, to, func(t *tx) (err error) {
 		done = CycleResult{}
-		t.moved = false
+		t.moved, t.hooks = false, w.hooks
 		if done.Finished, err = t.finish(w.number, turn.Finish, together, turn.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}

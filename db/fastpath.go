@@ -32,7 +32,7 @@ func (w *Worker) fastPath(turn Cycle) (completions, bool) {
 		turn.Claim.MaxWait > 0 || turn.Claim.Only != 0 || len(w.claimer.suspects) > 0 {
 		return completions{}, false
 	}
-	ends := completionsOf(turn.Finish, turn.Now)
+	ends := completionsOf(turn.Finish, w.hooks, turn.Now)
 	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
 }
 

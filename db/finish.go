@@ -131,6 +131,9 @@ func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) (
 // finishOne ends one attempt. It adds the task to ends if it has finished or has given up its lane.
 func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Finished, []end, error) {
 	done, wrote, err := t.finishAttempt(worker, f, now)
+	if err == nil && wrote {
+		err = t.addHooks(f, done.Change, now)
+	}
 	state := done.Change.State
 	if err != nil || !wrote || lifecycle.HoldsLane(state) {
 		return done, ends, err

@@ -183,6 +183,7 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 // worker has reaped.
 func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
+		t.hooks = w.hooks
 		for _, l := range revoked {
 			some, err := t.lose(l.Worker, now, selectRevoked, l.ID, l.GenerationID, l.Worker)
 			if err != nil {
@@ -200,6 +201,7 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Re
 // that the worker's process is dead, and every process of its tasks too.
 func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) ([]Reaped, error) {
+		t.hooks = w.hooks
 		if err := t.run(loseWorker, now.UnixMilli(), worker); err != nil {
 			return nil, err
 		}

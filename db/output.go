@@ -127,20 +127,23 @@ func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.C
 }
 
 func (d *DB) output(ctx context.Context, pieces *statement, args ...any) ([]jobs.Chunk, error) {
-	type row struct {
-		TaskID       int64  `db:"task_id"`
-		GenerationID int64  `db:"generation_id"`
-		Seq          int64  `db:"seq"`
-		Attempt      int    `db:"attempt"`
-		Stream       int    `db:"stream"`
-		At           number `db:"at"`
-		Data         []byte `db:"data"`
-		Dropped      int64  `db:"dropped_bytes"`
-	}
-	return readAs(ctx, d, func(r *row) jobs.Chunk {
-		return jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
-			Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
-	}, pieces, args...)
+	return readAs(ctx, d, (*outputRow).chunk, pieces, args...)
+}
+
+type outputRow struct {
+	TaskID       int64  `db:"task_id"`
+	GenerationID int64  `db:"generation_id"`
+	Seq          int64  `db:"seq"`
+	Attempt      int    `db:"attempt"`
+	Stream       int    `db:"stream"`
+	At           number `db:"at"`
+	Data         []byte `db:"data"`
+	Dropped      int64  `db:"dropped_bytes"`
+}
+
+func (r *outputRow) chunk() jobs.Chunk {
+	return jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
+		Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
 }
 
 // OutputTail returns the last chunk of output of the last ended attempt of a task, or nil if none is stored. If only one of the last two

@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"github.com/jmoiron/sqlx"
+
+	"example.com/runner/jobs"
 )
 
 // memberError is the error of one member of a group. The transaction of the group was rolled back.
@@ -170,6 +172,7 @@ type tx struct {
 	outer *sqlx.Tx // transaction of the caller; nil for one of the writer
 	db    *DB
 	space diskSpace
+	hooks jobs.Hooks // hooks of the worker for tasks without hooks
 
 	inserts *inserter // shared by the members of the group
 	lastID  int64     // highest id of a task; 0 if not read yet

@@ -83,6 +83,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time.Time) error {
 	t, err := w.db.within(ctx, outer)
 	if err == nil {
+		t.hooks = w.hooks
 		var done []Finished
 		if done, err = t.finish(w.number, []Finish{f}, false, now); err == nil && done[0].Fenced {
 			err = jobs.ErrLost

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/google/uuid"
+
+	"example.com/runner/jobs"
 )
 
 // insertWorker registers a started worker. The values have the order of the columns.
@@ -57,7 +59,8 @@ type WorkerInfo struct {
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time
-	Running   []int64 // ids of the worker's running tasks
+	Running   []int64    // ids of the worker's running tasks
+	Hooks     jobs.Hooks // hooks of tasks without hooks; only Register reads them
 }
 
 // QueueMax is a queue that a worker serves. Max is the number of tasks of the queue that the worker runs at the same time; 0 means the
@@ -74,6 +77,7 @@ type Worker struct {
 	number         int64 // identifies the worker in the rows of tasks and attempts
 	claimer        *claimer
 	attemptCounter attemptCounter
+	hooks          jobs.Hooks   // hooks of tasks without hooks
 	slowPath       atomic.Int64 // number of cycles that still take the slow path
 }
 
@@ -86,15 +90,15 @@ func (w *Worker) ID() string { return w.id }
 // NewWorkerID returns a new random id for a worker.
 func NewWorkerID() string { return uuid.Must(uuid.NewV7()).String() }
 
-// Register adds a worker that runs the tasks of jobs. If info.ID is empty, the worker gets an id from NewWorkerID.
-func (d *DB) Register(ctx context.Context, info WorkerInfo, jobs []ClaimJob) (*Worker, error) {
+// Register adds a worker that runs the tasks of the jobs in list. If info.ID is empty, the worker gets an id from NewWorkerID.
+func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*Worker, error) {
 	if err := d.MakeDir(); err != nil {
 		return nil, err
 	}
 	id := cmp.Or(info.ID, NewWorkerID())
-	w := &Worker{db: d, id: id, claimer: newClaimer(id, jobs)}
-	names := make([]string, len(jobs))
-	for i, job := range jobs {
+	w := &Worker{db: d, id: id, claimer: newClaimer(id, list), hooks: info.Hooks}
+	names := make([]string, len(list))
+	for i, job := range list {
 		names[i] = job.Job
 	}
 	var queues any

@@ -19,6 +19,11 @@ type Options struct {
 	Env     map[string]string
 	EnvFile string
 
+	Hooks
+	// Event is the event that the task reports if it is the command of a hook; empty for any other task. The Runner sets it. Such a task
+	// has no hooks.
+	Event string
+
 	// Unknown holds options that a newer version has written, by key. The database keeps these options. A worker postpones a task with such
 	// options instead of running it without them.
 	Unknown map[string]json.RawMessage

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/jobs"
 )
 
 // Sync says whether a commit is on the disk before a call returns.
@@ -64,11 +65,9 @@ type Options struct {
 	// that failed. Every worker deletes by its own values, so the shortest time of all workers of a database counts. A negative value keeps
 	// the tasks for ever. Keep defaults to 7 days, and KeepFailed to 30 days.
 	Keep, KeepFailed time.Duration
-	// OnFailure is a command that Work runs once for each task that Work sets to failed. Work kills the command after a minute. If the worker
-	// crashes, the command may not run at all. The command gets the environment of the task, RUNNER_TASK_STATE, RUNNER_TASK_REASON and
-	// RUNNER_TASK_ERROR. Its stdin has the last 50 lines of the task's output. The command dies with the worker, so a program that sets
-	// OnFailure must call Guardian. Defaults to none.
-	OnFailure []string
+	// Hooks are the commands that run when a task without its own hooks ends in Work. They are tasks of the job "command", so a program
+	// that sets Hooks must register Commands. Defaults to none.
+	Hooks jobs.Hooks
 	// Liveness is a callback for a watchdog. Work calls it after the first claim, when Work begins to stop, and at intervals of at most
 	// LivenessEvery. Work uses the database before each call, so a call shows that the database works. Liveness must return at once.
 	// Defaults to no function.

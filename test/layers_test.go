@@ -27,14 +27,15 @@ var layers = []layer{
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "jobs"}, // only the list of options, limits and checks
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
-	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "jobs"}, // only rules; this package uses no clock and no I/O
+	{path: "internal/lines", ours: []string{"jobs"}},
+	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "internal/tasktext", "jobs"}, // only rules; this package uses no clock and no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
 	{path: "internal/spelling"},
 	{path: "internal/timetext"},
 	{path: "internal/search", ours: []string{"jobs", "internal/taskspec", "internal/timetext"}},
 	{path: "internal/crontab", ours: []string{"internal/taskspec", "jobs"}},
-	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec", "internal/tasktext",
 		"internal/timetext"},
 		others: []string{"al.essio.dev/pkg/shellescape"}},
@@ -54,7 +55,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}, // not pgx, because internal/pgdriver imports the driver
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
-		"db/internal/owner", "internal/lifecycle", "db/schema", "internal/taskspec", "jobs",
+		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "jobs",
 		"internal/errcode"}, // it returns errors and writes no log
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -69,9 +70,8 @@ var layers = []layer{
 	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "jobs"}, not: []string{"os", "time.Now("}},
 	{path: "runner/internal/cron/crontest"}, // only tests import it
 	{path: "runner/internal/notify", not: []string{"os"}},
-	{path: "internal/lines", ours: []string{"jobs"}},
 	{path: "internal/follow"},
-	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/taskspec", "internal/lines", "db",
+	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/taskspec", "db",
 		"jobs",
 		"internal/supervisor"}},
 	{path: "runner/internal/engine", ours: []string{"internal/taskspec", "runner/internal/cron", "runner/internal/exec",

@@ -159,7 +159,7 @@ func (v *taskView) addSettings(t jobs.Task) {
 	add(t.Losses > 0, "lost %d of %d", t.Losses, t.MaxLosses)
 	spec := taskoption.SpecOf(&t)
 	if v.HideArgs {
-		spec.EnvFile = ""
+		spec.EnvFile, spec.Hooks = "", jobs.Hooks{}
 	}
 	for _, text := range taskoption.Chosen(&spec, false) {
 		add(true, "%s", text)

@@ -15,7 +15,7 @@ import (
 
 // notInSQL lists the task options that the view enqueue does not have. The view has points in time instead of
 // delays, and the worker looks up the program.
-var notInSQL = []string{"in", "expires_in", "path"}
+var notInSQL = []string{"in", "expires_in", "path", "event"}
 
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
 // inserted value.

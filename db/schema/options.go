@@ -33,7 +33,8 @@ func withTaskOptions(schema string, onServer bool) string {
 		}
 		s := write(o)
 		view = append(view, s.view+" AS "+o.Key)
-		if o.Key == "path" { // the view enqueue has no column for the path, because the worker looks up the path
+		// The view enqueue has no column for these options: the worker looks up the path, and sets the event.
+		if o.Key == "path" || o.Key == "event" {
 			continue
 		}
 		columns = append(columns, "NULL"+s.cast+" AS "+o.Key)

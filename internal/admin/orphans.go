@@ -119,9 +119,6 @@ func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 // ended. The result ended is true only if it has ended. If known is false, the worker of the mark is not in this database, so the mark may
 // belong to another database.
 func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
-	if m.Task() == 0 { // a mark without a task belongs to an on-failure command
-		return false, false, nil
-	}
 	task, err := r.Get(ctx, m.Task())
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):

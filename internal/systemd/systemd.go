@@ -25,7 +25,7 @@ const (
 	notifyEvery  = 10 * time.Second // interval without a watchdog
 	statusEvery  = 5 * time.Second
 	statusWithin = 2 * time.Second  // time limit for counting the waiting tasks
-	stopMargin   = 15 * time.Second // time after the last attempt, to run on-failure commands and to close the database
+	stopMargin   = 15 * time.Second // time after the last attempt, to close the database
 )
 
 // Notifier reports the worker's state to the service manager. A nil Notifier does nothing.

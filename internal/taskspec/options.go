@@ -107,6 +107,21 @@ var taskOptions = []OptionInfo{
 		Help: "standard input of the command, read now", Zero: "none", Commands: true,
 		Doc:    "standard input of the command, a text or a BLOB",
 		column: func(s *jobs.Spec) any { return &s.Input }},
+
+	{Key: "on_failure", Group: "Hooks", Flag: "on-failure", Value: "CMD",
+		Help:   "run CMD as a task if this task fails and is not retried",
+		Doc:    "command for `/bin/sh -c` that runs as a task of its own if the task fails and is not retried",
+		stored: func(o *jobs.Options) any { return &o.OnFailure }, check: validHook},
+	{Key: "on_success", Group: "Hooks", Flag: "on-success", Value: "CMD", Help: "run CMD as a task when this task completes",
+		Doc:    "the same when the task completes",
+		stored: func(o *jobs.Options) any { return &o.OnSuccess }, check: validHook},
+	{Key: "on_output", Group: "Hooks", Flag: "on-output", Value: "CMD",
+		Help:   "run CMD as a task when this task ends and has printed something",
+		Doc:    "the same when the task completes or fails and has printed something",
+		stored: func(o *jobs.Options) any { return &o.OnOutput }, check: validHook},
+	{Key: "event", Help: "event that the task reports, if it is a hook", OneTask: true, Commands: true,
+		Doc:    "event that the task reports if it is the command of a hook, such as `failed`; null for any other task",
+		stored: func(o *jobs.Options) any { return &o.Event }, check: validEvent},
 }
 
 // OptionList returns the definitions of all task options. The caller must not change them.

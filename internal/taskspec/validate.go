@@ -105,6 +105,17 @@ func validPath(field, path string) error {
 	return nil
 }
 
+// validHook checks the command of a hook.
+func validHook(field, command string) error { return validText(field, command, MaxPath) }
+
+// validEvent checks the event of a hook.
+func validEvent(field, event string) error {
+	if event != "" && !slices.Contains(Events, event) {
+		return invalid(field, "invalid value %q; use one of %s", event, strings.Join(Events, ", "))
+	}
+	return nil
+}
+
 // validEnv checks the variables of a command.
 func validEnv(field string, env map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(env)) {

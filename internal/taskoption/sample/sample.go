@@ -16,6 +16,8 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 		switch {
 		case o.Words != nil:
 			*to = o.Words[0]
+		case o.Key == "event":
+			*to = "failed"
 		case o.Key == "queue":
 			*to = "media"
 		case o.Commands:

@@ -185,7 +185,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	}
 }
 
-// forgetWritten logs an attempt whose end is in the database, notifies the observer of the end, and runs the on-failure command.
+// forgetWritten logs an attempt whose end is in the database, and notifies the observer of the end.
 func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	if done.Change.State == jobs.Pending {
 		e.released++
@@ -202,8 +202,5 @@ func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	e.observeEnd(a, done.Change)
 	if done.Change.State.Finished() {
 		e.o.Notifier.TaskEnded(a.task.ID)
-	}
-	if done.Change.State == jobs.Failed {
-		e.hooks.Failed(a.task, done.Change)
 	}
 }

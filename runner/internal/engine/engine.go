@@ -63,7 +63,7 @@ type Options struct {
 	Timeout          time.Duration
 	Name             string
 	Keep, KeepFailed time.Duration
-	OnFailure        []string
+	Hooks            jobs.Hooks
 	Liveness         func(Liveness)
 	LivenessEvery    time.Duration
 	GuardianPath     string
@@ -82,8 +82,7 @@ type Engine struct {
 	worker     *db.Worker
 	lock       *supervisor.Lock // nil on systems without liveness locks
 	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
-	commands   exec.Worker      // its Guardians are nil if there are neither commands nor an on-failure command
-	hooks      *exec.Hooks
+	commands   exec.Worker      // its Guardians are nil if there are no commands
 	reaper     *reaper
 	limit      map[string]int // greatest number of tasks of each queue at once; nil means all queues, without limits
 	ended      chan *attempt
@@ -152,7 +151,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
 		ended: make(chan *attempt, o.Concurrency), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
 	e.stopped, e.stop = context.WithCancel(context.Background())
-	e.hooks = exec.NewHooks(&e.commands, o.OnFailure, e.log)
 	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
 		return nil, err
 	}
@@ -161,10 +159,13 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: o.Handlers[job].MaxAttempts})
 	}
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), Namespace: pidNamespace(),
-		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed}
+		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed,
+		Hooks: o.Hooks}
 	e.reaper = newReaper(e)
-	_, commands := o.Handlers[jobs.CommandJob]
-	guarded := commands || len(o.OnFailure) > 0
+	_, guarded := o.Handlers[jobs.CommandJob]
+	if !guarded && o.Hooks != (jobs.Hooks{}) {
+		return nil, fmt.Errorf("%w: hooks are commands, and this worker runs no commands", jobs.ErrInvalid)
+	}
 	var err error
 	if guarded {
 		if err = exec.CheckGuardian(o.GuardianPath); err != nil {
@@ -237,7 +238,6 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	stopScheduling()
 	e.stop()
 	e.background.Wait()
-	err = cmp.Or(err, e.hooks.End(aborted))
 	clean := len(e.running) == 0
 	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
 		clean = false

@@ -8,7 +8,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/supervisor"
-	"example.com/runner/jobs"
 )
 
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
@@ -147,7 +146,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	if lock != nil {
 		_ = lock.Remove() // if this fails, the next worker that starts removes the file
 	}
-	if p.runHooks(reaped); len(reaped) > 0 {
+	if len(reaped) > 0 {
 		p.e.log.Warn("took over tasks of a worker that is gone", "tasks", len(reaped), "worker", o.ID)
 		p.e.o.Notifier.Notify()
 	}
@@ -222,7 +221,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 			p.e.log.Warn("cannot take over tasks", "worker", id, "err", err)
 			continue
 		}
-		if p.runHooks(reaped); len(reaped) > 0 {
+		if len(reaped) > 0 {
 			p.e.log.Warn("took over tasks of a worker that hangs", "tasks", len(reaped), "worker", id)
 			p.e.o.Notifier.Notify()
 		}
@@ -271,13 +270,4 @@ func claimsOf(leases []db.Lease) []db.ClaimID {
 		claims[i] = lease.Claimed()
 	}
 	return claims
-}
-
-// runHooks runs the on-failure command for the tasks that failed because they had too many losses.
-func (p *reaper) runHooks(reaped []db.Reaped) {
-	for _, r := range reaped {
-		if r.Change.State == jobs.Failed {
-			p.e.hooks.Failed(r.Task, r.Change)
-		}
-	}
 }

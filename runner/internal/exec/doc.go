@@ -2,6 +2,5 @@
 // results.
 //
 // Command (command.go) is one attempt of a task that runs a command. Guardians (guardians.go) is the pool of guardian processes of a
-// worker. Capture (capture.go) keeps the output of an attempt, whether a command or a function prints it. Hooks (hook.go) runs the
-// command of Options.OnFailure.
+// worker. Capture (capture.go) keeps the output of an attempt, whether a command or a function prints it.
 package exec

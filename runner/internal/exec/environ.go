@@ -13,13 +13,14 @@ import (
 // service manager sets for the worker alone. The list also has variables that runner sets for some tasks only, because the worker may
 // itself run inside such a task.
 var hidden = []string{"RUNNER_CONCURRENCY", "RUNNER_QUEUE", "RUNNER_UNTIL_EMPTY", "RUNNER_GRACE", "RUNNER_TIMEOUT", "RUNNER_LEASE",
-	"RUNNER_MAX_WAIT", "RUNNER_MAX_LOAD", "RUNNER_MIN_FREE_MEMORY", "RUNNER_TEE", "RUNNER_ON_FAILURE", "RUNNER_KEEP", "RUNNER_KEEP_FAILED", "RUNNER_SERVE", "RUNNER_NAME",
+	"RUNNER_MAX_WAIT", "RUNNER_MAX_LOAD", "RUNNER_MIN_FREE_MEMORY", "RUNNER_TEE", "RUNNER_ON_FAILURE", "RUNNER_ON_SUCCESS",
+	"RUNNER_ON_OUTPUT", "RUNNER_KEEP", "RUNNER_KEEP_FAILED", "RUNNER_SERVE", "RUNNER_NAME",
 	"RUNNER_LOG_FORMAT", "RUNNER_LOG_LEVEL", "RUNNER_INSECURE_PERMS", "RUNNER_LISTEN", "RUNNER_OPEN", "RUNNER_READ_ONLY",
 	"RUNNER_BASE_PATH", "RUNNER_PRINT_TOKEN", "RUNNER_PUBLIC_URL", "RUNNER_AUTH", "RUNNER_TOKEN_FILE", "RUNNER_HIDE_ARGS",
 	"RUNNER_INSECURE", "RUNNER_UPSTREAM", "RUNNER_TASK_SCHEDULE", "NOTIFY_SOCKET", "JOURNAL_STREAM", "INVOCATION_ID", "STATE_DIRECTORY"}
 
 // hiddenPrefixes are the prefixes of further variables that commands do not inherit.
-var hiddenPrefixes = []string{"WATCHDOG_", "LISTEN_"}
+var hiddenPrefixes = []string{"WATCHDOG_", "LISTEN_", "RUNNER_EVENT"}
 
 // Environ returns the part of a worker's environment that its commands inherit.
 func Environ(environ []string) []string {

@@ -1,0 +1,123 @@
+package dbtest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// hooks returns the hooks in the database as "event of task: command", in the order of their ids.
+func (s *store) hooks() (list []string) {
+	s.Helper()
+	for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
+		if t.Event != "" {
+			argv := must(jobs.Argv(t.Args))(s)
+			list = append(list, fmt.Sprintf("%s of %s: %s", t.Event, t.Env["RUNNER_EVENT_TASK"], argv[len(argv)-1]))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+func (s *store) wantHooks(want ...string) {
+	s.Helper()
+	if got := s.hooks(); !slices.Equal(got, want) {
+		s.Errorf("got hooks %q, want %q", got, want)
+	}
+}
+
+var allHooks = jobs.Hooks{OnFailure: "bad", OnSuccess: "good", OnOutput: "said"}
+
+var hookTests = group{
+	"the end of a task adds its hooks in the same transaction": func(s *store) {
+		code := 3
+		s.insert(commandSpec(jobs.OnEnd(allHooks), jobs.Queue("mail"), jobs.Priority(7), jobs.Label("night")))
+		w := s.worker()
+		task := s.claimOnly(w)
+		s.write(w, task, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", strings.Repeat("line\n", 60))}})
+		done := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: db.Claim{Free: 3, Lease: lease}, Finish: []db.Finish{{Task: task,
+			Outcome: s.withTimes(task, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 3", ExitCode: &code,
+				OutputBytes: 304}), Output: db.Output{Add: []jobs.Chunk{chunk(2, "stderr", "end\x00")}}}}}))(s)
+		s.wantHooks("failed of 1: bad", "output of 1: said")
+		if len(done.Claimed) != 2 {
+			s.Fatalf("got %d claimed tasks, want the 2 hooks", len(done.Claimed))
+		}
+		hook := s.get(2)
+		if hook.Queue != "mail" || hook.Priority != 1000 || hook.Label != "on-failure of task 1" || hook.MaxAttempts != 10 ||
+			hook.Timeout != time.Minute || hook.Schedule != "" {
+			s.Errorf("got hook %+v; want queue mail, priority 1000, label \"on-failure of task 1\", 10 attempts of 1m and no schedule", hook)
+		}
+		for name, want := range map[string]string{"RUNNER_EVENT": "failed", "RUNNER_EVENT_LABEL": "night", "RUNNER_EVENT_EXIT_CODE": "3",
+			"RUNNER_EVENT_COMMAND": "true", "RUNNER_EVENT_STATE": "failed", "RUNNER_EVENT_REASON": "exit"} {
+			if got := hook.Env[name]; got != want {
+				s.Errorf("%s: got %q, want %q", name, got, want)
+			}
+		}
+		if got, want := string(must(s.Input(s.Context(), 2))(s)), strings.Repeat("line\n", 49)+"end\x00"; got != want {
+			s.Errorf("got input %q, want %q", got, want)
+		}
+		if got := hook.Env["RUNNER_EVENT_OUTPUT"]; !strings.HasSuffix(got, "line\nend\ufffd") {
+			s.Errorf("got RUNNER_EVENT_OUTPUT %q, want one that ends with line\\nend\ufffd", got)
+		}
+	},
+	"many ends in one transaction add the hooks of each": func(s *store) {
+		specs := make([]jobs.Spec, 20)
+		for i := range specs {
+			if specs[i] = commandSpec(); i%10 == 3 {
+				specs[i] = commandSpec(jobs.OnEnd(allHooks))
+			}
+		}
+		s.insert(specs...)
+		w := s.worker()
+		var list []db.Finish
+		for _, task := range s.claim(w, 20) {
+			list = append(list, db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{})})
+		}
+		s.finishAll(w, list...)
+		s.finishAll(w, list...) // a repeated write adds nothing
+		s.wantHooks("completed of 14: good", "completed of 4: good")
+	},
+	"the hooks of the worker are for tasks without their own": func(s *store) {
+		s.insert(commandSpec(jobs.OnEnd(jobs.Hooks{OnSuccess: "own"})), commandSpec(),
+			functionSpec("f", jobs.MaxAttempts(1)))
+		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now, Hooks: allHooks},
+			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}, {Job: "f", MaxAttempts: 1}}))(s)
+		claimed := s.claim(w, 3)
+		s.finish(w, claimed[0], lifecycle.Outcome{})
+		s.finish(w, claimed[1], lifecycle.Outcome{})
+		s.finish(w, claimed[2], failed)
+		s.wantHooks("completed of 1: own", "completed of 2: good", "failed of 3: bad")
+	},
+	"the end of a hook, a cancelled task and a retry run no hooks": func(s *store) {
+		s.insert(commandSpec(jobs.OnEnd(allHooks)), commandSpec(jobs.OnEnd(allHooks), jobs.MaxAttempts(2)),
+			commandSpec(jobs.OnEnd(allHooks)))
+		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now, Hooks: allHooks},
+			[]db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+		claimed := s.claim(w, 3)
+		s.finish(w, claimed[0], failed)
+		s.finish(w, claimed[1], failed)
+		s.finish(w, claimed[2], lifecycle.Outcome{Reason: jobs.ReasonCancelled, Error: "cancelled"})
+		hook := s.claimOnly(w)
+		s.finish(w, hook, lifecycle.Outcome{})
+		s.wantHooks("failed of 1: bad")
+	},
+	"a lost task runs the hooks of the worker that records the loss": func(s *store) {
+		s.insert(commandSpec(jobs.MaxLosses(0), jobs.OnEnd(allHooks)))
+		w := s.worker()
+		task := s.claimOnly(w)
+		s.write(w, task, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", "last words\n")}})
+		reaper := s.worker()
+		if reaped := must(reaper.ReapDead(s.Context(), w.Number(), s.now))(s); len(reaped) != 1 {
+			s.Fatalf("got %d reaped tasks, want 1", len(reaped))
+		}
+		s.wantHooks("failed of 1: bad")
+		if got, want := s.get(2).Env["RUNNER_EVENT_OUTPUT"], "last words"; got != want {
+			s.Errorf("got RUNNER_EVENT_OUTPUT %q, want %q", got, want)
+		}
+	},
+}

@@ -1,0 +1,118 @@
+package lifecycle
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/tasktext"
+	"example.com/runner/jobs"
+)
+
+// The task of a hook. The options of the task that has ended do not apply to it.
+const (
+	HookLines    = 50          // lines of output on the stdin of the hook
+	hookPriority = 1000        // least priority, so that the hook starts before other tasks of its queue
+	hookAttempts = 10          // greatest number of attempts
+	hookTimeout  = time.Minute // longest time of one attempt
+	maxHookText  = 4 << 10     // bytes of the output and of the command in the environment
+	maxHookInput = 64 << 10    // bytes of the output on the stdin
+)
+
+// Hook is a command that runs because of an event.
+type Hook struct {
+	Event   string
+	Command string
+}
+
+// WithDefaults returns hooks in which the empty commands are replaced by those of usual.
+func WithDefaults(h, usual jobs.Hooks) jobs.Hooks {
+	return jobs.Hooks{OnFailure: cmp.Or(h.OnFailure, usual.OnFailure), OnSuccess: cmp.Or(h.OnSuccess, usual.OnSuccess),
+		OnOutput: cmp.Or(h.OnOutput, usual.OnOutput)}
+}
+
+// HooksOf returns the hooks to run after an attempt of a task. The parameter h has the hooks of the task and their defaults, o is the outcome
+// of the attempt, and state is the new state of the task. The end of a hook runs no hooks.
+func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
+	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
+		return nil
+	}
+	add := func(event, command string) {
+		if command != "" {
+			list = append(list, Hook{event, command})
+		}
+	}
+	if state == jobs.Failed {
+		add(taskspec.EventFailed, h.OnFailure)
+	} else {
+		add(taskspec.EventCompleted, h.OnSuccess)
+	}
+	if o.OutputBytes > 0 {
+		add(taskspec.EventOutput, h.OnOutput)
+	}
+	return list
+}
+
+// hookFlags has the flag of a hook for each event.
+var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.EventCompleted: "on-success",
+	taskspec.EventOutput: "on-output"}
+
+// HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the change
+// of the task. The parameter output has the last lines of its output.
+//
+// The hook does not get the environment file and the working directory of the task, because the task may have failed for lack of them.
+func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
+	output = output[max(len(output)-maxHookInput, 0):]
+	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),
+		jobs.Label(fmt.Sprintf("%s of task %d", hookFlags[h.Event], t.ID)), jobs.MaxAttempts(hookAttempts), jobs.Timeout(hookTimeout))
+	s.Event, s.CreatedBy, s.Input = h.Event, t.CreatedBy, output
+	code, signal := "", ""
+	if o.ExitCode != nil {
+		code = strconv.Itoa(*o.ExitCode)
+	}
+	if o.Signal != 0 {
+		signal = strconv.Itoa(o.Signal)
+	}
+	described := plainText(tasktext.Describe(t))
+	s.Env = map[string]string{}
+	maps.Copy(s.Env, t.Env)
+	maps.Copy(s.Env, map[string]string{
+		"RUNNER_EVENT":           h.Event,
+		"RUNNER_EVENT_TASK":      strconv.FormatInt(t.ID, 10),
+		"RUNNER_EVENT_LABEL":     plainText(t.Label),
+		"RUNNER_EVENT_COMMAND":   strings.ToValidUTF8(described[:min(len(described), maxHookText)], ""),
+		"RUNNER_EVENT_QUEUE":     t.Queue,
+		"RUNNER_EVENT_SCHEDULE":  t.Schedule,
+		"RUNNER_EVENT_STATE":     string(c.State),
+		"RUNNER_EVENT_REASON":    string(c.Reason),
+		"RUNNER_EVENT_ERROR":     plainText(c.Error),
+		"RUNNER_EVENT_EXIT_CODE": code,
+		"RUNNER_EVENT_SIGNAL":    signal,
+		"RUNNER_EVENT_ATTEMPT":   strconv.Itoa(t.Attempt),
+		"RUNNER_EVENT_DURATION":  strconv.FormatFloat(o.Duration.Seconds(), 'f', 3, 64),
+		"RUNNER_EVENT_OUTPUT":    lastText(output),
+	})
+	return s
+}
+
+// plainText returns a text that a variable and JSON can hold: valid UTF-8 without NUL.
+func plainText(text string) string {
+	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
+}
+
+// lastText returns the end of an output as a text of at most maxHookText bytes that begins with a whole line, if there is one.
+func lastText(output []byte) string {
+	text := strings.TrimRight(plainText(string(output)), "\n")
+	if len(text) <= maxHookText {
+		return text
+	}
+	text = text[len(text)-maxHookText:]
+	if _, rest, found := strings.Cut(text, "\n"); found {
+		text = rest
+	}
+	return strings.ToValidUTF8(text, "")
+}

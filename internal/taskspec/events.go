@@ -1,0 +1,11 @@
+package taskspec
+
+// The events that hooks report. They are the values of jobs.Options.Event and of the variable RUNNER_EVENT.
+const (
+	EventFailed    = "failed"    // the task has failed and is not retried
+	EventCompleted = "completed" // the task has completed
+	EventOutput    = "output"    // the task has completed or failed, and has printed something
+)
+
+// Events lists all events.
+var Events = []string{EventFailed, EventCompleted, EventOutput}
