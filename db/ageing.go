@@ -72,14 +72,15 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 const (
-	ageMost = 64          // maximum number of priorities that ageing examines for a queue and job, lowest first
-	agePart = 10          // a claim looks for overdue tasks if the last search was MaxWait / agePart ago
-	ageRest = time.Second // or if it was ageRest ago, when ageRest is shorter
+	ageMost = 64 // maximum number of priorities that ageing examines for a queue and job, lowest first
+	// A claim searches for overdue tasks if the last search was MaxWait / agePart or ageRest ago, whichever is shorter.
+	agePart = 10
+	ageRest = time.Second
 )
 
-// lookForAged reports whether this claim must look for overdue tasks. An overdue task has waited for longer than MaxWait. Most claims
-// need not look, since an overdue task may wait a tenth of MaxWait longer. After a claim has found an overdue task, every later claim
-// looks until one finds none.
+// lookForAged reports whether this claim must search for overdue tasks: tasks that have waited for longer than MaxWait. Most claims do not
+// search, since an overdue task is allowed to wait a tenth of MaxWait longer. After a claim has found an overdue task, every later claim
+// searches until one finds none.
 func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
 	return maxWait > 0 && now.Sub(c.agedAt).Abs() >= min(maxWait/agePart, ageRest)
 }

@@ -84,7 +84,7 @@ type writer struct {
 	busySince time.Time // start of the current series of writes without a break
 	crowd     bool      // whether the last group had several members, or more requests arrived during its commit
 	lone      bool      // whether the current write is the first one after a break
-	single    bool      // whether that break was longer than singleAfter; then another write is unlikely to follow soon
+	single    bool      // whether the current write is the first one after a break longer than singleAfter
 	lastEnd   time.Time
 	looked    time.Time // when lookAfter last found the files at their paths
 	space     diskSpace // free space of the disk, as the last transaction found it
@@ -196,7 +196,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 		w.lead()
 		return r.answer()
 	case <-timer.C:
-		go func() { // this caller may still become the leader, and must then commit for the others
+		go func() { // another goroutine can still make this request the leader, and a leader must commit for all waiting requests
 			select {
 			case <-r.done:
 			case <-r.lead:

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Cycle is one round of a worker's loop: finish the attempts that have ended, then claim tasks for the free slots. It is one write, so
-// a busy worker pays for one transaction instead of two.
+// Cycle is one write of a worker's loop. It finishes the attempts that have ended, and then claims tasks for the free slots. So a busy
+// worker needs one transaction instead of two.
 type Cycle struct {
 	Now    time.Time
 	Finish []Finish
@@ -28,13 +28,13 @@ type CycleResult struct {
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
 	// limit, or if the cycle claims nothing.
 	NextStart time.Time
-	NextLane  time.Time // if Looked: NextStart for the rate limits of lanes
+	NextLane  time.Time // if Looked: the same as NextStart, but for the rate limits of lanes
 	NoRoom    error     // error of a nearly full disk; then the cycle claimed nothing
 }
 
-// Cycle runs one round of worker w. If it finishes attempts, it returns when their ends are durable. The caller can repeat it after an
-// error: it accepts an end that was already written. Tasks claimed by a cycle whose result was lost show up in Beat as unacknowledged
-// claims.
+// Cycle runs one cycle of worker w. If the cycle finishes attempts, the method returns when their ends are durable. The caller can repeat a
+// cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, Beat returns the tasks that
+// the cycle claimed as unacknowledged claims.
 func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 	var claimed []jobs.Task
 	if ends, ok := w.fastPath(turn); ok {

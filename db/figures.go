@@ -93,7 +93,7 @@ func (t *Times) sort() {
 type Recent struct {
 	Times       // times of each task that ended and had started
 	Starts int  // number of attempts that started
-	Whole  bool // whether the figures cover every task that ended since then; otherwise they cover the last 10,000 tasks
+	Whole  bool // whether the figures cover all tasks of the period; if not, they cover only its last 10,000 tasks
 }
 
 // Recent returns figures of the tasks of a queue that ended since a time. It reads at most the last 10,000 tasks that ended.
@@ -125,7 +125,8 @@ var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum
 	GROUP BY 1, 2
 UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
-// selectSamples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
+// selectSamples divides the time since [1] into [3] steps of [2] milliseconds. It lists the waits and durations of at most [4] tasks of
+// each step, by their ends.
 var selectSamples = query(`{samples}`)
 
 // TimeBucket holds figures of the tasks that ended within a period.

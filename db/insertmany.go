@@ -33,7 +33,7 @@ type inserter struct {
 	added []Inserted // results; the last ones have no id yet, since their tasks wait
 	waits []any      // values of the tasks that wait
 	bytes int        // bytes of the arguments of these tasks
-	task  jobs.Task  // the task that add converts to values; it is here because a new one for each call costs an allocation
+	task  jobs.Task  // used by add only; a local variable of add would cost an allocation per task
 }
 
 // inserter returns the inserter of the transaction. The transaction flushes the inserter before it commits.

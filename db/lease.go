@@ -125,7 +125,7 @@ type Lease struct {
 	ClaimID
 	Worker    int64  `db:"worker"`           // number of the worker
 	WorkerID  string `db:"worker_id"`        // empty if the worker's row was deleted
-	ExpiresAt int64  `db:"lease_expires_at"` // stored value; it is compared only with a later stored value and with 0
+	ExpiresAt int64  `db:"lease_expires_at"` // as stored; compare it only with 0 and with a value that is read later
 	Length    int64  `db:"lease"`            // lease duration in ms
 }
 

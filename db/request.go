@@ -9,10 +9,11 @@ import (
 // request is a write that waits for a leader to run it. Its caller waits for the result.
 type request struct {
 	level level
-	alone bool // whether it gets a transaction of its own, because run can be called only once
-	// whether it cannot conflict with other shared requests; on a server, groups of shared requests hold the write lock at the same time
+	alone bool // whether the request needs a transaction of its own, because run must not be called a second time
+	// Whether the request cannot conflict with other shared requests. On a server, groups of shared requests can hold the write lock at the
+	// same time.
 	shared bool
-	adds   bool // whether it only gives tasks to the inserter, which adds the tasks of several requests with one statement
+	adds   bool // whether run only passes tasks to the inserter, which adds the tasks of several requests by one statement
 	run    func(*tx) error
 	single func(*tx) error // the same write as one statement, which is a transaction by itself; may be nil
 	done   chan error      // result of the write; buffered

@@ -31,7 +31,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 	}
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	same := weak.Make(outer)
-	if d.lastTx.Load() == same { // this transaction was checked before; a check takes half as long as an INSERT
+	if d.lastTx.Load() == same { // an earlier call has made the checks below, which take half as long as an INSERT
 		return t, nil
 	}
 	if err := d.Replaced(); err != nil {

@@ -22,7 +22,7 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 }
 
 // Changes calls the function look immediately, then again after each commit of any process, and at least every second. Changes returns when
-// look reports done or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database file.
+// the function look returns true or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database file.
 func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()

@@ -21,7 +21,7 @@ import (
 type Enqueued struct {
 	ID       int64
 	Kept     bool // whether an unfinished task had the same unique key; ID is then the id of that task, and no task was added
-	Replaced bool // whether that task had not started, so it got the settings of the Spec; Kept is then false
+	Replaced bool // whether the task with that key had not started and got the settings of the Spec; Kept is then false
 }
 
 func enqueued(list []db.Inserted) []Enqueued {

@@ -38,7 +38,7 @@ const (
 
 // Applied is what ApplySchedules did with one schedule.
 type Applied struct {
-	Schedule jobs.Schedule // as it is now, or as it was if it was removed
+	Schedule jobs.Schedule // the schedule after the change; if it was removed, the schedule before that
 	Did      string
 }
 

@@ -211,7 +211,7 @@ func chain(err error) []string {
 		if len(list) == 0 || list[len(list)-1] != text {
 			list = append(list, text)
 		}
-		switch e := err.(type) { //nolint:errorlint // it walks the chain itself
+		switch e := err.(type) { //nolint:errorlint // the loop unwraps the errors itself
 		case interface{ Unwrap() error }:
 			err = e.Unwrap()
 		case interface{ Unwrap() []error }:

@@ -15,7 +15,7 @@ type lifetime struct {
 	pid            int
 	started, ended int64  // monotonic clock, µs; ended is the time at which its parent noticed the end
 	failure        string // why the end is a fault of the product; empty if it is none
-	noGuardians    bool   // whether it ended because its guardians died; this is a fault unless the nemesis or a task killed them
+	noGuardians    bool   // whether the process ended because its guardians died; a violation unless the nemesis or a task killed them
 }
 
 // proc is a process that the harness started.

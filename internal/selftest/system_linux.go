@@ -62,7 +62,7 @@ func diskSpace(dir string) (free, total int64) {
 	if syscall.Statfs(dir, &fs) != nil {
 		return 0, 0
 	}
-	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) //nolint:unconvert // it has other types elsewhere
+	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) //nolint:unconvert // other systems have other types
 }
 
 // reserve allocates disk space for a file without changing its size, if the disk has the space.

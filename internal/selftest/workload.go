@@ -27,7 +27,7 @@ const (
 	otherUser       kind = "other-user"       // changes to another user, if it has the right
 	timesOut        kind = "times-out"        // runs longer than its timeout
 	atMostOnce      kind = "at-most-once"     // runs at most once
-	cancelRetry     kind = "cancel-retry"     // is cancelled while it runs and ignores that; it is retried at once
+	cancelRetry     kind = "cancel-retry"     // ignores TERM; a client cancels it while it runs, and then retries it at once
 )
 
 // kindWeights lists how many of 1000 tasks have each kind. All other tasks are quick.

@@ -86,7 +86,7 @@ type GuardianOptions struct {
 	Version string // version that the program passes to Guard
 	Worker  string // id of the worker; part of the marks
 	Lock    *Lock  // liveness lock of the worker
-	Slot    int    // position of the guardian's record in the lock file; each living guardian of a worker has its own
+	Slot    int    // position of the guardian's record in the lock file; no two living guardians of a worker have the same one
 	Adopt   bool   // whether this process has called Dedicate and so becomes the parent of orphans of a dead guardian
 }
 

@@ -32,8 +32,8 @@ const notifyEvery = 5 * time.Millisecond
 type notifier struct {
 	self    string // identifies this process's own messages
 	mu      sync.Mutex
-	pending bool // whether a notification is not sent yet
-	wakeups bool // whether that notification is for workers, too
+	pending bool // whether a notification must be sent
+	wakeups bool // whether that notification must also wake workers
 	busy    bool // whether a goroutine is sending notifications
 	idle    sync.Cond
 }

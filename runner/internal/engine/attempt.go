@@ -30,7 +30,7 @@ type attempt struct {
 
 	kill     chan struct{} // closed when the command must be killed without a grace period
 	killOnce sync.Once
-	fenced   atomic.Bool // whether the task belongs to another worker; this process then writes nothing of the attempt
+	fenced   atomic.Bool // whether another worker owns the task now; this process then stores nothing more about the attempt
 
 	report   atomic.Pointer[jobs.Progress]   // last report of progress; nil if there is none
 	toReport atomic.Bool                     // whether a goroutine is about to store the report

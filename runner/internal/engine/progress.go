@@ -24,7 +24,7 @@ func Progress(ctx context.Context, done, total int64, text string) {
 		report.Total = total
 	}
 	a.report.Store(report)
-	if a.toReport.CompareAndSwap(false, true) { // if it was true, a goroutine is about to store a report and takes this one
+	if a.toReport.CompareAndSwap(false, true) { // if toReport was true, a goroutine is about to store the last report, which is this one
 		a.e.planReport(a)
 	}
 }

@@ -129,7 +129,7 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	switch {
 	case err == nil:
 		defer func() { _ = lock.Close() }() // Close releases the lock
-	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID): // they end within a moment
+	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID): // the guardians will end soon
 		p.again = true
 		return false
 	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host: // without the lock, only a reboot of this host proves death

@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// readEvery is the least time between two reads of a busy worker for changes of other processes. The worker reads cancel requests. While
-// all slots are taken, it also looks for tasks that have become due and for new queues. A read at each notice would be 5 % of the work of a
-// busy worker.
+// readEvery is the shortest interval at which a busy worker reads the changes of other processes. It reads cancel requests. While all slots
+// are taken, it also reads which tasks have become due and which queues are new. A read at each notice would be 5 % of the work of a busy
+// worker.
 const readEvery = 20 * time.Millisecond
 
 // planCancelRead plans a read of cancel requests after a notice, because there may be a new request.

@@ -8,10 +8,10 @@ import (
 )
 
 const (
-	maxRetainEvery = 10 * time.Minute // longest time between two rounds; it is shorter if tasks are kept for a short time
-	minRetainEvery = time.Minute
+	maxRetainEvery = 10 * time.Minute      // longest interval between two searches for old tasks (retainEvery)
+	minRetainEvery = time.Minute           // shortest such interval; used when tasks are kept for a short time only
 	retainPause    = 20 * time.Millisecond // shortest pause between two transactions
-	upkeepEvery    = time.Hour             // time between two calls of upkeep, after which a round reads all tasks again
+	upkeepEvery    = time.Hour             // interval of upkeep; the next search after it reads the finished tasks from the oldest on
 	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
 	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
 	keepWorkers    = 30 * 24 * time.Hour   // shortest time for records of workers, because tasks show the names of their workers
@@ -19,8 +19,8 @@ const (
 
 // retain deletes old records at intervals until the loop ends: finished tasks, records of workers that ended long ago, and counters. It
 // sums up counters by the hour before it deletes them. It deletes tasks in small transactions. After each transaction it pauses for at
-// least as long as the transaction took, so that others can write. While no task runs, it returns free space of the file to the system. The
-// first round begins at once, so even a worker that runs for a short time deletes old tasks.
+// least as long as the transaction took, so that others can write. While no task runs, it returns free space of the file to the system. It
+// begins at once, so even a worker that runs for a short time deletes old tasks.
 func (e *Engine) retain() {
 	ctx := context.Background()
 	var from, upkeep time.Time
@@ -56,8 +56,8 @@ func (e *Engine) retain() {
 	}
 }
 
-// retainEvery returns the interval between two rounds of retain. With a long retention the interval is longer, because a small delay does
-// not matter then.
+// retainEvery returns the interval at which retain searches for old tasks. If tasks are kept for a long time, the interval is longer,
+// because a small delay does not matter then.
 func (o *Options) retainEvery() time.Duration {
 	every := maxRetainEvery
 	for _, keep := range []time.Duration{o.Keep, o.KeepFailed} {

@@ -48,8 +48,8 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	}
 }
 
-// waitForTick waits until the time next, until a notice comes, or until ctx ends. After a notice it still waits until minTickPause after
-// the time looked, unless the time next comes first.
+// waitForTick waits until the time next, until a notice comes, or until ctx ends. The parameter looked is the time of the last check for
+// ticks. A notice ends the wait not earlier than minTickPause after that check, unless the time next comes first.
 func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) {
 	wait := e.o.beatEvery()
 	if !next.IsZero() {

@@ -32,8 +32,8 @@ type Worker struct {
 type Command struct {
 	*Worker
 	Task     jobs.Task
-	Stop     context.Context  // when it ends, the command gets TERM, and KILL after Task.KillAfter
-	Kill     <-chan struct{}  // when it is closed, the command gets KILL without a grace period
+	Stop     context.Context  // when the context ends, the command gets TERM, and KILL after Task.KillAfter
+	Kill     <-chan struct{}  // when the channel is closed, the command gets KILL without a grace period
 	Deadline func() time.Time // returns when the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
 }

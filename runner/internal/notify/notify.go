@@ -102,8 +102,8 @@ func (n *Notifier) add(ctx context.Context, c chan struct{}, all bool) (stop fun
 	}
 }
 
-// SetBusy sets whether the worker of this process has no free slot. A busy worker needs no notice at once, because it looks at the database
-// when a slot becomes free.
+// SetBusy sets whether the worker of this process has no free slot. A notice for a busy worker can be late, because such a worker reads the
+// database anyway when a slot becomes free.
 func (n *Notifier) SetBusy(busy bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
