@@ -166,7 +166,7 @@ func onlyFinished(f jobs.Filter) bool {
 // finishedSince counts the tasks that finished since [1], up to few+1. Index: tasks_finished.
 var finishedSince = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE finished_at >= ? LIMIT 10001) AS part`)
 
-// sparse has, for each state with a partial index, the query that counts the rows of that index, up to few+1.
+// sparse has a query for each state that has a partial index. The query counts the rows of that index, up to few+1.
 var sparse = map[jobs.State]*statement{
 	jobs.Running: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
 	jobs.Blocked: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),

@@ -87,8 +87,8 @@ func groupOf(noun string) (group string, known bool) {
 
 // OptionSynonym is a hint for users who type an option of another tool.
 type OptionSynonym struct {
-	Commands string // commands that do not have these options, separated by ", "; "runner" is the place before the command
-	Hint     string // option of runner with or without a value, or a command line; COMMAND-NAME stands for the command
+	Commands string // commands that do not have these options, separated by ", "; "runner" stands for options before the name of a command
+	Hint     string // what to type instead: an option of runner, or a command line in which COMMAND-NAME stands for the command
 	Names    string // options of other tools without their first dashes, separated by spaces
 }
 

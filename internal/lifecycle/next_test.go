@@ -160,7 +160,7 @@ func TestNextKeepsTheTextOfACancelRequest(t *testing.T) {
 
 func TestATimeoutOverridesASnooze(t *testing.T) {
 	o := OutcomeOf(nil, jobs.Snooze(time.Hour))
-	o.Reason, o.Error = jobs.ReasonTimeout, "ran for longer than 1s" // as the worker sets them when it stops an attempt
+	o.Reason, o.Error = jobs.ReasonTimeout, "ran for longer than 1s" // the worker sets these values when it stops an attempt
 	if c := Next(jobs.Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonTimeout || !c.Counted {
 		t.Errorf("got state %s (%s), counted: %v; want %s (%s), counted", c.State, c.Reason, c.Counted, jobs.Failed, jobs.ReasonTimeout)
 	}
