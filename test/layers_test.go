@@ -56,7 +56,7 @@ var layers = []layer{
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
 		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "jobs",
-		"internal/errcode"}, // it returns errors and writes no log
+		"internal/errcode"}, // the package returns errors and writes no log
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},
