@@ -96,6 +96,7 @@ func workFlags() []cli.Flag {
 		cli.BoolOption("until-empty", "run all tasks that are due or become due meanwhile, then exit"),
 		cli.DurationOption("grace", "after a signal, let running tasks continue for this time (30s)", 30*time.Second),
 		cli.DurationOption("timeout", "time limit of an attempt, for commands without --timeout (none)", 0),
+		cli.BoolOption("leave-children", "let processes live on that commands leave behind, also without enqueue --leave-children"),
 		cli.Scalar("lease", "DUR", "time without a heartbeat after which other workers take over; at least 5s (60s)", time.Minute,
 			parseLease),
 		cli.DurationOption("max-wait",
@@ -139,7 +140,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		Grace: cli.Get[time.Duration](c, "grace"), Timeout: cli.Get[time.Duration](c, "timeout"), Lease: cli.Get[time.Duration](c, "lease"),
 		Name: cli.Get[string](c, "name"), MaxWait: cli.Get[time.Duration](c, "max-wait"),
 		MaxLoad: cli.Get[float64](c, "max-load"), MinFreeMemory: cli.Get[int64](c, "min-free-memory"),
-		InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
+		LeaveChildren: cli.Get[bool](c, "leave-children"), InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
 			OnOutput: cli.Get[string](c, "on-output")}}
 	if o.engine.Grace == 0 {

@@ -265,6 +265,7 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 		return jobs.Attempt{TaskID: r.TaskID, GenerationID: r.GenerationID, Attempt: r.Attempt, State: jobs.State(r.State),
 			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.WorkerName, StartedAt: r.StartedAt.time(),
 			FinishedAt: r.FinishedAt.time(), Duration: o.duration(), ExitCode: o.ExitCode, Signal: o.Signal,
-			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated}
+			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated,
+			ChildrenKilled: o.Killed, ChildrenLeft: o.Left}
 	}, selectAttempts, id)
 }

@@ -17,6 +17,8 @@ type outcome struct {
 	Duration  *int64      `json:"duration,omitempty"` // ms; if missing, the time from the start of the attempt to its end
 	Output    int64       `json:"output_bytes,omitempty"`
 	Truncated bool        `json:"output_truncated,omitempty"`
+	Killed    int         `json:"children_killed,omitempty"`
+	Left      int         `json:"children_left,omitempty"`
 }
 
 // durationSlack is a number of milliseconds. If a duration differs from the time between start and end by at most durationSlack, it is not
@@ -29,7 +31,7 @@ func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended b
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
 	stored := outcome{Reason: reason, Error: text, ExitCode: o.ExitCode, Signal: o.Signal, Output: o.OutputBytes,
-		Truncated: o.OutputTruncated}
+		Truncated: o.OutputTruncated, Killed: o.ChildrenKilled, Left: o.ChildrenLeft}
 	if !ended || between < -durationSlack || between > durationSlack {
 		stored.Duration = &ms
 	}
@@ -55,7 +57,7 @@ func (t text) outcome(start, end number) outcome {
 func (o outcome) fill(t *jobs.Task) {
 	t.Reason, t.Error, t.ExitCode, t.Signal, t.OutputBytes, t.OutputTruncated = o.Reason, o.Error, o.ExitCode, o.Signal, o.Output,
 		o.Truncated
-	t.Duration = o.duration()
+	t.Duration, t.ChildrenKilled, t.ChildrenLeft = o.duration(), o.Killed, o.Left
 }
 
 // duration returns the duration of the attempt, or 0 if it is unknown. It is unknown if plain SQL has written a row without a start or an

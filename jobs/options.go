@@ -14,6 +14,8 @@ type Options struct {
 	RetryOn     Codes
 	OutputLimit int64 // number of bytes of an attempt's output that are stored
 
+	LeaveChildren bool // whether processes that the command leaves behind when it exits by itself live on
+
 	Path    string // absolute path of the program; if empty, the worker looks it up
 	Cwd     string // working directory; if empty, that of the worker
 	Env     map[string]string

@@ -54,6 +54,8 @@ type Task struct {
 	Signal          int
 	OutputBytes     int64
 	OutputTruncated bool
+	ChildrenKilled  int             // processes that the command had left behind and that were killed when it exited
+	ChildrenLeft    int             // processes that the command left behind and that live on; see LeaveChildren
 	Progress        json.RawMessage // object with "done", "total" and "text"; nil if none was reported
 }
 
@@ -102,6 +104,8 @@ type Attempt struct {
 	Error           string
 	OutputBytes     int64
 	OutputTruncated bool
+	ChildrenKilled  int // processes that the command had left behind and that were killed when it exited
+	ChildrenLeft    int // processes that the command left behind and that live on; see LeaveChildren
 }
 
 // Chunk is a part of the output of an attempt, in the order in which it was printed.

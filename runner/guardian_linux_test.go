@@ -175,7 +175,7 @@ func text(s string) []byte { return append([]byte{byte(2 * len(s))}, s...) }
 // TestGuardiansThatDieAtOnceEndTheWork checks that a worker ends if its guardians die before they have started a command.
 func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 	t.Parallel()
-	const protocol = 3
+	const protocol = 4
 	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6)) // numbers are varints
 	path := filepath.Join(t.TempDir(), "guardian")
 	script := fmt.Sprintf("#!/bin/sh\ncat %q >&3\nexit 1\n", path+".hello")

@@ -59,6 +59,9 @@ type Options struct {
 	Lease time.Duration
 	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
 	Timeout time.Duration
+	// LeaveChildren lets the processes that commands leave behind live on when the commands exit by themselves, also for tasks without
+	// jobs.LeaveChildren. Defaults to false.
+	LeaveChildren bool
 	// Name is the name of the worker in lists and logs. Defaults to HOST:PID.
 	Name string
 	// Keep is how long Work keeps tasks that completed or were cancelled, with their attempts and output. KeepFailed is the same for tasks

@@ -83,6 +83,8 @@ func columnRow(o *taskspec.OptionInfo) string {
 	switch {
 	case o.Zero == "now":
 		usual = o.Zero
+	case usual == "`false`":
+		usual = "0"
 	case usual == "":
 		usual = "NULL"
 	}
@@ -117,6 +119,8 @@ func storedDefault(o *taskspec.OptionInfo) string {
 		return fmt.Sprint(*value)
 	case *time.Duration:
 		return fmt.Sprint(value.Milliseconds())
+	case *bool:
+		return "`false`"
 	}
 	return ""
 }

@@ -229,6 +229,13 @@ func TestTask(t *testing.T) {
 	}
 }
 
+func TestATaskShowsTheProcessesThatItsCommandLeftBehind(t *testing.T) {
+	r := open(t)
+	shell(t, r, "sleep 60 >/dev/null 2>&1 &")
+	runnerkit.Drain(t, r)
+	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Processes</b> 1 that the command left behind, killed")
+}
+
 const hostile = "<script>alert(1)</script>\x1b]0;x\a\u202eRTL"
 
 func TestHostileTextIsShownAsText(t *testing.T) {

@@ -25,6 +25,7 @@ type taskView struct {
 	CommandLine string // command line that enqueues the same task
 	Settings    []string
 	Why         string
+	Processes   string    // processes that the command left behind; empty if there were none
 	Args        *document // arguments of a function; nil for a command
 	Result      *document
 	Error       string
@@ -94,6 +95,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 		return "", nil, err
 	}
 	v.Why = humanize.Safe(present.Wait(wait, t, v.page.Now))
+	v.Processes = present.LeftBehind(&t)
 	attempts, err := h.r.Attempts(ctx, t)
 	if err != nil {
 		return "", nil, err

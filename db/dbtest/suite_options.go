@@ -59,6 +59,11 @@ func plainValue(s *store, field any) any {
 		return value.UnixMilli()
 	case *[]byte:
 		return *value
+	case *bool:
+		if *value {
+			return int64(1)
+		}
+		return int64(0)
 	}
 	text, err := json.Marshal(field)
 	if err != nil {

@@ -74,6 +74,8 @@ func optionDefault(o *taskspec.OptionInfo) string {
 		return fmt.Sprint(*value)
 	case *int:
 		return fmt.Sprint(*value)
+	case *bool:
+		return "0"
 	case *string:
 		if *value != "" {
 			return "'" + *value + "'"
@@ -109,6 +111,9 @@ func sqliteOption(o *taskspec.OptionInfo) optionSQL {
       WHEN json_type(NEW.%[1]s) <> 'object' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s) WHERE type <> 'text' OR key = '' OR instr(key, '=')`+
 			` OR instr(key || value, char(0))) END`, o.Key, taskspec.MaxEnv)
+	case *bool:
+		s.value = "json(CASE NEW." + o.Key + " WHEN 1 THEN 'true' END)"
+		message, wrong = "0 or 1", "NEW."+o.Key+" <> 0 AND NEW."+o.Key+" <> 1"
 	default:
 		message = fmt.Sprintf("at most %d bytes of text without NUL", taskspec.MaxPath)
 		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))", o.Key,
@@ -142,6 +147,9 @@ func postgresOption(o *taskspec.OptionInfo) optionSQL {
       WHEN octet_length(NEW.%[1]s) > %d OR NEW.%[1]s !~ '^\s*\{' OR NOT is_jsonb(NEW.%[1]s) THEN true
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''`+
 			` OR strpos(e.key, '=') > 0) END`, o.Key, taskspec.MaxEnv)
+	case *bool:
+		s.view, s.cast, s.value = "CASE WHEN "+s.view+" = 'true' THEN 1 ELSE 0 END", "::bigint", "CASE NEW."+o.Key+" WHEN 1 THEN true END"
+		message, wrong = "0 or 1", "NEW."+o.Key+" <> 0 AND NEW."+o.Key+" <> 1"
 	default:
 		message = fmt.Sprintf("at most %d bytes of text without NUL", taskspec.MaxPath)
 		wrong = fmt.Sprintf("octet_length(NEW.%s) > %d", o.Key, taskspec.MaxPath)

@@ -67,11 +67,9 @@ func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []O
 	return found, nil
 }
 
-// isOneOf reports whether a mark belongs to one of the attempts.
-func isOneOf(m supervisor.Mark, attempts []jobs.Attempt) bool {
-	return slices.ContainsFunc(attempts, func(a jobs.Attempt) bool {
-		return m == supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
-	})
+// markOf returns the mark of the processes of an attempt.
+func markOf(a jobs.Attempt) supervisor.Mark {
+	return supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
 }
 
 func orphan(p supervisor.MarkedProcess, alone, ended bool) OrphanProcess {
@@ -126,12 +124,16 @@ func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool
 	case err != nil:
 		return false, false, err
 	case task.State != jobs.Running || m != supervisor.MarkOf(task.WorkerID, supervisor.Key{ID: task.ID, Generation: task.GenerationID}):
-		if !known {
-			attempts, err := store(r).Attempts(ctx, task.ID)
-			over = isOneOf(m, attempts)
-			return over, over, err
+		attempts, err := store(r).Attempts(ctx, task.ID)
+		if err != nil {
+			return false, false, err
 		}
-		return true, true, nil
+		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool { return m == markOf(a) })
+		over = known || i >= 0
+		if i >= 0 && attempts[i].ChildrenLeft > 0 { // a process of another user keeps its mark when it is left behind on purpose
+			over = false
+		}
+		return over, over, nil
 	}
 	at, kill := time.Now(), task.KillAfter+stopWait
 	if asked := task.CancelRequestedAt; !asked.IsZero() && at.Sub(asked) > kill {

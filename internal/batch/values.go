@@ -75,9 +75,8 @@ func keyName(k int) string {
 // otherKeys are the keys of task records that describe the execution of a task. A batch skips them.
 var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
-	"exit_code", "signal", "output_bytes", "output_truncated", "progress", "enqueued", "why", "dependencies", "dependents", "steps",
-	"history",
-	"outlived"}
+	"exit_code", "signal", "output_bytes", "output_truncated", "children_killed", "children_left", "progress", "enqueued", "why",
+	"dependencies", "dependents", "steps", "history", "outlived"}
 
 // lineValues contains the JSON values of a line by the position of their key. A null counts as missing. The field err is the first error.
 type lineValues struct {
@@ -145,6 +144,8 @@ func (v *lineValues) option(k int, o *taskspec.OptionInfo, s *jobs.Spec) {
 		v.variables(k, to)
 	case *[]byte:
 		v.bytes(k, to)
+	case *bool:
+		v.boolean(k, to)
 	}
 }
 
@@ -166,6 +167,16 @@ func (v *lineValues) text(k int, to *string) {
 			v.wrong(k, "%v", err)
 		}
 		*to = text
+	}
+}
+
+func (v *lineValues) boolean(k int, to *bool) {
+	switch raw := v.raw[k]; {
+	case raw == nil:
+	case raw[0] == 't' || raw[0] == 'f':
+		*to = raw[0] == 't'
+	default:
+		v.wrong(k, "must be true or false")
 	}
 }
 

@@ -155,6 +155,17 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	return string(reason)
 }
 
+// LeftBehind describes the processes that the command of the last attempt left behind. It is empty if there were none.
+func LeftBehind(t *jobs.Task) string {
+	switch {
+	case t.ChildrenKilled > 0:
+		return fmt.Sprintf("%d that the command left behind, killed; enqueue --leave-children lets them live on", t.ChildrenKilled)
+	case t.ChildrenLeft > 0:
+		return fmt.Sprintf("%d that the command left behind, not killed", t.ChildrenLeft)
+	}
+	return ""
+}
+
 // progress returns the progress that a function reported in a short form, such as 12/40, or the text of the report.
 func progress(report json.RawMessage) string {
 	var p struct {

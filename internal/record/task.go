@@ -98,7 +98,8 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"created_at", Stamp(t.CreatedAt)}, {"created_by", OrNull(t.CreatedBy)}, {"updated_at", Stamp(t.UpdatedAt)},
 		{"started_at", Stamp(t.StartedAt)}, {"finished_at", Stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", Raw(t.Result)},
 		{"error", OrNull(t.Error)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)}, {"output_bytes", t.OutputBytes},
-		{"output_truncated", t.OutputTruncated}, {"progress", Raw(t.Progress)}}...)
+		{"output_truncated", t.OutputTruncated}, {"children_killed", t.ChildrenKilled}, {"children_left", t.ChildrenLeft},
+		{"progress", Raw(t.Progress)}}...)
 }
 
 // optionMember returns the key and the JSON value of a task option. A duration becomes a number of seconds. A zero value becomes null if
@@ -118,6 +119,8 @@ func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 		m.Value = Seconds(*value)
 	case *map[string]string:
 		m.Value = hidden(*value)
+	case *bool:
+		m.Value = *value
 	}
 	if o.Zero != "" && o.IsDefault(s) {
 		m.Value = nil
@@ -183,13 +186,16 @@ type Attempt struct {
 	Error           *string      `json:"error"`
 	OutputBytes     int64        `json:"output_bytes"`
 	OutputTruncated bool         `json:"output_truncated"`
+	ChildrenKilled  int          `json:"children_killed"`
+	ChildrenLeft    int          `json:"children_left"`
 }
 
 func NewAttempt(a jobs.Attempt) Attempt {
 	return Attempt{TaskID: a.TaskID, Attempt: a.Attempt, GenerationID: a.GenerationID, State: a.State, Reason: Known(a.Reason),
 		Counted: a.Counted, WorkerID: Known(a.WorkerID), Worker: Known(a.Worker), StartedAt: Stamp(a.StartedAt),
 		FinishedAt: Stamp(a.FinishedAt), Duration: Seconds(a.Duration), ExitCode: a.ExitCode, Signal: Known(a.Signal),
-		Error: Known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated}
+		Error: Known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated,
+		ChildrenKilled: a.ChildrenKilled, ChildrenLeft: a.ChildrenLeft}
 }
 
 // Step is the record of a finished step of a task, or of a sleep.

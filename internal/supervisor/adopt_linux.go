@@ -36,9 +36,12 @@ func ReapAdopted() {
 	}
 }
 
-// killAdopted kills and reaps the orphans of dead guardians.
+// killAdopted kills and reaps the orphans of dead guardians. It spares processes that a command was allowed to leave behind.
 func killAdopted() {
 	for _, pid := range adopted() {
+		if readMark(pid) == leftMark && running(pid) {
+			continue
+		}
 		_ = unix.Kill(pid, unix.SIGKILL) // the call fails for a process of another user
 		_, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}

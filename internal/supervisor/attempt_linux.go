@@ -28,11 +28,14 @@ func (g *guardian) run() {
 			break
 		}
 	}
-	g.killRemaining(nil)
+	if !g.left { // only this goroutine sets it
+		g.killRemaining(nil)
+	}
 }
 
 // runAttempt starts a command, waits until all of its processes have ended, and reports the result to the worker. It
-// returns false if processes remain that the guardian is not permitted to kill. Such a guardian starts no other command.
+// returns false if processes remain that the guardian is not permitted to kill, or that live on because of LeaveChildren.
+// Such a guardian starts no other command.
 func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	a := o.attempt
 	refuse := func(why string, errno syscall.Errno) bool {
@@ -80,7 +83,9 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 		unix.Close(pidfd)
 	}
 	exit := g.awaitLeader(a)
-	exit.LeftOver, exit.Denied = g.killRemaining(a)
+	if exit.Left = g.leaveRemaining(a); exit.Left == 0 {
+		exit.LeftOver, exit.Denied = g.killRemaining(a)
+	}
 	if a.endedBy != bySelf {
 		// Processes that were killed together with the leader are not left over.
 		exit.LeftOver = 0
@@ -88,7 +93,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	_ = g.lock.setRecord(g.slot, Key{}) // even if some processes cannot be killed, because the report names them
 	g.finish(a)
 	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, EndedBy: a.endedBy, Exit: &exit})
-	return len(exit.Denied) == 0
+	return len(exit.Denied) == 0 && exit.Left == 0
 }
 
 // finish ends an attempt and makes the guardian ready for the next attempt.
@@ -172,7 +177,9 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if leader = pid == a.leader; leader {
-		_ = signalGroup(pid, unix.SIGKILL) // the id of the group is not reused while its leader is a zombie
+		if a.leave = a.leave && g.endedItself(a); !a.leave {
+			_ = signalGroup(pid, unix.SIGKILL) // the id of the group is not reused while its leader is a zombie
+		}
 	}
 	var status unix.WaitStatus
 	var usage unix.Rusage
@@ -248,6 +255,9 @@ func reapAll() (killed int, noChildren bool) {
 // them. killAll returns the number of children that it killed, and the pids of the processes that it is not permitted
 // to kill. The caller holds the mutex. So no child is reaped in the meantime, and no pid is reused.
 func (g *guardian) killAll() (living int, denied []int) {
+	if g.left {
+		return 0, nil
+	}
 	if g.cgroupDir != "" {
 		killCgroup(g.cgroupDir)
 		g.cgroupKilled = true

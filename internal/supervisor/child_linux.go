@@ -36,6 +36,9 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
 	r := request{Op: opStart, Key: k, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Deadline: clockAt(deadline)}
+	if c.LeaveChildren {
+		r.Leave = 1
+	}
 	if !filepath.IsAbs(c.Dir) { // the guardian runs in /
 		here, err := os.Getwd()
 		if err != nil {
@@ -150,11 +153,12 @@ func (c *Child) Kill() error {
 	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
 }
 
-// Ended returns a channel that is closed when no process of the command is left.
+// Ended returns a channel that is closed when Wait returns at once.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
-// Wait waits until no process of the command is left, and returns how its leader ended. The error is ErrDeadline if the
-// guardian killed the command at its deadline, and ErrLost if the command died with its guardian.
+// Wait waits until no process of the command is left, except those that LeaveChildren allows, and returns how its
+// leader ended. The error is ErrDeadline if the guardian killed the command at its deadline, and ErrLost if the command
+// died with its guardian.
 func (c *Child) Wait() (Exit, error) {
 	<-c.ended
 	return c.exit, c.err

@@ -34,7 +34,7 @@ type Guardian struct {
 	child   *Child // command that was requested and has not ended; nil if there is none
 	served  bool   // whether a command was started
 	gone    bool   // whether the guardian can start no more commands
-	retired bool   // whether processes remain that the guardian is not permitted to kill; the guardian exits when they end
+	retired bool   // whether processes remain that it may not kill, or that live on; the guardian starts no other command
 	clean   bool   // whether the guardian has exited and no process of its command is left
 }
 
@@ -203,7 +203,7 @@ func (g *Guardian) handle(r reply) bool {
 	case r.Op == opExited && r.Exit != nil:
 		g.child = nil
 		g.served = true
-		g.retired = len(r.Exit.Denied) > 0
+		g.retired = len(r.Exit.Denied) > 0 || r.Exit.Left > 0
 		g.gone = g.retired
 		c.exit = *r.Exit
 		if r.EndedBy == byDeadline {
@@ -282,7 +282,7 @@ func (g *Guardian) Served() bool {
 }
 
 // EndExpected reports whether the guardian is expected to exit. It exits after Close, and after an attempt that left
-// processes which it is not allowed to kill.
+// processes which it is not allowed to kill or must leave alive.
 func (g *Guardian) EndExpected() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

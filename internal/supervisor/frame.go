@@ -41,6 +41,7 @@ func (r *request) fields(c *codec) {
 	integer(c, &r.Signal)
 	integer(c, &r.After)
 	integer(c, &r.N)
+	integer(c, &r.Leave)
 }
 
 func (r *reply) fields(c *codec) {
@@ -71,6 +72,7 @@ func (e *Exit) fields(c *codec) {
 	integer(c, &e.Code)
 	integer(c, &e.Signal)
 	integer(c, &e.LeftOver)
+	integer(c, &e.Left)
 	integer(c, &e.User)
 	integer(c, &e.System)
 	n := len(e.Denied)

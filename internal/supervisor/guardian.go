@@ -36,6 +36,9 @@ import (
 //     (mark_linux.go) and kills them. Then it reports the attempt as lost.
 //   - The guardian does not wait for a process that it is not permitted to kill because another user owns it. The
 //     report names that process. The guardian then starts no other attempt, and exits when that process has ended.
+//   - A command with LeaveChildren that ends by itself may leave processes behind. They get another mark, and the guardian
+//     moves them out of its cgroup (leave_linux.go). The guardian then exits without killing them, so no child of a
+//     guardian belongs to an earlier attempt.
 //
 // # Outline
 //
@@ -75,7 +78,7 @@ import (
 const guardianArg = "runner-guardian"
 
 // protocol is the version of the messages. Increase it with every change of a message.
-const protocol = 3
+const protocol = 4
 
 // HasGuardians reports whether this system has guardians.
 const HasGuardians = runtime.GOOS == "linux"
@@ -124,7 +127,7 @@ var (
 
 // These are the operations. The comment of each operation lists the fields of its message.
 const (
-	opStart = "start" // key, path, argv, env, dir, null, deadline; also the descriptors 0, 1 and 2, except null devices
+	opStart = "start" // key, path, argv, env, dir, null, deadline, leave; also the descriptors 0, 1 and 2, except null devices
 	opRenew = "renew" // key, deadline
 	opKill  = "kill"  // key, signal, milliseconds until KILL follows
 	opPing  = "ping"  // n
@@ -150,6 +153,7 @@ type request struct {
 	Signal   int
 	After    int64 // milliseconds until KILL follows; 0 for never
 	N        int64
+	Leave    int // 1 if the processes that the command leaves behind live on; see Command.LeaveChildren
 }
 
 // reply is a message from a guardian to its worker.

@@ -104,6 +104,7 @@ type guardian struct {
 	timer    *time.Timer
 	timerAt  int64 // when the timer fires, at the deadline of the attempt or earlier; 0 for never
 	stopping bool  // whether the worker is gone
+	left     bool  // whether the remaining processes live on; the guardian exits and signals nothing
 }
 
 // startOrder is a request to start a command, with the descriptors of the command.
@@ -118,6 +119,7 @@ type attempt struct {
 	Key
 	deadline int64  // CLOCK_MONOTONIC, in nanoseconds
 	endedBy  string // what ended the command: self, kill or deadline
+	leave    bool   // whether the processes that it leaves behind live on if it ends by itself
 	killed   bool   // whether KILL was sent, or must be sent after the start
 	termSent bool   // whether TERM was sent, or must be sent after the start
 	leader   int    // pid; 0 before the start
@@ -250,7 +252,7 @@ func (g *guardian) accept(r request, files []int) bool {
 	if g.attempt != nil {
 		return false
 	}
-	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf}
+	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf, leave: r.Leave == 1}
 	g.attempt = a
 	g.setTimer()
 	g.starts <- startOrder{a, r, files}

@@ -26,6 +26,7 @@ type Process struct {
 
 	mu     sync.Mutex // held while a signal is sent
 	killed bool       // whether Kill was called before the end
+	leave  bool       // whether the processes that the leader leaves behind live on; Terminate, Kill and a signal clear it
 	ended  bool       // whether the leader is reaped, so that its pid may be reused
 }
 
@@ -63,6 +64,9 @@ func Start(c Command) (*Process, error) {
 		env = []string{} // nil would mean the environment of the caller
 	}
 	p, err := start(c.Path, c.Argv, &os.ProcAttr{Dir: c.Dir, Env: env, Files: files})
+	if err == nil {
+		p.leave = c.LeaveChildren
+	}
 	return p, c.explain(err)
 }
 
@@ -78,6 +82,7 @@ func (p *Process) Terminate() error {
 	if p.ended {
 		return nil
 	}
+	p.leave = false
 	return p.terminate()
 }
 
@@ -90,13 +95,13 @@ func (p *Process) Kill() error {
 	if p.ended {
 		return nil
 	}
-	p.killed = true
+	p.killed, p.leave = true, false
 	return p.kill()
 }
 
-// Wait waits until the leader has ended, kills the remaining processes of the command, and returns how the leader
-// ended. It does not wait for pipes. The caller must call Wait once. An error means that the exit status of the leader
-// is unknown, because other code has waited for the same child.
+// Wait waits until the leader has ended, kills the remaining processes of the command unless LeaveChildren spares them,
+// and returns how the leader ended. It does not wait for pipes. The caller must call Wait once. An error means that the
+// exit status of the leader is unknown, because other code has waited for the same child.
 func (p *Process) Wait() (Exit, error) {
 	state, leftOver, err := p.wait()
 	if err != nil {
@@ -106,8 +111,10 @@ func (p *Process) Wait() (Exit, error) {
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		exit.Signal = int(status.Signal())
 	}
-	// Processes that were killed together with the leader are not left over.
-	if p.killed {
+	switch {
+	case p.leave: // nothing changes it after the end
+		exit.Left, exit.LeftOver = leftOver, 0
+	case p.killed: // processes that were killed together with the leader are not left over
 		exit.LeftOver = 0
 	}
 	return exit, nil

@@ -39,8 +39,8 @@ func (p *Process) terminate() error {
 // only zombies are left of the group.
 func (p *Process) kill() error { return signalGroup(p.Pid(), unix.SIGKILL) }
 
-// wait reaps the leader and kills its process group directly afterwards. It cannot keep the leader as a zombie until
-// then, because x/sys has no waitid for most systems.
+// wait reaps the leader and kills its process group directly afterwards, unless the group may live on. It cannot keep
+// the leader as a zombie until then, because x/sys has no waitid for most systems.
 //
 // While a member of the group lives, the kernel gives the id of the group to no new process. So the signal reaches the
 // left-over processes, or no process if none is left. One risk remains: if the group is empty, a new process may take
@@ -50,10 +50,14 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	state, err := p.proc.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.ended = true
+	p.ended, p.leave = true, p.leave && state.Exited()
+	signal := unix.SIGKILL
+	if p.leave {
+		signal = 0 // only reports whether the group has a member
+	}
 	// After an error, other code has reaped the child at an unknown time, so the kernel may have reused the id of the
 	// group.
-	if err != nil || unix.Kill(-p.Pid(), unix.SIGKILL) != nil {
+	if err != nil || unix.Kill(-p.Pid(), signal) != nil {
 		return state, 0, err
 	}
 	return state, 1, nil // the group had at least one member

@@ -88,14 +88,27 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	err := p.proc.WithHandle(func(handle uintptr) {
 		_, failed = windows.WaitForSingleObject(windows.Handle(handle), windows.INFINITE)
 	})
-	leftOver := p.job.living()
-	killed := windows.TerminateJobObject(p.job.handle, 1)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ended = true
+	leftOver := p.job.living()
+	var killed error
+	if p.leave {
+		killed = p.job.keepOnClose()
+	} else {
+		killed = os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
+	}
 	state, lost := p.proc.Wait()
 	windows.CloseHandle(p.job.handle) // ended is set, so nothing uses the handle any more
-	return state, leftOver, errors.Join(err, failed, lost, os.NewSyscallError("TerminateJobObject", killed))
+	return state, leftOver, errors.Join(err, failed, lost, killed)
+}
+
+// keepOnClose lets the processes of the job live on when its handle is closed.
+func (j job) keepOnClose() error {
+	var limits windows.JOBOBJECT_EXTENDED_LIMIT_INFORMATION
+	_, err := windows.SetInformationJobObject(j.handle, windows.JobObjectExtendedLimitInformation,
+		uintptr(unsafe.Pointer(&limits)), uint32(unsafe.Sizeof(limits)))
+	return os.NewSyscallError("SetInformationJobObject", err)
 }
 
 // living returns the number of processes in the job, or 0 if the system does not report it.

@@ -43,6 +43,10 @@ type Command struct {
 	// KillAfter is the time between TERM and KILL when ctx ends during the start. With 0, KILL is sent at once. Only a
 	// guardian uses it.
 	KillAfter time.Duration
+
+	// LeaveChildren lets the processes live on that the leader leaves behind when it exits by itself, with any exit status.
+	// They are killed if the leader was stopped, if a signal ended it, or if its deadline has passed.
+	LeaveChildren bool
 }
 
 // Exit describes how the leader ended, and which processes of the command were left.
@@ -52,6 +56,9 @@ type Exit struct {
 	// LeftOver is the number of processes that outlived the leader and were killed. It is 0 after Kill. Unix systems
 	// other than Linux report 1 for any number.
 	LeftOver int
+	// Left is the number of processes that live on because of Command.LeaveChildren. Unix systems other than Linux report
+	// 1 for any number of processes in the group of the leader.
+	Left int
 	// Denied are processes of the command that live on because this user is not permitted to kill them. Only a guardian
 	// reports them.
 	Denied []MarkedProcess

@@ -101,6 +101,8 @@ func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 		return cli.CodesOption(names, usage)
 	case *map[string]string:
 		return cli.Repeated(names, o.Value, usage, cli.One(parseVariable))
+	case *bool:
+		return cli.BoolOption(names, usage)
 	}
 	panic(fmt.Sprintf("no flag for the task option %s", o.Key))
 }
@@ -151,5 +153,7 @@ func setOption(c *cli.Context, o *taskspec.OptionInfo, s *jobs.Spec) {
 		*to = cli.Get[[]int64](c, o.Flag)
 	case *jobs.Codes:
 		*to = cli.Get[jobs.Codes](c, o.Flag)
+	case *bool:
+		*to = cli.Get[bool](c, o.Flag)
 	}
 }

@@ -46,6 +46,8 @@ func Text(field any) string {
 		return strings.Join(slices.Sorted(maps.Keys(*value)), " ")
 	case *[]byte:
 		return humanize.Size(int64(len(*value)))
+	case *bool:
+		return strconv.FormatBool(*value)
 	}
 	panic(fmt.Sprintf("taskoption: the type %T has no text", field))
 }
@@ -132,6 +134,9 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 		return nil
 	}
 	field := o.Field(s)
+	if _, isBool := field.(*bool); isBool {
+		return []string{"--" + o.Flag}
+	}
 	env, ok := field.(*map[string]string)
 	if !ok {
 		return flag(o, Text(field))
@@ -168,11 +173,15 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 		if slices.Contains(placement, o.Key) || o.IsDefault(s) {
 			continue
 		}
-		text := Text(o.Field(s))
-		if o.Key == "env" {
-			text = envText(s.Env, reveal)
+		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
+		switch field.(type) {
+		case *bool: // it is true, because false is the default
+			list = append(list, name)
+		case *map[string]string:
+			list = append(list, name+" "+envText(s.Env, reveal))
+		default:
+			list = append(list, name+" "+Text(field))
 		}
-		list = append(list, strings.ReplaceAll(o.Key, "_", " ")+" "+text)
 	}
 	return list
 }

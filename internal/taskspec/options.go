@@ -87,6 +87,10 @@ var taskOptions = []OptionInfo{
 		stored: func(o *jobs.Options) any { return &o.RetryOn }},
 	{Key: "output_limit", Group: "Environment", Flag: "output-limit", Help: "size of an attempt's output that is stored; 0 for none",
 		Doc: "bytes of an attempt's output that are stored; 0 for none", stored: func(o *jobs.Options) any { return &o.OutputLimit }},
+	{Key: "leave_children", Group: "Environment", Flag: "leave-children", Commands: true,
+		Help:   "let processes live on that the command leaves behind, such as daemons",
+		Doc:    "whether processes that the command leaves behind live on when it exits by itself",
+		stored: func(o *jobs.Options) any { return &o.LeaveChildren }},
 	{Key: "path", Help: "absolute path of the program", Zero: "the worker looks it up", Commands: true,
 		Doc:    "absolute path of the program; null if the worker looks it up",
 		stored: func(o *jobs.Options) any { return &o.Path }, check: validPath},
@@ -128,8 +132,8 @@ var taskOptions = []OptionInfo{
 func OptionList() []OptionInfo { return taskOptions }
 
 // Field returns a pointer to the option's field in s. The type of the pointer depends on the option: *string for text, *Codes for exit
-// codes, *int for a number, *int64 for a number of bytes, *time.Duration, *time.Time, *[]int64 for ids of tasks, *map[string]string or
-// *[]byte.
+// codes, *int for a number, *int64 for a number of bytes, *time.Duration, *time.Time, *[]int64 for ids of tasks, *map[string]string,
+// *[]byte, or *bool, which is false by default.
 func (o *OptionInfo) Field(s *jobs.Spec) any {
 	if o.stored != nil {
 		return o.stored(&s.Options)

@@ -65,6 +65,8 @@ func appendValue(text []byte, field any) ([]byte, error) {
 		return appendText(text, *value)
 	case *jobs.Codes:
 		return appendText(text, string(*value))
+	case *bool:
+		return strconv.AppendBool(text, *value), nil
 	}
 	more, err := jobs.MarshalArgs(field)
 	return append(text, more...), err
@@ -174,6 +176,8 @@ func sameValue(a, b any) bool {
 		return bytes.Equal(*a, *b.(*[]byte))
 	case *map[string]string:
 		return maps.Equal(*a, *b.(*map[string]string))
+	case *bool:
+		return *a == *b.(*bool)
 	}
 	panic("jobs: a task option has a type that sameValue does not know")
 }
@@ -199,6 +203,8 @@ func isZero(field any) bool {
 		return len(*value) == 0
 	case *map[string]string:
 		return len(*value) == 0
+	case *bool:
+		return !*value
 	}
 	panic("jobs: a task option has a type that isZero does not know")
 }

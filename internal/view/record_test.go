@@ -20,12 +20,12 @@ const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://
  "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
  "schedule":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,
  "max_losses":3,"timeout":30,"kill_after":10,"backoff":"exponential","backoff_delay":24,
- "backoff_max":3600,"retry_on":null,"output_limit":1048576,"path":"/usr/bin/curl","cwd":"/srv/app",
+ "backoff_max":3600,"retry_on":null,"output_limit":1048576,"leave_children":false,"path":"/usr/bin/curl","cwd":"/srv/app",
  "env":{"TOKEN":null},"env_file":null,"input_bytes":0,"generation_id":6,"worker_id":"0199…","worker":"web1:811",
  "lease_expires_at":null,"cancel_requested_at":null,"created_at":"2026-01-31T13:02:11.004Z","created_by":"ann",
  "updated_at":"2026-01-31T13:11:15.220Z","started_at":"2026-01-31T13:11:13.120Z","finished_at":null,"duration":2.1,
  "result":null,"error":"exit status 22","exit_code":22,"signal":null,"output_bytes":118,"output_truncated":false,
- "progress":null}`
+ "children_killed":0,"children_left":0,"progress":null}`
 
 func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 	task := sampleTask().Task
@@ -84,7 +84,7 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 	s := sampleTask()
 	if line := jsonLine(t, s.Record()); strings.Contains(line, "s3cret") || !strings.HasSuffix(line, `"generation_id":0,"state":"failed",`+
 		`"reason":"exit","counted":true,"worker_id":null,"worker":"web1:811","started_at":"2026-01-31T13:11:13.000Z","finished_at":null,`+
-		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false}],"outlived":[]}`+"\n") {
+		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false,"children_killed":0,"children_left":0}],"outlived":[]}`+"\n") {
 		t.Errorf("got %s, want no secret and the attempt at the end", line)
 	}
 	s.Reveal, s.Input = true, []byte("in\xff")

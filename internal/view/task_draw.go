@@ -88,6 +88,9 @@ func (s *Task) fields() [][]field {
 	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the table of attempts shows these errors
 		add(field{"error", t.Error})
 	}
+	if text := present.LeftBehind(&t); text != "" {
+		add(field{"processes", text})
+	}
 	if s.Why != "" {
 		add(field{"why", s.Why})
 	}

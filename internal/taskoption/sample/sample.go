@@ -42,6 +42,8 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 		*to = map[string]string{"SAMPLE_A": "s3 cret", "SAMPLE_B": ""}
 	case *[]byte:
 		*to = []byte("line\n")
+	case *bool:
+		*to = true
 	default:
 		panic(fmt.Sprintf("sample: the option %s has the type %T", o.Key, to))
 	}

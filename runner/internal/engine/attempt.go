@@ -43,6 +43,8 @@ type attempt struct {
 	outcome  lifecycle.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
 	startErr error // error of the start of a command, if the machine was the reason
+
+	childrenKilled, childrenLeft int // numbers of processes that the command left behind; set by RunCommand
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
@@ -98,6 +100,8 @@ func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, st
 	}
 	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.capture()}
 	c.Output.Tee = tee
+	c.Task.LeaveChildren = task.LeaveChildren || a.e.o.LeaveChildren
+	defer func() { a.childrenKilled, a.childrenLeft = c.ChildrenKilled, c.ChildrenLeft }()
 	return c.Run()
 }
 
@@ -136,6 +140,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
 	}
+	a.outcome.ChildrenKilled, a.outcome.ChildrenLeft = a.childrenKilled, a.childrenLeft
 	a.e.ended <- a
 }
 

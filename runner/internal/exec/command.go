@@ -36,6 +36,9 @@ type Command struct {
 	Kill     <-chan struct{}  // when the channel is closed, the command gets KILL without a grace period
 	Deadline func() time.Time // returns when the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
+
+	// Run sets these numbers of processes that the command left behind when it exited by itself. With Task.LeaveChildren they live on.
+	ChildrenKilled, ChildrenLeft int
 }
 
 // The exit codes that shells use for a command that could not be started. They become the exit code of an attempt with reason start.
@@ -97,7 +100,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 		return nil, err
 	}
 	exit, err := c.wait(child)
-	c.Guardians.release(c.Task.ID, child, exit.Denied)
+	c.ChildrenKilled, c.ChildrenLeft = exit.LeftOver, exit.Left
+	c.Guardians.release(c.Task.ID, child, exit)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +133,7 @@ func (c *Command) start(path string, argv, environ []string) (*supervisor.Child,
 	}
 	key := supervisor.Key{ID: c.Task.ID, Generation: c.Task.GenerationID}
 	child, err := c.Guardians.start(c.Stop, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: c.Task.Cwd, Stdin: stdin,
-		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter}, key, c.Deadline())
+		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter, LeaveChildren: c.Task.LeaveChildren}, key, c.Deadline())
 	if err != nil {
 		return nil, notStarted(err, path, argv, environ)
 	}

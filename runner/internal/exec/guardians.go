@@ -210,9 +210,16 @@ func (g *Guardians) put(guardian *supervisor.Guardian) {
 	}
 }
 
-// release takes back the guardian of a command that has ended, and logs the processes that the guardian could not kill.
-func (g *Guardians) release(task int64, child *supervisor.Child, denied []supervisor.MarkedProcess) {
-	for _, p := range denied {
+// release takes back the guardian of a command that has ended. It logs the processes that the command has left behind.
+func (g *Guardians) release(task int64, child *supervisor.Child, exit supervisor.Exit) {
+	switch {
+	case exit.LeftOver > 0:
+		g.o.Log.Warn("killed processes that the command left behind", "task", task, "processes", exit.LeftOver,
+			"hint", "the task option leave_children lets them live on")
+	case exit.Left > 0:
+		g.o.Log.Info("processes that the command left behind live on", "task", task, "processes", exit.Left)
+	}
+	for _, p := range exit.Denied {
 		g.o.Log.Warn("a process of another user has outlived its task and cannot be killed",
 			"task", task, "pid", p.PID, "name", p.Name, "uid", p.UID)
 	}

@@ -1,0 +1,96 @@
+package supervisor
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leftMark is the mark of processes that a command with LeaveChildren has left behind, and of their descendants. It belongs to no task
+// and no worker, so neither Sweep nor doctor takes them for processes of an attempt.
+var leftMark = MarkOf("left", Key{})
+
+// leaveTimeout limits the time for marking the processes of a command that forks all the time.
+const leaveTimeout = time.Second
+
+// exitedItself is the code of waitid for a process that has called exit (CLD_EXITED).
+const exitedItself = 1
+
+// endedItself reports whether the leader of an attempt, which is a zombie, has ended by itself: it has exited, nobody has stopped it, and
+// its deadline has not passed. A worker that takes over kills the processes of an attempt in any order, but only after the deadline. The
+// caller holds the mutex.
+func (g *guardian) endedItself(a *attempt) bool {
+	if a.endedBy != bySelf || a.killed || a.termSent || g.stopping || monotonic() >= a.deadline {
+		return false
+	}
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, a.leader, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG|unix.WALL, nil)
+	return err == nil && info.Code == exitedItself
+}
+
+// leaveRemaining lets the remaining processes of an attempt live on if its command may leave them. It returns their number. The guardian
+// then ends without killing them, and they become children of the worker or of the init process.
+func (g *guardian) leaveRemaining(a *attempt) int {
+	g.mu.Lock()
+	if !a.leave || g.stopping {
+		g.mu.Unlock()
+		return 0
+	}
+	killed, noChildren := reapAll()
+	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // as in killRemaining
+	if noChildren {
+		g.mu.Unlock()
+		return 0
+	}
+	g.left = true
+	g.mu.Unlock()
+	left := map[int]bool{}
+	mark := MarkOf(g.worker, a.Key)
+	for began := monotonic(); ; {
+		found := false
+		for _, pid := range processes() {
+			if readMark(pid) != mark || !running(pid) {
+				continue
+			}
+			left[pid] = true
+			found = SetMark(pid, leftMark) == nil || found // the mark of another user's process stays
+		}
+		if !found || monotonic()-began > int64(leaveTimeout) {
+			break
+		}
+	}
+	for _, pid := range children() { // a process may have removed its mark
+		if running(pid) {
+			left[pid] = true
+		}
+	}
+	if g.cgroupDir != "" {
+		emptyCgroup(g.cgroupDir)
+	}
+	return max(len(left), 1) // a child that has just ended ends this guardian, too
+}
+
+// emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to its parent. The guardian itself is in the parent.
+func emptyCgroup(dir string) {
+	parent := filepath.Join(filepath.Dir(dir), "cgroup.procs")
+	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // a process may fork meanwhile
+		moved := false
+		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return nil
+			}
+			text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+			for _, pid := range numbersIn(text) {
+				moved = os.WriteFile(parent, []byte(strconv.Itoa(pid)), 0) == nil || moved
+			}
+			return nil
+		})
+		if !moved {
+			return
+		}
+	}
+}

@@ -1,0 +1,129 @@
+package supervisor
+
+import (
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// leaving returns a command that may leave processes behind.
+func leaving(script string) Command {
+	c := shell(script)
+	c.LeaveChildren = true
+	return c
+}
+
+// killLater kills a process that the test leaves behind.
+func killLater(t *testing.T, pid int) {
+	t.Cleanup(func() { _ = unix.Kill(pid, unix.SIGKILL) })
+}
+
+// waitDone waits for the end of a guardian.
+func waitDone(t *testing.T, g *Guardian) {
+	t.Helper()
+	select {
+	case <-g.Done():
+	case <-time.After(limit):
+		t.Fatalf("got a guardian that runs after %v, want it ended", limit)
+	}
+}
+
+func TestACommandMayLeaveProcessesBehind(t *testing.T) {
+	for name, script := range leftOverScripts {
+		if name == "plain" || name == "stopped" || name == "ignores signs" { // these do not end by themselves
+			continue
+		}
+		for _, status := range []string{"exit 0", "exit 3"} {
+			g, lock := startGuardian(t)
+			waits, release := newRelease(t)
+			child, key, r := startCommand(t, g, leaving(script+"\n"+waits+status), time.Minute)
+			pid := line(t, r)
+			killLater(t, pid)
+			release()
+			exit, err := waitChild(t, child)
+			if err != nil || exit.Left == 0 || exit.LeftOver != 0 || len(exit.Denied) > 0 {
+				t.Errorf("%s: got %+v, error %v; want processes left and none killed", name, exit, err)
+			}
+			if g.Idle() || !g.EndExpected() {
+				t.Errorf("%s: got idle %v, end expected %v; want a guardian that takes no other command", name, g.Idle(), g.EndExpected())
+			}
+			waitDone(t, g)
+			if err := g.Close(); err != nil || !lock.Clean() {
+				t.Errorf("%s: got error %v, records %+v; want none", name, err, lock.Records())
+			}
+			// A guardian in the same slot runs another command and dies. A worker that takes over looks for processes.
+			next := startGuardianInSlot(t, lock, 0)
+			other, _, _ := startCommand(t, next, shell("sleep 60"), time.Minute)
+			_ = unix.Kill(next.Pid(), unix.SIGKILL)
+			_, _ = waitChild(t, other)
+			for _, keys := range [][]Key{{key}, nil} {
+				if denied, clean := Sweep(worker, keys, lock.Records()); !clean || len(denied) > 0 {
+					t.Errorf("%s: Sweep: got denied %v, clean %v; want none, true", name, denied, clean)
+				}
+			}
+			if mark := readMark(pid); !running(pid) || mark != leftMark {
+				t.Errorf("%s: got process alive %v with mark %v; want it alive with the mark %v", name, running(pid), mark, leftMark)
+			}
+		}
+	}
+}
+
+func TestOnlyACommandThatExitsLeavesProcessesBehind(t *testing.T) {
+	const script = "setsid -f sh -c 'echo $$; exec sleep 60'\n"
+	cases := map[string]struct {
+		script string // what the leader does after it has left a process behind
+		end    func(*Child)
+		after  time.Duration
+	}{
+		"kill":               {"sleep 60", func(c *Child) { _ = c.Kill() }, time.Minute},
+		"terminate":          {"sleep 60", func(c *Child) { _ = c.Terminate(0) }, time.Minute},
+		"exit after TERM":    {"sleep 60 & wait", func(c *Child) { _ = c.Terminate(time.Minute) }, time.Minute},
+		"deadline":           {"sleep 60", func(*Child) {}, time.Second},
+		"signal":             {"kill -9 $$", func(*Child) {}, time.Minute},
+		"end of the worker":  {"sleep 60", func(c *Child) { _ = c.Guardian().Close() }, time.Minute},
+		"a killed guardian":  {"sleep 60", func(c *Child) { _ = unix.Kill(c.Guardian().Pid(), unix.SIGKILL) }, time.Minute},
+		"a killed command":   {"sleep 60", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGKILL) }, time.Minute},
+		"a terminated shell": {"sleep 60", func(c *Child) { _ = unix.Kill(c.Pid(), unix.SIGTERM) }, time.Minute},
+	}
+	trap := map[string]string{"exit after TERM": "trap 'exit 0' TERM\n"}
+	for name, test := range cases {
+		g, _ := startGuardian(t)
+		waits, release := newRelease(t)
+		child, _, r := startCommand(t, g, leaving(trap[name]+script+waits+test.script), test.after)
+		pid := line(t, r)
+		killLater(t, pid)
+		release()
+		test.end(child)
+		exit, _ := waitChild(t, child)
+		if running(pid) || exit.Left != 0 {
+			t.Errorf("%s: got process alive %v after %+v; want it dead", name, running(pid), exit)
+		}
+	}
+}
+
+func TestAGuardianWhoseCommandLeavesNothingStartsTheNextOne(t *testing.T) {
+	g, _ := startGuardian(t)
+	for range 3 {
+		child, _, _ := startCommand(t, g, leaving("sleep 0.01 & wait; exit 4"), time.Minute)
+		if exit, err := waitChild(t, child); exit.Code != 4 || exit.Left != 0 || err != nil || !g.Idle() {
+			t.Errorf("got %+v, error %v, idle %v; want exit status 4, none left, idle", exit, err, g.Idle())
+		}
+	}
+}
+
+func TestAProcessWithoutAGuardianMayBeLeftBehind(t *testing.T) {
+	p, r := startPiped(t, leaving("sleep 60 & echo $!; exit 3"))
+	pid := number(t, r)
+	killLater(t, pid)
+	if exit := wait(t, p); exit.Code != 3 || exit.Left != 1 || exit.LeftOver != 0 || !running(pid) {
+		t.Errorf("got %+v, alive %v; want exit status 3, 1 left, alive", exit, running(pid))
+	}
+	p, r = startPiped(t, leaving("sleep 60 & echo $!; sleep 60"))
+	pid = number(t, r)
+	killLater(t, pid)
+	_ = p.Kill()
+	if exit := wait(t, p); exit.Left != 0 || running(pid) {
+		t.Errorf("got %+v, alive %v; want none left, dead", exit, running(pid))
+	}
+}
