@@ -79,9 +79,10 @@ func scheduleImportCommand(a *cli.App) *cli.Command {
 FILE is the crontab of a user, as crontab -l prints it. Environment lines apply
 to the entries below them. SHELL runs the commands, CRON_TZ is the time zone,
 and RANDOM_DELAY becomes --jitter. As in cron, % ends a command and begins its
-input. Commands run in the home directory. import ignores MAILTO; a note says
-what to use instead. If import cannot keep the meaning of some lines, it names
-all of them and imports nothing, or with --skip-refused the other lines.
+input. Commands run in the home directory. MAILTO becomes a hook (--on-output)
+that mails the end of the output with sendmail. If import cannot keep the
+meaning of some lines, it names all of them and imports nothing, or with
+--skip-refused the other lines.
 
 With --system the sixth field of an entry is a user. import takes the entries of
 the user who runs it and rejects those of others.

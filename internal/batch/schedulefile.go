@@ -173,7 +173,7 @@ func (f *ScheduleFile) Refused(skipped bool) error {
 	return e
 }
 
-var errMailTo = errors.New("MAILTO is ignored: runner sends no mail; to report failures: runner work --on-failure CMD")
+var errMailTo = errors.New("MAILTO: a hook (--on-output) mails the last 50 lines of the output of each task with sendmail")
 
 // Explain adds the line number of the schedule that caused an error of ApplySchedules to that error.
 func (f *ScheduleFile) Explain(err error) error {

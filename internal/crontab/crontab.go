@@ -19,8 +19,7 @@ type Table struct {
 	Schedules []jobs.Schedule
 	Lines     []int        // the line of each schedule, from 1
 	Refused   []*LineError // the lines that cannot be imported
-	MailTo    string
-	MailLine  int // the line of MAILTO; 0 if there is none
+	MailLine  int          // the first line of MAILTO with an address; 0 if there is none
 }
 
 // Options are the settings of the machine that a crontab uses, and the prefix of names.
@@ -55,13 +54,14 @@ type reader struct {
 	shell  string
 	jitter time.Duration
 	env    map[string]string
+	mailTo string         // addresses that get the output of the next entries; empty for none
 	names  map[string]int // number of entries whose commands give this name
 }
 
 // Parse parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default
 // /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. The first % without a backslash before it ends the
-// command and begins its standard input, where every further % is a newline. Parse returns MAILTO, but runner sends no mail. Parse does not
-// check the times. It makes the name of each schedule from its command, so the same crontab always gives the same names.
+// command and begins its standard input, where every further % is a newline. MAILTO becomes a hook that mails the output. Parse
+// does not check the times. It makes the name of each schedule from its command, so the same crontab always gives the same names.
 func Parse(text string, o Options) Table {
 	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}, names: map[string]int{}}
 	n := 0
@@ -108,7 +108,10 @@ func (r *reader) setting(n int, name, value string) *LineError {
 		}
 		r.Home = value
 	case "MAILTO":
-		if r.tab.MailTo = value; value != "" {
+		if strings.ContainsFunc(value, func(c rune) bool { return !isOfAddress(c) }) {
+			return lineError(n, "invalid MAILTO %q; use addresses such as ann@example.com,bob", value)
+		}
+		if r.mailTo = value; value != "" && r.tab.MailLine == 0 {
 			r.tab.MailLine = n
 		}
 	case "RANDOM_DELAY":
@@ -122,6 +125,17 @@ func (r *reader) setting(n int, name, value string) *LineError {
 		r.env[name] = value
 	}
 	return nil
+}
+
+// isOfAddress reports whether a character may occur in MAILTO. A hook has the addresses in a text of the shell.
+func isOfAddress(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("@.,_+-=: ", c)
+}
+
+// mailHook returns a command that mails the output of a task. Like cron, it uses sendmail.
+func mailHook(to string) string {
+	return `{ printf 'To: ` + to + `\nSubject: %s: %s\n\n' "$(uname -n)" "$RUNNER_EVENT_SCHEDULE"; cat; } | ` +
+		`PATH=$PATH:/usr/sbin:/usr/lib sendmail -t -i`
 }
 
 func (r *reader) entry(n int, line string) *LineError {
@@ -155,6 +169,9 @@ func (r *reader) entry(n int, line string) *LineError {
 		return lineError(n, "its name would be %s, which another line already has", name)
 	}
 	s := jobs.Schedule{Name: name, Cron: when, Zone: r.Zone, Jitter: r.jitter, Spec: command.With()}.WithDefaults()
+	if r.mailTo != "" {
+		s.Spec.OnOutput = mailHook(r.mailTo)
+	}
 	if err := taskspec.ValidateSchedule(&s); err != nil {
 		return &LineError{Line: n, Err: err}
 	}

@@ -49,7 +49,7 @@ HOME=/srv
 	testkit.Equal(t, "env[SHELL]", env["SHELL"], "/bin/bash")
 	testkit.Equal(t, "env[HOME]", env["HOME"], "/srv")
 	testkit.Equal(t, "env[MAILTO]", env["MAILTO"], "")
-	testkit.Equal(t, "MAILTO", tab.MailTo, "ann@example.com")
+	testkit.Equal(t, "on_output", tab.Schedules[0].Spec.OnOutput, mailHook("ann@example.com"))
 	testkit.Equal(t, "line of MAILTO", tab.MailLine, 4)
 }
 
