@@ -133,9 +133,9 @@ func (w *writer) closeConn() {
 	}
 }
 
-// update runs a write as a member of a group and returns when it is committed. It returns the error of the member, or one of three other
-// errors: ErrBusy if other processes held the lock for too long, ErrClosed after Close, or ErrUnknown if the write did not return in
-// time. Once the write has begun, the end of ctx does not stop it.
+// update runs a write as a member of a group and returns when it is committed. It returns the error of the member, or one of four other
+// errors: ErrBusy if other processes held the lock for too long, ErrClosed after Close, ErrUnknown if the write did not return in time, or
+// the cause of ctx if ctx ended before the write began. Once the write has begun, the end of ctx does not stop it.
 func (w *writer) update(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run}, false)
 }
@@ -160,7 +160,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	case w.db.traits.OutlivedByClient && !first: // clients outlive a server crash, so only heartbeats may commit asynchronously
 		r.level = full
 	}
-	r.done, r.lead = make(chan error, 1), make(chan struct{}, 1)
+	r.ctx, r.done, r.lead = ctx, make(chan error, 1), make(chan struct{}, 1)
 	w.mu.Lock()
 	if w.closed {
 		w.mu.Unlock()
@@ -183,32 +183,55 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	}
 	select {
 	case <-r.lead:
-		w.lead()
+		w.lead(r)
 		return r.answer()
 	default:
 	}
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
-	select {
-	case err := <-r.done:
-		return repanic(err)
-	case <-r.lead:
-		w.lead()
-		return r.answer()
-	case <-timer.C:
+	ended := ctx.Done()
+	for {
+		select {
+		case err := <-r.done:
+			return repanic(err)
+		case <-r.lead:
+			w.lead(r)
+			return r.answer()
+		case <-ended:
+			if w.withdraw(r) {
+				return context.Cause(ctx)
+			}
+			ended = nil // a leader has the request, and looks at ctx itself
+			continue
+		case <-timer.C:
+		}
 		go func() { // another goroutine can still make this request the leader, and a leader must commit for all waiting requests
 			select {
 			case <-r.done:
 			case <-r.lead:
-				w.lead()
+				w.lead(r)
 			}
 		}()
 		return fmt.Errorf("%w: no answer from %s for %v", jobs.ErrUnknown, w.db.path, patience)
 	}
 }
 
-// lead commits one group, which includes the request of the leader, and then makes the first waiting caller the leader.
-func (w *writer) lead() {
+// withdraw removes a request that waits for a leader. It returns false if a leader has taken the request, or if its caller is the next
+// leader.
+func (w *writer) withdraw(r *request) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	i := slices.Index(w.waiting, r)
+	if i < 0 || len(r.lead) > 0 {
+		return false
+	}
+	w.waiting = slices.Delete(w.waiting, i, i+1)
+	return true
+}
+
+// lead commits one group, which includes the request r of the leader, and then makes the first waiting caller the leader. If the context of
+// the leader ends before the transaction begins, the rest of the group waits for the next leader.
+func (w *writer) lead(r *request) {
 	if w.crowd {
 		for range yields {
 			runtime.Gosched()
@@ -219,10 +242,11 @@ func (w *writer) lead() {
 	w.waiting = slices.Delete(w.waiting, 0, len(group))
 	w.mu.Unlock()
 	w.rest()
-	w.commit(group)
+	rest := w.commit(group, r)
 	w.lastEnd = time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.waiting = slices.Insert(w.waiting, 0, rest...)
 	w.crowd = len(group) > 1 || len(w.waiting) > 0
 	if len(w.waiting) > 0 {
 		w.waiting[0].lead <- struct{}{}
@@ -247,33 +271,54 @@ func (w *writer) rest() {
 	}
 }
 
-// begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can hold
-// the lock at the same time.
-func (w *writer) begin(t *tx, shared bool) error {
-	waited, err := w.db.engine.Begin(w.conn, shared, w.single, func() error {
+// errEnded is the error of begin if a context ended before the transaction began.
+var errEnded = errors.New("a caller has given up")
+
+// begin starts a transaction and takes the write lock. If all requests are shared and the engine supports it, other shared transactions can
+// hold the lock at the same time. The error is errEnded if the context of the leader or of a member ends first.
+func (w *writer) begin(t *tx, group []*request, leader *request) error {
+	ended := func(r *request) bool { return r.ctx.Err() != nil }
+	try := func() error {
+		if ended(leader) || slices.ContainsFunc(group, ended) {
+			return errEnded
+		}
 		_, err := t.exec(begin)
 		return err
-	})
+	}
+	shared := !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })
+	waited, err := w.db.engine.Begin(w.conn, shared, w.single, try)
 	if err == nil && waited {
 		w.busySince = time.Now() // other processes had the lock, so a new series of writes begins here
 	}
 	return err
 }
 
-// commit runs a group in one transaction and returns the result to its members.
-func (w *writer) commit(group []*request) {
+// commit runs a group in one transaction and returns the result to its members. If the context of the leader ends before the transaction
+// begins, commit returns the members that have no result yet.
+func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	if i := slices.IndexFunc(group, func(r *request) bool { return r.alone }); i >= 0 && len(group) > 1 {
-		w.commit(slices.Concat(group[:i], group[i+1:]))
-		w.commit(group[i : i+1])
-		return
+		return append(w.commit(slices.Concat(group[:i], group[i+1:]), leader), w.commit(group[i:i+1], leader)...)
 	}
-	err := w.transaction(group)
+	err := w.transaction(group, leader)
+	if errors.Is(err, errEnded) {
+		for _, r := range group {
+			if r.ctx.Err() != nil {
+				r.done <- context.Cause(r.ctx)
+			} else {
+				rest = append(rest, r)
+			}
+		}
+		if len(rest) > 0 && leader.ctx.Err() == nil {
+			return w.commit(rest, leader)
+		}
+		return rest
+	}
 	failed, ok := errors.AsType[*memberError](err)
 	if ok && len(group) > 1 {
 		for _, r := range group { // one by one, so that only the failed member gets the error
-			w.commit([]*request{r})
+			rest = append(rest, w.commit([]*request{r}, leader)...)
 		}
-		return
+		return rest
 	}
 	if ok {
 		err = failed.err
@@ -281,6 +326,7 @@ func (w *writer) commit(group []*request) {
 	for _, r := range group {
 		r.done <- err
 	}
+	return nil
 }
 
 // lookBefore returns an error if the files of the database were replaced. It runs before anything is written. Its caller has the write

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"example.com/runner/jobs"
 )
@@ -120,6 +121,53 @@ func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
 		// Write 4 fails, so its group is rolled back. Writes 0 to 4 then run a second time. The writes after write 4 run only once.
 		if want := map[bool]int{true: 2, false: 1}[i <= 4]; calls[i] != want {
 			t.Errorf("write %d: got %d calls, want %d", i, calls[i], want)
+		}
+	}
+}
+
+// TestACallerGivesUpWhenItsContextEnds checks that each caller that waits for the lock of another process returns when its context ends,
+// that nothing of its write happens, and that the other callers still write.
+func TestACallerGivesUpWhenItsContextEnds(t *testing.T) {
+	const callers = 6
+	for givesUp := range callers { // the first caller is the leader; the others come to the queue before or after the leader tries
+		d := openTest(t)
+		other, err := Open(t.Context(), d.path, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		release := blockWrites(t, other)
+		d.options.BusyTimeout = time.Hour
+		gone := errors.New("gone")
+		ctx, cancel := context.WithCancelCause(t.Context())
+		errs, ran := make([]error, callers), make([]bool, callers)
+		var all, one sync.WaitGroup
+		for i := range callers {
+			wait, callerCtx := &all, t.Context()
+			if i == givesUp {
+				wait, callerCtx = &one, ctx
+			}
+			wait.Go(func() {
+				errs[i] = d.update(callerCtx, normal, func(*tx) error { ran[i] = true; return nil })
+			})
+			if i == 0 {
+				for d.BusyRetries() == 0 {
+					runtime.Gosched()
+				}
+			} else {
+				waitForWrites(d, i)
+			}
+		}
+		cancel(gone)
+		one.Wait()
+		release()
+		all.Wait()
+		for i := range callers {
+			if want := map[bool]error{true: gone}[i == givesUp]; errs[i] != want || ran[i] == (i == givesUp) {
+				t.Errorf("caller %d gives up: caller %d got error %v and ran %v, want error %v and ran %v", givesUp, i, errs[i],
+					ran[i], want,
+					i != givesUp)
+			}
 		}
 	}
 }

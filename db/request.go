@@ -1,6 +1,7 @@
 package db
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"runtime"
@@ -8,6 +9,7 @@ import (
 
 // request is a write that waits for a leader to run it. Its caller waits for the result.
 type request struct {
+	ctx   context.Context // of the caller, which gives up when it ends and the write has not begun
 	level level
 	alone bool // whether the request needs a transaction of its own, because run must not be called a second time
 	// Whether the request cannot conflict with other shared requests. On a server, groups of shared requests can hold the write lock at the

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,7 +21,7 @@ func (e *memberError) Error() string { return e.err.Error() }
 func (e *memberError) Unwrap() error { return e.err }
 
 // transaction runs all members of a group in one transaction, or rolls it back. It returns a *memberError if one of them failed.
-func (w *writer) transaction(group []*request) (err error) {
+func (w *writer) transaction(group []*request, leader *request) (err error) {
 	ctx := context.Background()
 	if w.broken {
 		if err := w.reopen(ctx); err != nil {
@@ -47,7 +48,9 @@ func (w *writer) transaction(group []*request) (err error) {
 			return err
 		}
 	}
-	if err := w.begin(t, !slices.ContainsFunc(group, func(r *request) bool { return !r.shared })); err != nil {
+	if err := w.begin(t, group, leader); errors.Is(err, errEnded) {
+		return err
+	} else if err != nil {
 		return w.explain(err)
 	}
 	if err := w.lookBefore(); err != nil {

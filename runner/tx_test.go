@@ -99,6 +99,14 @@ func TestEnqueueInTheCallersTransaction(t *testing.T) {
 	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 }
 
+func TestABusyEnqueueNamesTheTransactionOfItsOwnProgram(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{BusyTimeout: time.Millisecond})
+	begin(t, app(t, r))
+	_, err := r.Enqueue(t.Context(), quick.With(nil))
+	testkit.ErrorIs(t, err, jobs.ErrBusy)
+	testkit.Contains(t, err.Error(), "use EnqueueTx")
+}
+
 func TestATransactionOfAnotherFileIsRejected(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	other := app(t, runnerkit.Open(t, runner.Options{}))

@@ -52,7 +52,8 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 			continue
 		}
 		worker := Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
-			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.State == db.WorkerDraining, Lease: w.Lease,
+			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.State == db.WorkerDraining,
+			Lease:     w.Lease,
 			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
 			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Dead: engine.Dead(r.store, w.ID)}
 		if w.State == db.WorkerOverloaded || w.State == db.WorkerLowMemory {

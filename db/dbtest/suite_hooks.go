@@ -50,7 +50,8 @@ var hookTests = group{
 		hook := s.get(2)
 		if hook.Queue != "mail" || hook.Priority != 1000 || hook.Label != "on-failure of task 1" || hook.MaxAttempts != 10 ||
 			hook.Timeout != time.Minute || hook.Schedule != "" {
-			s.Errorf("got hook %+v; want queue mail, priority 1000, label \"on-failure of task 1\", 10 attempts of 1m and no schedule", hook)
+			s.Errorf("got hook %+v; want queue mail, priority 1000, label \"on-failure of task 1\", 10 attempts of 1m and no schedule",
+				hook)
 		}
 		for name, want := range map[string]string{"RUNNER_EVENT": "failed", "RUNNER_EVENT_LABEL": "night", "RUNNER_EVENT_EXIT_CODE": "3",
 			"RUNNER_EVENT_COMMAND": "true", "RUNNER_EVENT_STATE": "failed", "RUNNER_EVENT_REASON": "exit"} {

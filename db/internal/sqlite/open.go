@@ -210,7 +210,10 @@ func (d *File) repeat(do func() error, again func(error) bool) error {
 // busy returns the error of a write that has waited for too long. It names the process that holds the lock, if the system shows it.
 func (d *File) busy(err error) error {
 	why := fmt.Sprintf("another process has held the write lock for %v", d.options.BusyTimeout)
-	if pid, name := lockHolder(d.sharedPath); pid != 0 {
+	if pid, name := lockHolder(d.sharedPath); pid == os.Getpid() {
+		why = fmt.Sprintf("a transaction of this program has held the write lock for %v; "+
+			"to enqueue inside that transaction, use EnqueueTx", d.options.BusyTimeout)
+	} else if pid != 0 {
 		why += " (pid " + strconv.Itoa(pid) + ", " + strconv.Quote(name) + ")"
 	}
 	return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: d.path, What: "database is busy: " + d.path, Err: err,

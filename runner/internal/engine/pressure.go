@@ -51,7 +51,8 @@ func (o *Options) measure() (state, why string) {
 	}
 	if o.MinFreeMemory > 0 {
 		if free, err := freeMemory(); err == nil && free < o.MinFreeMemory {
-			return db.WorkerLowMemory, fmt.Sprintf("free memory of %s is below %s", humanize.Size(free), humanize.ExactSize(o.MinFreeMemory))
+			return db.WorkerLowMemory, fmt.Sprintf("free memory of %s is below %s", humanize.Size(free),
+				humanize.ExactSize(o.MinFreeMemory))
 		}
 	}
 	return "", ""
