@@ -13,11 +13,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Insecure returns an error of kind jobs.ErrPermission if another user has write access to the database at path, to its directory, or to
-// the directory PATH.d beside it. Other users are all users except root and the user of this process. Write access to any of these is
-// command execution as this user. Insecure opens nothing, and accepts files that do not exist yet. On systems without owners and modes it
-// returns nil.
-func Insecure(path string) error {
+// Insecure returns an error of kind jobs.ErrPermission if a user other than root and the user of this process has write access to the
+// database at path. See InsecureFor.
+func Insecure(path string) error { return InsecureFor(path, os.Geteuid()) }
+
+// InsecureFor returns an error of kind jobs.ErrPermission if another user has write access to the database at path, to its directory, or to
+// the directory PATH.d beside it. Other users are all users except root and the user with the number uid, who runs the worker. Write access
+// to any of these is command execution as this user. InsecureFor opens nothing, and accepts files that do not exist yet. On systems without
+// owners and modes it returns nil.
+func InsecureFor(path string, uid int) error {
 	path, err := sqlite.Resolve(path)
 	if err != nil {
 		return err
@@ -27,17 +31,31 @@ func Insecure(path string) error {
 		if err != nil {
 			continue // Open reports the error
 		}
-		uid, gid, ok := owner.Of(info)
+		ownerID, gid, ok := owner.Of(info)
 		if !ok {
 			continue
 		}
-		if why, try := exposed(info.Mode(), uid, gid, os.Geteuid(), sameName); why != "" {
+		if why, try := exposed(info.Mode(), ownerID, gid, uid, sameName); why != "" {
+			hint := try + " " + name
+			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // the directory is meant for several users, as /tmp is
+				hint = "a database in a directory of your own"
+			}
 			return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.ExposedDatabase, Subject: name, What: name + " " + why,
-				Why:  []string{"whoever may write the database may run commands as the worker's user"},
-				Hint: try + " " + name}
+				Why: []string{"whoever may write the database may run commands as the worker's user"}, Hint: hint}
 		}
 	}
 	return nil
+}
+
+// FileOwner returns the number of the user who owns the database at path. The result ok is false if the file does not exist, or if the system
+// does not report owners.
+func FileOwner(path string) (uid int, ok bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, false
+	}
+	uid, _, ok = owner.Of(info)
+	return uid, ok
 }
 
 // exposed returns the reason why a file or directory is not safe for a worker that runs as user me. The file belongs to user uid and
@@ -47,7 +65,7 @@ func Insecure(path string) error {
 func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) (why, try string) {
 	switch {
 	case uid != 0 && uid != me:
-		return "belongs to " + userText(uid), "chown " + userText(me)
+		return "belongs to " + UserName(uid), "chown " + UserName(me)
 	case mode.Perm()&0o002 != 0:
 		return "may be written by everyone", "chmod o-w"
 	case mode.Perm()&0o020 != 0 && !named(uid, gid):
@@ -66,7 +84,8 @@ func sameName(uid, gid int) bool {
 	return u.Username == g.Name
 }
 
-func userText(uid int) string {
+// UserName returns the name of the user with the number uid, or the number if the system does not know it.
+func UserName(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username
 	}

@@ -107,7 +107,7 @@ func readToken(path string) (string, error) {
 	uid, _, modes := owner.Of(info)
 	if modes && uid != os.Geteuid() && uid != 0 {
 		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenOwner, Subject: path,
-			What: "the token file " + path + " belongs to " + userText(uid),
+			What: "the token file " + path + " belongs to " + UserName(uid),
 			Why:  []string{"that user knows the token"}, Hint: "rm " + path + ", for a new token"}
 	}
 	if modes && info.Mode().Perm()&0o077 != 0 {

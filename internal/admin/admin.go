@@ -41,6 +41,15 @@ func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 // database. It returns nil for a path that does not exist.
 func Insecure(path string) error { return db.Insecure(path) }
 
+// InsecureFor returns an error if a user other than root and the user with the number uid may write the database at path.
+func InsecureFor(path string, uid int) error { return db.InsecureFor(path, uid) }
+
+// FileOwner returns the number of the user who owns the database at path, if the system reports it.
+func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
+
+// UserName returns the name of the user with the number uid, or the number if the system does not know it.
+func UserName(uid int) string { return db.UserName(uid) }
+
 // Directory returns the directory of the files that belong to a database. It contains the lock files of workers, the result files of
 // commands, and the sockets of processes that follow the output of tasks.
 func Directory(r *runner.Runner) string { return store(r).Dir() }

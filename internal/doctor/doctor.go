@@ -130,20 +130,60 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-func (d *Doctor) permissions(_ context.Context, report reportFunc) error {
+// permissions checks the file for each user whose worker runs on this host. Without such a worker it checks the file for its owner, because
+// root and a user who may only read the file can run doctor, too.
+func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	if !d.isFile() {
 		report(OK, "roles with write access to the tables can run commands as the users of the workers", "")
 		return nil
 	}
-	if err := admin.Insecure(d.Path); err != nil {
+	users, err := d.workerUsers(ctx)
+	if err != nil {
 		return err
 	}
+	writers := "root"
+	for _, uid := range users {
+		if err := admin.InsecureFor(d.Path, uid); err != nil {
+			return err
+		}
+		switch uid {
+		case 0:
+		case os.Geteuid():
+			writers = "this user and root"
+		default:
+			writers = admin.UserName(uid) + " and root"
+		}
+	}
 	if info, err := os.Stat(d.Path); err == nil {
-		report(OK, fmt.Sprintf("%v; only this user and root can write it", info.Mode()), "")
+		report(OK, fmt.Sprintf("%v; only %s can write it", info.Mode(), writers), "")
 	} else {
-		report(OK, "only this user and root can write the directory", "")
+		report(OK, "only "+writers+" can write the directory", "")
 	}
 	return nil
+}
+
+// workerUsers returns the numbers of the users who run workers on this host. If no worker runs, it returns the owner of the file, or the
+// user of this process if root owns it or it does not exist.
+func (d *Doctor) workerUsers(ctx context.Context) (users []int, err error) {
+	if d.Runner != nil {
+		workers, err := d.Runner.Workers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		host, _ := os.Hostname() // workers record their host in the same way
+		for _, w := range workers {
+			if w.UID >= 0 && w.Host == host && !w.Dead && !slices.Contains(users, w.UID) {
+				users = append(users, w.UID)
+			}
+		}
+	}
+	if users != nil {
+		return users, nil
+	}
+	if uid, ok := admin.FileOwner(d.Path); ok && uid != 0 {
+		return []int{uid}, nil
+	}
+	return []int{os.Geteuid()}, nil
 }
 
 func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
