@@ -75,7 +75,8 @@ install uses it. A second install changes only what differs, and restarts the
 worker only if the unit has changed.
 
 The database is --db or $RUNNER_DB. Without them it is
-/var/lib/runner/runner.db, and with --user ~/.local/state/runner/runner.db.
+/var/lib/runner/runner.db, for a user other than runner it is
+/var/lib/NAME/runner.db, and with --user ~/.local/state/runner/runner.db.
 
 Set options of the worker as variables in /etc/default/NAME, and with --user in
 ~/.config/NAME.env, such as RUNNER_CONCURRENCY=8. Then run systemctl restart
@@ -170,7 +171,7 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 	case u.PerUser:
 		database = d.Path
 	default:
-		database = "/var/lib/runner/runner.db"
+		database = "/var/lib/" + u.StateDirectory() + "/runner.db"
 	}
 	u.Program, err = ownProgram()
 	return u, database, err

@@ -65,6 +65,15 @@ func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
 
 func (u Unit) service() string { return u.Name + ".service" }
 
+// StateDirectory returns the name of the directory in /var/lib that systemd creates for a worker of the machine and gives to its user. A
+// second service of another user has a directory with its own name, so that the directory of the user runner stays with that user.
+func (u Unit) StateDirectory() string {
+	if u.RunAs == systemUser {
+		return systemUser
+	}
+	return u.Name
+}
+
 // Text returns the content of the unit file. It is the template with this program, database and user.
 func (u Unit) Text() []byte {
 	var b bytes.Buffer
@@ -78,6 +87,8 @@ func (u Unit) Text() []byte {
 			line += "\n"
 		case strings.HasPrefix(line, "User=") && u.RunAs != "":
 			line = "User=" + u.RunAs + "\n"
+		case strings.HasPrefix(line, "StateDirectory=") && u.RunAs != "":
+			line = "StateDirectory=" + u.StateDirectory() + "\n"
 		}
 		b.WriteString(line)
 	}

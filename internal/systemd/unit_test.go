@@ -146,3 +146,18 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 		}
 	}
 }
+
+// TestAServiceOfAnotherUserHasItsOwnDirectory checks that systemd does not give the directory of the service runner to another user. A
+// second service of the same user shares the directory and the database.
+func TestAServiceOfAnotherUserHasItsOwnDirectory(t *testing.T) {
+	for _, c := range []struct{ name, runAs, want string }{
+		{"runner", "runner", "runner"}, {"runner", "reports", "runner"}, {"media", "runner", "runner"}, {"nightly", "reports", "nightly"},
+	} {
+		u := Unit{Name: c.name, RunAs: c.runAs, Template: readUnit(t, units+"runner.service"), Program: "/usr/bin/runner"}
+		want := "\nUser=" + c.runAs + "\nStateDirectory=" + c.want + "\nStateDirectoryMode=0700\n"
+		if text := string(u.Text()); !strings.Contains(text, want) {
+			t.Errorf("service %s of user %s: got\n%s; want%s", c.name, c.runAs, text, want)
+		}
+		testkit.Equal(t, "directory", u.StateDirectory(), c.want)
+	}
+}
