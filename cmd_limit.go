@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,8 +33,8 @@ func limitCommand(a *cli.App) *cli.Command {
   runner limit list
 
 A limit applies to all workers of the database together. It takes effect at the
-next start of a task; running tasks continue. TARGET is queue:NAME, job:NAME or
-lane:KEY.
+next start of a task; running tasks continue. TARGET is queue:NAME, job:NAME,
+lane:KEY, or all for the whole database.
 
 EXIT STATUS
   0   done
@@ -44,10 +45,10 @@ EXIT STATUS
 
 func limitSetCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "set", Usage: "set the limit of a queue, job or lane",
+		Name: "set", Usage: "set the limit of a queue, job or lane, or of the whole database",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
 		Flags: []cli.Flag{
-			cli.IntOption("running", "N", "maximum number of running tasks; not for lanes, which run one task at a time", 0, 0),
+			cli.IntOption("running", "N", "maximum number of running tasks (a lane: 1)", 0, 0),
 			cli.Scalar("rate", "N/DUR", "maximum number of starts in a period, such as 100/1m", startRate{}, parseRate),
 			cli.IntOption("burst", "N", "maximum number of starts at once; 1 spaces the starts evenly (N of --rate)", 0, 0),
 		},
@@ -55,10 +56,13 @@ func limitSetCommand(a *cli.App) *cli.Command {
   runner limit set queue:media --running 2
   runner limit set job:email.send --rate 100/1m
   runner limit set lane:acct-7 --rate 1/10s --burst 1
+  runner limit set lane:gpu --running 2
+  runner limit set all --running 10
 
 limit set replaces the whole limit of each target. In any period DUR at most
-N + burst tasks start; each attempt counts as a start. To stop a queue, use
-runner pause.
+N + burst tasks start; each attempt counts as a start. A task of a lane counts
+as running until it has finished or is snoozed, also between its attempts. To
+stop a queue, use runner pause.
 
 EXIT STATUS
   0   the limit is on the disk and applies to the next start
@@ -148,7 +152,7 @@ func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 		}
 	}
 	if len(targets) == 0 {
-		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME or lane:KEY", verb).Hint("runner limit %s queue:media",
+		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME, lane:KEY or all", verb).Hint("runner limit %s queue:media",
 			verb)
 	}
 	return targets, nil
@@ -162,7 +166,8 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 	r, running, burst := cli.Get[startRate](c, "rate"), cli.Get[int](c, "running"), cli.Get[int](c, "burst")
 	switch {
 	case c.IsSet("running") && running == 0:
-		return nil, failure.Usage("--running 0: too small; use 1 or more").Hint("runner pause %s", targets[0].Name)
+		return nil, failure.Usage("--running 0: too small; use 1 or more").Hint("runner pause %s",
+			cmp.Or(targets[0].Name, "--all"))
 	case c.IsSet("burst") && burst == 0:
 		return nil, failure.Usage("--burst 0: too small; use 1 or more")
 	case c.IsSet("burst") && r.n == 0:

@@ -9,7 +9,7 @@ import (
 )
 
 // Admission decides which pending tasks a claim may start. It admits no task of a paused queue, and no more tasks than the limits of the
-// queue and of the job allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
+// queue, of the job and of the whole database allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
 
 // countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads every running task, but these are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
@@ -24,7 +24,7 @@ var (
 // selectPaused lists the paused queues. The empty name stands for all queues.
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
-// admission holds the pauses and the limits of queues and jobs, and decides which tasks a claim may start. The transaction of a claim
+// admission holds the pauses and all limits except those of lanes, and decides which tasks a claim may start. The transaction of a claim
 // reads and writes the admission, so two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
 type admission struct {
 	paused []string
@@ -41,10 +41,18 @@ type limitState struct {
 	taken  int       // tasks that this claim has taken
 }
 
+// allTarget is the whole database.
+var allTarget = jobs.Target{Kind: jobs.AllTarget}
+
+// targetsOf returns the targets of limits to which a task of a queue and a job belongs, without its lane.
+func targetsOf(queue, job string) []jobs.Target {
+	return []jobs.Target{allTarget, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
+}
+
 // capacity returns how many more tasks this claim may start within the limit.
 func (p *limitState) capacity() int { return min(p.free, p.starts) - p.taken }
 
-// readAdmission reads the pauses, the limits of queues and jobs, and the number of running tasks if a limit depends on it.
+// readAdmission reads the pauses, the limits, and the number of running tasks if a limit depends on it.
 func (t *tx) readAdmission(now time.Time) (*admission, error) {
 	features, err := t.features()
 	if err != nil || !features.pauses && !features.limits {
@@ -83,7 +91,7 @@ func (t *tx) readLimits(g *admission, now time.Time) error {
 	var running []countRow
 	err := t.list(&running, countStarted)
 	for _, r := range running {
-		for _, target := range []jobs.Target{{Kind: jobs.QueueTarget, Name: r.Queue}, {Kind: jobs.JobTarget, Name: r.Job}} {
+		for _, target := range targetsOf(r.Queue, r.Job) {
 			if p := g.limits[target]; p != nil && p.limit.Running > 0 {
 				p.free -= r.N
 			}
@@ -105,8 +113,11 @@ func (g *admission) unpaused(queues []string) []string {
 
 // withCapacity returns the queues whose limits allow a task to start. The claim shares its free slots among these queues only.
 func (g *admission) withCapacity(queues []string) []string {
-	if g == nil || len(g.limits) == 0 {
+	switch {
+	case g == nil || len(g.limits) == 0:
 		return queues
+	case g.capacity(jobs.AllTarget, "") <= 0:
+		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(queues), func(queue string) bool { return g.capacity(jobs.QueueTarget, queue) <= 0 })
 }
@@ -136,13 +147,13 @@ func (g *admission) jobs(list []ClaimJob) []ClaimJob {
 	return admitted
 }
 
-// take counts tasks that were claimed from a queue against the limits of the queue and of their jobs.
+// take counts tasks that were claimed from a queue against their limits.
 func (g *admission) take(queue string, claimed []jobs.Task) {
 	if g == nil {
 		return
 	}
 	for i := range claimed {
-		for _, target := range []jobs.Target{{Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: claimed[i].Job}} {
+		for _, target := range targetsOf(queue, claimed[i].Job) {
 			if p := g.limits[target]; p != nil {
 				p.taken++
 			}

@@ -122,6 +122,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 		return nil, next, err
 	}
 	queues = g.unpaused(queues)
+	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, "")) // so that the queues share what the limit of the database leaves
 	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}

@@ -2,15 +2,18 @@ package db
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/jobs"
 )
 
-// A lane is a key of tasks that run one at a time. A task holds its lane while it is pending, running or retrying. The other due tasks of
-// the lane are blocked. When the holder finishes or is snoozed, freeLane gives the lane to the next task in the same transaction (see
-// end.go). The next task is the one with the highest priority, and among these the one with the lowest id. The unique index tasks_lane
-// rejects a second holder. The rates of lanes are in limit.go.
+// A lane is a key of tasks that run one at a time, or a few at a time if the lane has a limit. A task holds its lane while it is pending,
+// running or retrying. The other due tasks of the lane are blocked. When a holder finishes or is snoozed, freeLane gives its place to the
+// next task in the same transaction (see end.go). The next task is the one with the highest priority, and among these the one with the
+// lowest id. Each holder has a slot, a number from 0. The unique index tasks_lane rejects a second holder of a slot, and freeLane uses only
+// the slots below the maximum of the limit. The rates of lanes are in limit.go.
 
 // laneHeld reports whether a task holds lane [1]. Index: tasks_lane.
 var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running'
@@ -19,13 +22,21 @@ var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (s
 // laneNext finds the next task of lane [1]: highest priority, then lowest id. Index: tasks_blocked.
 var laneNext = query(`SELECT id, generation_id FROM {tasks} WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`)
 
-// unblockTask makes the blocked task [2] of generation [3] pending at time [1]. The task has no lane, or it takes its lane now. The
-// index tasks_lane rejects a second holder of a lane.
-var unblockTask = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, waits = NULL, updated_at = ?
+// unblockTask makes the blocked task [3] of generation [4] pending at time [2]. The task has no lane, or it takes slot [1] of its lane
+// now. The index tasks_lane rejects a second holder of a slot.
+var unblockTask = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, waits = NULL, lane_slot = ?,
+	updated_at = ?
 WHERE id = ? AND generation_id = ? AND waits = 0`)
 
-// laneHolder finds the task that holds lane [1], for display. Index: tasks_lane.
-var laneHolder = query(`SELECT id FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')`)
+// laneHolders lists the tasks that hold lane [1]. Index: tasks_lane.
+var laneHolders = query(`SELECT id, coalesce(lane_slot, 0) AS slot, state FROM {tasks} WHERE lane = ? AND (state = 'pending'
+	OR state = 'running' OR state = 'retrying')`)
+
+type laneHolder struct {
+	ID    int64  `db:"id"`
+	Slot  int64  `db:"slot"`
+	State string `db:"state"`
+}
 
 // laneSet holds lanes that may have become free, each once, in the order in which they were added.
 type laneSet struct {
@@ -53,24 +64,57 @@ func (t *tx) freeLanes(lanes laneSet, now time.Time) error {
 	return nil
 }
 
-// freeLane gives a lane to its next task if no task holds the lane and its rate lets a task start. It is safe to call at any time, because
+// freeLane gives the free slots of a lane to its next tasks, as far as its rate lets tasks start. It is safe to call at any time, because
 // a task that holds the lane keeps it.
 func (t *tx) freeLane(lane string, now time.Time) error {
-	var held bool
-	if err := t.scan(laneHeld, []any{lane}, &held); err != nil || held {
+	limit, err := t.laneLimit(lane)
+	if err != nil {
 		return err
 	}
-	var next, generation int64
-	err := t.scan(laneNext, []any{lane}, &next, &generation)
-	waits := err == nil
-	if engine.NoRow(err) != nil {
+	holders, err := t.holders(lane)
+	if err != nil {
 		return err
 	}
-	if open, err := t.laneOpen(lane, waits, now); err != nil || !open || !waits {
-		return err
+	taken := make(map[int64]bool, len(holders))
+	for _, h := range holders {
+		taken[h.Slot] = true
 	}
-	t.moved = true
-	return t.one(unblockTask, now.UnixMilli(), next, generation)
+	var slot int64 // no lower slot is free
+	for held, others := len(holders), unstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
+		var next, generation int64
+		err := t.scan(laneNext, []any{lane}, &next, &generation)
+		waits := err == nil
+		if engine.NoRow(err) != nil {
+			return err
+		}
+		if open, err := t.laneOpen(limit, waits, others, now); err != nil || !open || !waits {
+			return err
+		}
+		for taken[slot] {
+			slot++
+		}
+		t.moved = true
+		if err := t.one(unblockTask, nullNumber(slot), now.UnixMilli(), next, generation); err != nil {
+			return err
+		}
+		slot++
+	}
+	return nil
+}
+
+func (t *tx) holders(lane string) (holders []laneHolder, err error) {
+	err = t.list(&holders, laneHolders, lane)
+	return holders, err
+}
+
+// unstarted counts the holders of a lane that have not started yet. Their starts are not in the token bucket of the lane.
+func unstarted(holders []laneHolder) (n int) {
+	for _, h := range holders {
+		if h.State == string(jobs.Pending) {
+			n++
+		}
+	}
+	return n
 }
 
 // These statements move a due task [2] of generation [3] that has a lane. startHolder starts a task that holds its lane, at time [1].
@@ -85,10 +129,19 @@ var (
 
 // startHolder starts the next attempt of a task that holds its lane, as soon as the lane's rate allows it.
 func (t *tx) startHolder(r *row, now time.Time) error {
-	_, next, err := t.laneRate(string(r.Lane), now)
-	switch {
-	case err != nil:
+	limit, err := t.laneLimit(string(r.Lane))
+	if err != nil {
 		return err
+	}
+	holders := 0 // that have not started
+	if limit.slots() > 1 {
+		list, err := t.holders(string(r.Lane))
+		if err != nil {
+			return err
+		}
+		holders = unstarted(list)
+	}
+	switch next := limit.nextStart(holders, now); {
 	case next.IsZero():
 		return t.one(startHolder, now.UnixMilli(), r.ID, r.GenerationID)
 	default:
@@ -117,11 +170,16 @@ func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time
 		return nil
 	}
 	t.moved = true
-	return t.one(unblockTask, now.UnixMilli(), id, generation)
+	return t.one(unblockTask, nil, now.UnixMilli(), id, generation)
 }
 
-// LaneHolder returns the id of the task that holds a lane, or 0 if no task holds it.
-func (d *DB) LaneHolder(ctx context.Context, lane string) (int64, error) {
-	id, err := readValue[int64](ctx, d, laneHolder, lane)
-	return id, engine.NoRow(err)
+// LaneHolders returns the ids of the tasks that hold a lane, in increasing order.
+func (d *DB) LaneHolders(ctx context.Context, lane string) ([]int64, error) {
+	holders, err := readRows[laneHolder](ctx, d, laneHolders, lane)
+	ids := make([]int64, len(holders))
+	for i, h := range holders {
+		ids[i] = h.ID
+	}
+	slices.Sort(ids)
+	return ids, err
 }

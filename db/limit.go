@@ -2,23 +2,25 @@ package db
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"example.com/runner/jobs"
 )
 
-// A limit belongs to a queue, a job or a lane. It says how many tasks may run at a time, and how many may start in a period (a token
-// bucket, see bucket.go). This file stores limits, and applies the rates of lanes. A claim applies the limits of queues and jobs (see
+// A limit belongs to a queue, a job, a lane or the whole database. It says how many tasks may run at a time, and how many may start in a period (a token
+// bucket, see bucket.go). This file stores limits, and applies the rates of lanes. A claim applies all limits except those of lanes (see
 // admission.go).
 
 const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
 
-// selectAdmission reads the limits of queues and jobs. selectLimit reads one limit. selectLimits reads all of them, for display. All
+// selectAdmission reads all limits except those of lanes. selectLimit reads one limit. selectLimits reads all of them, for display. All
 // three use the primary key.
 var (
-	selectAdmission = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = 'queue' OR kind = 'job'`)
-	selectLimit     = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = ? AND name = ?`)
-	selectLimits    = query(`SELECT ` + limitColumns + ` FROM {limits} ORDER BY kind, name`)
+	selectAdmission = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = 'queue' OR kind = 'job'
+		OR kind = 'all'`)
+	selectLimit  = query(`SELECT ` + limitColumns + ` FROM {limits} WHERE kind = ? AND name = ?`)
+	selectLimits = query(`SELECT ` + limitColumns + ` FROM {limits} ORDER BY kind, name`)
 )
 
 // saveBucket stores the level [1] of a token bucket at time [2]. The limit has the kind [3] and the name [4].
@@ -76,35 +78,47 @@ func (t *tx) limitOf(target jobs.Target) (*limitRow, error) {
 	return &rows[0], nil
 }
 
-// laneRate returns the limit of a lane, and the time at which its rate lets a task start. The limit is nil if the lane has none. The zero
-// time means now.
-func (t *tx) laneRate(lane string, now time.Time) (r *limitRow, next time.Time, err error) {
+// laneLimit returns the limit of a lane, or nil if it has none.
+func (t *tx) laneLimit(lane string) (*limitRow, error) {
 	features, err := t.features()
 	if err != nil || !features.limits {
-		return nil, next, err
+		return nil, err
 	}
-	r, err = t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
-	if r != nil {
-		_, next = r.bucket().starts(r.limit(), now)
-	}
-	return r, next, err
+	return t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
 }
 
-// laneOpen reports whether the rate of a free lane lets a task start now. If it does not and waits is true, laneOpen stores the time of
-// the next start.
-func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
-	r, next, err := t.laneRate(lane, now)
-	if err != nil || r == nil {
-		return true, err
+// slots returns how many tasks may hold a lane with this limit. A lane without a limit has one holder.
+func (r *limitRow) slots() int {
+	if r == nil {
+		return 1
 	}
-	if !waits {
-		next = time.Time{}
+	return max(int(r.Running), 1)
+}
+
+// nextStart returns the time at which the rate lets a task start after a number of other starts. The zero time means now.
+func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
+	if r != nil && r.Rate > 0 {
+		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
+	}
+	return next
+}
+
+// laneOpen reports whether the rate of a lane lets a task start now, after a number of other starts. If it does not and waits is true,
+// laneOpen stores the time of the next start.
+func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
+	if r == nil {
+		return true, nil
+	}
+	next := time.Time{}
+	if waits {
+		next = r.nextStart(others, now)
 	}
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
 	t.moved = true // the time of the next start has changed
-	err = t.run(setLaneDue, nullTime(next), lane)
+	err := t.run(setLaneDue, nullTime(next), r.Name)
+	r.DueAt = 0 // freeLane calls laneOpen again only if the result was true
 	return next.IsZero(), err
 }
 
@@ -113,7 +127,7 @@ func (t *tx) laneOpen(lane string, waits bool, now time.Time) (bool, error) {
 func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
 	r, err := t.limitOf(target)
-	if err != nil || r == nil {
+	if err != nil || r == nil || r.Rate == 0 {
 		return err
 	}
 	return t.saveBucket(target, r.bucket().take(r.limit(), 1, now))
@@ -192,7 +206,7 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 		s := LimitStat{Limit: rows[i].limit(), UpdatedAt: rows[i].UpdatedAt.time()}
 		_, s.NextAt = rows[i].bucket().starts(s.Limit, now)
 		for _, r := range running {
-			if s.Kind == jobs.QueueTarget && s.Name == r.Queue || s.Kind == jobs.JobTarget && s.Name == r.Job {
+			if slices.Contains(targetsOf(r.Queue, r.Job), s.Target) {
 				s.InUse += r.N
 			}
 		}
@@ -206,6 +220,6 @@ func (d *DB) Limits(ctx context.Context, now time.Time) ([]LimitStat, error) {
 	return stats, nil
 }
 
-// laneRunning counts the running tasks of lane [1]: one or none. Index: tasks_lane.
+// laneRunning counts the running tasks of lane [1]. Index: tasks_lane.
 var laneRunning = query(`SELECT count(*) FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running' OR state = 'retrying')
 	AND state = 'running'`)

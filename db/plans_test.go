@@ -112,7 +112,7 @@ var plans = statementtest.Plans{
 	"selectUpstream": {Text: selectUpstream, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 
 	"laneHeld":    {Text: laneHeld, By: []string{"INDEX tasks_lane (lane=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
-	"laneHolder":  {Text: laneHolder, By: []string{"INDEX tasks_lane (lane=?)"}},
+	"laneHolders": {Text: laneHolders, By: []string{"INDEX tasks_lane (lane=?)"}},
 	"laneRunning": {Text: laneRunning, By: []string{"INDEX tasks_lane (lane=?)"}},
 	"laneNext":    {Text: laneNext, By: []string{"INDEX tasks_blocked (lane=? AND waits=?)"}},
 	"unblockTask": {Text: unblockTask, By: []string{byID}},

@@ -172,7 +172,8 @@ func TestNoPredicateUsesIN(t *testing.T) {
 func TestTaskColumnsHasEveryColumnOfTasks(t *testing.T) {
 	d := openTest(t)
 	var columns []string
-	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks') ORDER BY cid`); err != nil {
+	if err := d.read.Select(&columns, `SELECT 'tasks.' || name FROM pragma_table_info('tasks')
+		WHERE name <> 'lane_slot' ORDER BY cid`); err != nil { // only lane.go reads lane_slot
 		t.Fatal(err)
 	}
 	if len(columns) > 32 {

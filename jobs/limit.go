@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// Target is the queue, job or lane that a limit applies to.
+// Target is the queue, job or lane that a limit applies to, or the whole database.
 type Target struct {
-	Kind string // queue, job or lane
-	Name string
+	Kind string // queue, job, lane or all
+	Name string // empty for the kind all
 }
 
 // The kinds of targets.
@@ -15,16 +15,24 @@ const (
 	QueueTarget = "queue"
 	JobTarget   = "job"
 	LaneTarget  = "lane"
+	AllTarget   = "all" // the whole database: all tasks
 )
 
-// String returns the form that ParseTarget parses, such as queue:media.
-func (t Target) String() string { return t.Kind + ":" + t.Name }
+// String returns the form that the command line uses: queue:media, or all.
+func (t Target) String() string {
+	if t.Kind == AllTarget {
+		return t.Kind
+	}
+	return t.Kind + ":" + t.Name
+}
 
 // Limit sets how many tasks of a target may run at the same time, and how often they may start. It holds for all workers together. At least
 // one of the two is set.
 type Limit struct {
 	Target
-	Running int           // tasks that may run at the same time; 0 for no limit. Not for lanes, which run one task at a time
+	// Running is the number of tasks that may run at the same time; 0 for no limit. For a lane it is the number of tasks that may hold the
+	// lane at the same time; 0 means one.
+	Running int
 	Rate    int           // starts per Per; 0 for no limit
 	Per     time.Duration // in whole milliseconds
 	Burst   int           // greatest number of starts at once, after a time without starts

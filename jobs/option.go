@@ -39,8 +39,8 @@ func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
 // AfterAny lets the task start when all of these tasks have finished, in whatever state. The tasks must exist.
 func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
 
-// Lane sets the task's lane key. Tasks with the same key run one at a time, even in different workers and queues. Higher priorities run
-// first, and tasks of the same priority run in the order of their ids.
+// Lane sets the task's lane key. Tasks with the same key run one at a time, even in different workers and queues; a Limit of the lane allows
+// more. Higher priorities run first, and tasks of the same priority run in the order of their ids.
 func Lane(key string) Option { return func(s *Spec) { s.Lane = key } }
 
 // MaxAttempts sets how often the task may start; losses do not count. The default is 1 for commands and 10 for functions.

@@ -9,7 +9,7 @@ import (
 // Surroundings holds the data that Why reads about a task.
 type Surroundings struct {
 	Ahead   int
-	Holder  int64
+	Holders []int64
 	Holds   Holds
 	Workers []Worker
 	Run     time.Duration
@@ -17,5 +17,5 @@ type Surroundings struct {
 
 // Wait returns the reason why a task waits, according to this data.
 func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
-	return waitContext{ahead: s.Ahead, holder: s.Holder, holds: s.Holds, workers: s.Workers, run: s.Run}.wait(t, now)
+	return waitContext{ahead: s.Ahead, holders: s.Holders, holds: s.Holds, workers: s.Workers, run: s.Run}.wait(t, now)
 }

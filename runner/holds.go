@@ -43,7 +43,7 @@ func (r *Runner) Holds(ctx context.Context) (h Holds, err error) {
 
 // Limit returns the closed limit that a task waits for, or nil if it waits for none.
 func (h Holds) Limit(t jobs.Task) *LimitStatus {
-	targets := []jobs.Target{{Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
+	targets := []jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
 	switch {
 	case t.State == jobs.Blocked && !t.Waits:
 		targets = []jobs.Target{{Kind: jobs.LaneTarget, Name: t.Lane}}

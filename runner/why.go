@@ -17,8 +17,8 @@ import (
 //	scheduled    it starts at its RunAt
 //	backoff      its next attempt starts at its RunAt, after the delay Backoff
 //	dependency   Tasks, which it depends on, have not finished
-//	lane         Tasks[0] holds its lane
-//	lane_free    its lane is free, and a worker will give it to the next task
+//	lane         Tasks hold its lane
+//	lane_free    its lane has room, and a worker will give it to the next task
 //	limit        Limit lets no task start now
 //	paused       Pause keeps its queue from starting tasks; AllQueues
 //	no_worker    no worker is ready; the workers in Draining start nothing more
@@ -53,8 +53,8 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 
 // waitContext has the data, besides the task itself, that decides when the task starts.
 type waitContext struct {
-	ahead   int   // tasks of its queue that start before it
-	holder  int64 // id of the task that has its lane; 0 if the lane is free
+	ahead   int     // tasks of its queue that start before it
+	holders []int64 // ids of the tasks that hold its lane
 	holds   Holds
 	workers []Worker      // with a recent heartbeat
 	run     time.Duration // median run time of recent tasks of its queue; 0 if unknown
@@ -71,7 +71,7 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 		return c, err
 	}
 	if t.State == jobs.Blocked && t.Lane != "" {
-		if c.holder, err = r.store.LaneHolder(ctx, t.Lane); err != nil {
+		if c.holders, err = r.store.LaneHolders(ctx, t.Lane); err != nil {
 			return c, err
 		}
 	}
@@ -147,8 +147,9 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
 	}
-	if c.holder != 0 {
-		return Wait{Reason: "lane", Tasks: []int64{c.holder}}
+	lane := c.holds.Limits[jobs.Target{Kind: jobs.LaneTarget, Name: t.Lane}]
+	if len(c.holders) >= max(lane.Running, 1) {
+		return Wait{Reason: "lane", Tasks: c.holders}
 	}
 	if l := c.holds.Limit(t); l != nil {
 		return Wait{Reason: "limit", Limit: *l}

@@ -132,9 +132,9 @@ func TestWhyATaskWaitsForOthers(t *testing.T) {
 		task jobs.Task
 		s    runner.Surroundings
 	}{
-		"waits for task 7 and 2 more":   {after, runner.Surroundings{Holder: 5}},
+		"waits for task 7 and 2 more":   {after, runner.Surroundings{Holders: []int64{5}}},
 		"waits for task 7":              {one, runner.Surroundings{}},
-		"lane acct-7 is held by task 5": {blocked, runner.Surroundings{Holder: 5}},
+		"lane acct-7 is held by task 5": {blocked, runner.Surroundings{Holders: []int64{5}}},
 		"limit lane:acct-7: next start at 14:12:15": {blocked,
 			runner.Surroundings{Holds: limit("lane", "acct-7", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
 		"lane acct-7 is free: a worker gives it to the next": {blocked, runner.Surroundings{}},

@@ -18,7 +18,7 @@ import (
 )
 
 // TestRandomOrders makes random calls of a store: enqueue, claim, finish, cancel, retry, limit, pause, loss and delete.
-// After each call it checks three rules. A lane runs one task at a time, in order. No task starts before its
+// After each call it checks three rules. A lane runs no more tasks than its limit allows, in order. No task starts before its
 // dependencies. Each blocked task has a reason. At the end all tasks must finish.
 func TestRandomOrders(t *testing.T) {
 	t.Parallel()
@@ -61,6 +61,7 @@ type orderModel struct {
 	*rapid.T
 	*orderStore
 	running []jobs.Task
+	inUse   map[jobs.Target]int  // running tasks by target, after the previous step
 	before  map[int64]jobs.Task  // tasks after the previous step
 	after   map[int64][2][]int64 // dependencies given at the enqueue
 	paused  map[string]bool
@@ -187,11 +188,9 @@ func (m *orderModel) retry(t *rapid.T) {
 
 func (m *orderModel) limit(t *rapid.T) {
 	target := rapid.SampledFrom([]jobs.Target{{Kind: "lane", Name: "a"}, {Kind: "queue", Name: "x"},
-		{Kind: "job", Name: "test"}}).Draw(t, "target")
+		{Kind: "job", Name: "test"}, {Kind: "all"}}).Draw(t, "target")
 	l := jobs.Limit{Target: target}
-	if target.Kind != jobs.LaneTarget {
-		l.Running = rapid.IntRange(0, 2).Draw(t, "running")
-	}
+	l.Running = rapid.IntRange(0, 2).Draw(t, "running")
 	if rapid.Bool().Draw(t, "rated") {
 		l.Rate, l.Per, l.Burst = 1, time.Second, rapid.IntRange(1, 2).Draw(t, "burst")
 	}
@@ -234,24 +233,35 @@ func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]db.LimitSta
 // check checks the invariants after a step.
 func (m *orderModel) check() {
 	tasks, limits := m.readAll()
-	holders := map[string]jobs.Task{}
+	holders := map[string][]jobs.Task{}
 	inUse := map[jobs.Target]int{}
 	for _, task := range tasks {
 		if task.Lane != "" && lifecycle.HoldsLane(task.State) {
-			if other, double := holders[task.Lane]; double {
-				m.T.Fatalf("lane %s: got holders %d and %d, want one", task.Lane, other.ID, task.ID)
-			}
-			holders[task.Lane] = task
+			holders[task.Lane] = append(holders[task.Lane], task)
 		}
 		if task.State == jobs.Running {
+			inUse[jobs.Target{Kind: "all"}]++
+			inUse[jobs.Target{Kind: "lane", Name: task.Lane}]++
 			inUse[jobs.Target{Kind: "queue", Name: task.Queue}]++
 			inUse[jobs.Target{Kind: "job", Name: task.Job}]++
 		}
 		m.checkDependencies(task, tasks)
 	}
 	for target, l := range limits {
-		if l.InUse != inUse[target] && target.Kind != jobs.LaneTarget {
+		if l.InUse != inUse[target] {
 			m.T.Fatalf("%v: got %d in use, want %d", target, l.InUse, inUse[target])
+		}
+		if l.Running > 0 && l.InUse > l.Running && l.InUse > m.inUse[target] {
+			m.T.Fatalf("%v: got %d in use, want at most %d", target, l.InUse, l.Running)
+		}
+	}
+	m.inUse = inUse
+	slots := func(lane string) int { return max(limits[jobs.Target{Kind: "lane", Name: lane}].Running, 1) }
+	for lane, list := range holders { // a lower limit may leave more holders, but none is new
+		if len(list) > slots(lane) && slices.ContainsFunc(list, func(task jobs.Task) bool {
+			return !lifecycle.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
+		}) {
+			m.T.Fatalf("lane %s: got holders %+v, want at most %d", lane, list, slots(lane))
 		}
 	}
 	for _, task := range tasks { // a task may wait for a lane only if an earlier task holds the lane, or if the rate of the lane is used up
@@ -261,16 +271,17 @@ func (m *orderModel) check() {
 		if task.Lane == "" {
 			m.T.Fatalf("got blocked task %d without a dependency or a lane, want a reason", task.ID)
 		}
-		holder, held := holders[task.Lane]
+		held := len(holders[task.Lane]) >= slots(task.Lane)
 		if l, limited := limits[jobs.Target{Kind: "lane", Name: task.Lane}]; !held && (!limited || l.NextAt.IsZero()) &&
 			!m.dueUnseen(l) {
 			m.T.Fatalf("got task %d waiting for free lane %s, want it to hold the lane", task.ID, task.Lane)
 		}
 		was, known := m.before[task.ID]
-		had := m.before[holder.ID]
-		if held && known && was.State == jobs.Blocked && !was.Waits && had.State == jobs.Blocked &&
-			cmp.Or(cmp.Compare(holder.Priority, task.Priority), cmp.Compare(task.ID, holder.ID)) < 0 {
-			m.T.Fatalf("lane %s: got holder %d, want %d first", task.Lane, holder.ID, task.ID)
+		for _, holder := range holders[task.Lane] {
+			if known && was.State == jobs.Blocked && !was.Waits && m.before[holder.ID].State == jobs.Blocked &&
+				cmp.Or(cmp.Compare(holder.Priority, task.Priority), cmp.Compare(task.ID, holder.ID)) < 0 {
+				m.T.Fatalf("lane %s: got holder %d, want %d first", task.Lane, holder.ID, task.ID)
+			}
 		}
 	}
 	m.before = tasks

@@ -1,6 +1,7 @@
 package dbtest
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -108,4 +109,87 @@ func rateOfALane(s *store) {
 	}
 	w.finish(task[0], nil)
 	w.wantState(d, jobs.Pending)
+}
+
+// aLaneWithALimitRunsAFewAtATime raises and lowers the number of tasks that may hold a lane.
+func aLaneWithALimitRunsAFewAtATime(s *store) {
+	t, w := s.T, newOrderStore(s)
+	target := jobs.Target{Kind: "lane", Name: "l"}
+	w.setLimit(jobs.Limit{Target: target, Running: 2})
+	var added []int64
+	for range 6 {
+		added = append(added, w.add(jobs.Lane("l")))
+	}
+	want := func(claimed []jobs.Task, want ...int64) {
+		t.Helper()
+		if !slices.Equal(ids(claimed), want) {
+			t.Fatalf("got claims %v, want %v", ids(claimed), want)
+		}
+	}
+	first := w.claim(10)
+	want(first, added[0], added[1])
+	if holders := must(w.LaneHolders(t.Context(), "l"))(s); !slices.Equal(holders, added[:2]) {
+		t.Fatalf("got holders %v, want %v", holders, added[:2])
+	}
+	// A lost task and a retrying task keep their places.
+	w.finish(first[0], errBad)
+	leases := must(w.worker("x").Leases(t.Context()))(s)
+	if reaped := must(revokeAndReap(t.Context(), w.worker("x"), leases, w.now))(s); len(reaped) != 1 {
+		t.Fatalf("got %d reaped tasks, want 1", len(reaped))
+	}
+	second := w.claim(10)
+	want(second, added[1])
+	w.now = w.now.Add(2 * time.Second)
+	third := w.claim(10)
+	want(third, added[0])
+	// The place of a task that ends goes to the next task, whichever place it was.
+	w.finish(second[0], nil)
+	fourth := w.claim(10)
+	want(fourth, added[2])
+	w.finish(third[0], nil)
+	fifth := w.claim(10)
+	want(fifth, added[3])
+	// A lower limit applies to the next start: here no task starts before both tasks have ended.
+	if !must(w.RemoveLimit(t.Context(), target, w.now))(s) {
+		t.Fatal("got no limit, want one")
+	}
+	w.finish(fourth[0], nil)
+	want(w.claim(10))
+	w.finish(fifth[0], nil)
+	want(w.claim(10), added[4])
+	// A higher limit applies at once.
+	w.setLimit(jobs.Limit{Target: target, Running: 3})
+	want(w.claim(10), added[5])
+}
+
+// aLaneMayHaveARateAndARunningLimit checks that the holders of a lane that have not started count as starts.
+func aLaneMayHaveARateAndARunningLimit(s *store) {
+	w := newOrderStore(s)
+	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Running: 3, Rate: 1, Per: time.Minute, Burst: 2})
+	var added []int64
+	for range 4 {
+		added = append(added, w.add(jobs.Lane("l")))
+	}
+	for i, state := range []jobs.State{jobs.Pending, jobs.Pending, jobs.Blocked, jobs.Blocked} {
+		w.wantState(added[i], state)
+	}
+	s.wantIDs(ids(w.claim(10)), added[:2])
+	next := w.cycle(db.Cycle{Look: true}).NextDue
+	if !next.Equal(w.now.Add(time.Minute)) {
+		s.Fatalf("got next due time %v, want a minute later, %v", next, w.now.Add(time.Minute))
+	}
+	w.now = next
+	s.wantIDs(ids(w.claim(10)), added[2:3])
+	w.now = w.now.Add(time.Hour)
+	s.wantIDs(ids(w.claim(10)), nil) // three tasks hold the lane
+}
+
+// aSlotOfALaneHasOneHolder writes the slot of a lane by plain SQL, which the index tasks_lane rejects.
+func aSlotOfALaneHasOneHolder(s *store) {
+	w := newOrderStore(s)
+	w.add(jobs.Lane("l"))
+	b := w.add(jobs.Lane("l"))
+	if _, err := s.raw.ExecContext(s.Context(), s.statement(fmt.Sprintf(`UPDATE tasks SET state = 'pending', waits = NULL WHERE id = %d`, b))); err == nil {
+		s.Error("got two holders of one slot, want an error")
+	}
 }

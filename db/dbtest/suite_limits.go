@@ -139,3 +139,41 @@ func rateLimitsReturnTheNextStart(s *store) {
 		w.now = w.now.Add(time.Minute)
 	}
 }
+
+// theLimitOfTheDatabase checks a limit for all tasks beside the limit of a queue.
+func theLimitOfTheDatabase(s *store) {
+	t, w := s.T, newOrderStore(s)
+	for range 4 {
+		w.add(jobs.Queue("a"))
+		w.add(jobs.Queue("b"))
+		w.add(jobs.Queue("c"))
+	}
+	all := jobs.Target{Kind: jobs.AllTarget}
+	w.setLimit(jobs.Limit{Target: all, Running: 4})
+	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "a"}, Running: 1})
+	claimed := w.claim(20)
+	queues := map[string]int{}
+	for _, task := range claimed {
+		queues[task.Queue]++
+	}
+	if len(claimed) != 4 || queues["a"] != 1 || queues["b"] == 0 || queues["c"] == 0 {
+		t.Fatalf("got %d claims, by queue %v; want 4, one of queue a and the others of both other queues", len(claimed), queues)
+	}
+	other := w.worker("test", "other")
+	s.wantIDs(ids(s.claim(other, 20)), nil)
+	w.finish(claimed[0], nil)
+	if got := s.claim(other, 20); len(got) != 1 {
+		t.Fatalf("got claims %v, want one", ids(got))
+	}
+	if found := must(w.RemoveLimit(t.Context(), all, w.now))(s); !found {
+		t.Fatal("got no limit, want one")
+	}
+	w.setLimit(jobs.Limit{Target: all, Rate: 2, Per: time.Minute, Burst: 2})
+	if got := w.claim(20); len(got) != 2 {
+		t.Fatalf("got claims %v, want two", ids(got))
+	}
+	done := w.cycle(db.Cycle{Claim: db.Claim{Free: 20, Lease: lease}})
+	if len(done.Claimed) != 0 || !done.NextStart.Equal(w.now.Add(30*time.Second)) {
+		t.Fatalf("got %d claims and next start %v, want none and %v", len(done.Claimed), done.NextStart, w.now.Add(30*time.Second))
+	}
+}

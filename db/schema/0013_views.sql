@@ -2,6 +2,38 @@
 
 -- Part 1: new tables, new columns and changed triggers.
 
+-- A limit of a lane may allow several tasks to hold it. Each holder has a place of its own: lane_slot, or null for the first place.
+ALTER TABLE {tasks} ADD COLUMN lane_slot INTEGER;
+DROP INDEX {tasks_lane};
+-- One task at a time has a place of a lane: from the time it is pending until it finishes or is scheduled again.
+CREATE UNIQUE INDEX {tasks_lane} ON {tasks} (lane, coalesce(lane_slot, 0)) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
+
+-- Limits may apply to the whole database: kind 'all' with an empty name. SQLite cannot change a CHECK, so this part copies the table.
+DROP INDEX {limits_due};
+ALTER TABLE {limits} RENAME TO {old_limits};
+-- Limits of a queue, a job, a lane or the whole database: how many tasks run at once, and how often they start. See jobs.Limit and
+-- jobs.Bucket.
+CREATE TABLE {limits} (
+  kind       TEXT NOT NULL CHECK (CASE kind WHEN 'queue' THEN 1 WHEN 'job' THEN 1 WHEN 'lane' THEN 1 WHEN 'all' THEN 1 ELSE 0 END),
+  name       TEXT NOT NULL CHECK (length(CAST(name AS BLOB)) <= 200 AND (name = '') = (kind = 'all')),
+  running    INTEGER CHECK (running >= 1), -- at once; null: any number, of a lane one
+  rate       INTEGER CHECK (rate >= 1),    -- starts per per; null: any number
+  per        INTEGER CHECK (per >= 1),
+  burst      INTEGER CHECK (burst >= 1),   -- starts at once after a quiet time
+  level      INTEGER NOT NULL DEFAULT 0,   -- of the bucket at filled_at: a start takes per, each millisecond gives rate
+  filled_at  INTEGER NOT NULL DEFAULT 0,
+  due_at     INTEGER,                      -- of a lane: when its next task may have it; null: nothing waits for the rate
+  updated_at INTEGER NOT NULL,             -- when somebody set it
+  PRIMARY KEY (kind, name),
+  CHECK ((rate IS NULL) = (per IS NULL) AND (rate IS NULL) = (burst IS NULL) AND (rate IS NOT NULL OR running IS NOT NULL))
+) STRICT, WITHOUT ROWID;
+INSERT INTO {limits} (kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at)
+  SELECT kind, name, CASE kind WHEN 'lane' THEN NULL ELSE running END, rate, per, burst, level, filled_at, due_at, updated_at FROM {old_limits}
+  WHERE kind <> 'lane' OR rate IS NOT NULL;
+DROP TABLE {old_limits};
+-- The lane whose rate limit allows the next start first.
+CREATE INDEX {limits_due} ON {limits} (due_at) WHERE due_at IS NOT NULL;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
 DROP VIEW IF EXISTS {tasks_view};

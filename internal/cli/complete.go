@@ -212,6 +212,7 @@ func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) 
 	if line.Command.Name != "set" {
 		return nil
 	}
+	words = append(words, suggestion{jobs.AllTarget, "the whole database"})
 	for kind, read := range map[string]func(context.Context, *runner.Runner) ([]suggestion, error){
 		jobs.QueueTarget: queueNames, jobs.JobTarget: jobNames} {
 		for _, s := range a.query(ctx, line, read) {

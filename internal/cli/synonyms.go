@@ -53,7 +53,7 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner delete --older-than DUR", "prune, clean, cleanup, purge, clear, gc"},
 	{"runner pause QUEUE", "suspend"},
 	{"runner resume QUEUE", "unpause, continue"},
-	{"runner limit set TARGET", "throttle, limit add"},
+	{"runner limit set TARGET", "throttle, limit add, semaphore, sem"},
 	{"runner limit list", "limits, limit ls"},
 	{"runner limit remove TARGET", "limit rm, limit delete"},
 

@@ -34,6 +34,9 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 		}
 		return fmt.Sprintf("waits for task %d", w.Tasks[0])
 	case "lane":
+		if len(w.Tasks) > 1 {
+			return fmt.Sprintf("lane %s is held by %s, such as %d", t.Lane, humanize.Plural(len(w.Tasks), "task"), w.Tasks[0])
+		}
 		return fmt.Sprintf("lane %s is held by task %d", t.Lane, w.Tasks[0])
 	case "lane_free":
 		return "lane " + t.Lane + " is free: a worker gives it to the next"

@@ -23,8 +23,6 @@ func ValidateLimit(l jobs.Limit) error {
 	switch {
 	case l.Running < 0 || l.Running > math.MaxInt32:
 		return invalid("running", "%d is out of range (1 or more)", l.Running)
-	case l.Running > 0 && l.Kind == jobs.LaneTarget:
-		return invalid("running", "a lane runs one task at a time")
 	case l.Running == 0 && l.Rate == 0:
 		return invalid("rate", "a limit needs running or rate")
 	case l.Rate < 0 || l.Rate > maxRate:
@@ -39,14 +37,18 @@ func ValidateLimit(l jobs.Limit) error {
 	return nil
 }
 
-// ParseTarget parses queue:NAME, job:NAME or lane:KEY.
+// ParseTarget parses queue:NAME, job:NAME, lane:KEY or all.
 func ParseTarget(text string) (jobs.Target, error) {
 	kind, name, found := strings.Cut(text, ":")
-	if !found {
-		return jobs.Target{}, invalid("target", "invalid target %q; use queue:NAME, job:NAME or lane:KEY", text)
+	if !found && text != jobs.AllTarget {
+		return jobs.Target{}, invalidTarget(text)
 	}
 	t := jobs.Target{Kind: kind, Name: name}
 	return t, ValidateTarget(t)
+}
+
+func invalidTarget(text string) error {
+	return invalid("target", "invalid target %q; use queue:NAME, job:NAME, lane:KEY or all", text)
 }
 
 // ValidateTarget returns a *jobs.FieldError of the field "target" if the target is invalid.
@@ -62,8 +64,12 @@ func ValidateTarget(t jobs.Target) error {
 			return invalid("target", "lane: needs a key")
 		}
 		err = validKey("lane", t.Name)
+	case jobs.AllTarget:
+		if t.Name != "" {
+			return invalidTarget(t.Kind + ":" + t.Name)
+		}
 	default:
-		return invalid("target", "invalid target %q; use queue:NAME, job:NAME or lane:KEY", t.String())
+		return invalidTarget(t.String())
 	}
 	if field, ok := errors.AsType[*jobs.FieldError](err); ok {
 		return invalid("target", "%s", field.Msg)

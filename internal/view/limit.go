@@ -39,7 +39,7 @@ func LimitTable(list []runner.LimitStatus, now time.Time) term.Table {
 			burst = strconv.Itoa(l.Burst)
 		}
 		switch {
-		case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse > 0:
+		case l.Running > 0 && l.InUse >= l.Running || l.Kind == jobs.LaneTarget && l.InUse >= max(l.Running, 1):
 			next = "when one ends"
 		case l.NextAt.After(now):
 			next = "in " + humanize.Age(humanize.Soon(l.NextAt.Sub(now)))

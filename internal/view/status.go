@@ -83,10 +83,11 @@ func (s *Status) Summary() string {
 // heldWord returns the word that says why the tasks of a queue cannot start now. It returns an empty string if they can start.
 func (s *Status) heldWord(q runner.Queue) string {
 	_, full := s.Holds.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
+	_, allFull := s.Holds.Closed[jobs.Target{Kind: jobs.AllTarget}]
 	switch {
 	case record.Paused(q):
 		return "paused"
-	case full:
+	case full, allFull:
 		return "limit"
 	}
 	return ""

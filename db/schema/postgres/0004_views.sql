@@ -2,6 +2,16 @@
 
 -- Part 1: new tables, new columns and changed triggers.
 
+ALTER TABLE tasks ADD COLUMN lane_slot BIGINT;
+DROP INDEX tasks_lane;
+CREATE UNIQUE INDEX tasks_lane ON tasks (lane, coalesce(lane_slot, 0)) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
+
+DELETE FROM limits WHERE kind = 'lane' AND rate IS NULL;
+UPDATE limits SET running = NULL WHERE kind = 'lane';
+ALTER TABLE limits DROP CONSTRAINT limits_kind_check, DROP CONSTRAINT limits_name_check,
+  ADD CONSTRAINT limits_kind_check CHECK (kind = 'queue' OR kind = 'job' OR kind = 'lane' OR kind = 'all'),
+  ADD CONSTRAINT limits_name_check CHECK (octet_length(name) <= 200 AND (name = '') = (kind = 'all'));
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. The setting runner.grants holds the statements that grant the privileges on the
 -- views again at the end.
