@@ -47,8 +47,8 @@ func InsecureFor(path string, uid int) error {
 	return nil
 }
 
-// FileOwner returns the number of the user who owns the database at path. The result ok is false if the file does not exist, or if the system
-// does not report owners.
+// FileOwner returns the number of the user who owns the database at path. The result ok is false if the file does not exist, or if the
+// system does not report owners.
 func FileOwner(path string) (uid int, ok bool) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -55,8 +55,8 @@ type completions struct {
 	lanes   bool               // whether some tasks have a lane
 }
 
-// completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter usual has the hooks
-// of tasks without hooks.
+// completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter usual has the
+// hooks of tasks without hooks.
 func completionsOf(list []Finish, usual jobs.Hooks, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
 		changes: make([]lifecycle.Change, 0, len(list))}

@@ -41,8 +41,8 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return nil
 }
 
-// addHook enqueues the task of a hook. It does not ask whether the disk has room: otherwise a disk that is nearly full would prevent the end
-// of a task, and the message about it.
+// addHook enqueues the task of a hook. It does not ask whether the disk has room: otherwise a disk that is nearly full would prevent the
+// end of a task, and the message about it.
 func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	task := lifecycle.NewTask(spec, now)
 	id, err := t.insert(&task, settings{})

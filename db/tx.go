@@ -29,6 +29,9 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	if outer == nil {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is nil", Hint: "begin it with the handle of the application"}
+	}
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	same := weak.Make(outer)
 	if d.lastTx.Load() == same { // an earlier call has made the checks below, which take half as long as an INSERT

@@ -2,6 +2,7 @@ package jobs
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"runtime"
 	"slices"
@@ -39,7 +40,8 @@ func (c Command) With(options ...Option) Spec {
 			return s
 		}
 	}
-	s.Args, s.Err = marshalArgv(c.Argv)
+	args, err := marshalArgv(c.Argv)
+	s.Args, s.Err = args, cmp.Or(s.Err, err)
 	return s
 }
 

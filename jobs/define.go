@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -51,7 +52,8 @@ func (f Func[In]) With(in In, options ...Option) Spec {
 		s.Err = invalid("job", "%s is reserved", CommandJob)
 		return s
 	}
-	s.Args, s.Err = MarshalArgs(in)
+	args, err := MarshalArgs(in)
+	s.Args, s.Err = args, cmp.Or(s.Err, err)
 	return s
 }
 
@@ -67,14 +69,20 @@ func (f Func[In]) Args(task Task) (In, error) {
 	return in, nil
 }
 
-// Handler returns a Handler that calls the given function. Many goroutines call it at the same time.
+// Handler returns a Handler that calls the given function. Many goroutines call it at the same time. Handler panics if the function is nil.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
+	if call == nil {
+		panic("jobs: the handler of " + f.job + " is nil")
+	}
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) { return nil, call(ctx, in) })
 }
 
 // Handler returns a Handler that calls the given function. Many goroutines call the function at the same time. The Out is stored as the
-// task's result if the error is nil.
+// task's result if the error is nil. Handler panics if the function is nil.
 func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)) Handler {
+	if call == nil {
+		panic("jobs: the handler of " + f.job + " is nil")
+	}
 	return f.handler(func(ctx context.Context, in In) (json.RawMessage, error) {
 		out, err := call(ctx, in)
 		if err != nil {

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -17,10 +18,11 @@ func TestOptionsOfWithOverrideThoseOfDefine(t *testing.T) {
 	if f.Job() != "f" {
 		t.Errorf(`got job %q, want "f"`, f.Job())
 	}
-	if h := f.Handler(nil); h.MaxAttempts != 2 || h.Job != "f" {
+	none := func(context.Context, int) error { return nil }
+	if h := f.Handler(none); h.MaxAttempts != 2 || h.Job != "f" {
 		t.Errorf(`handler: got %d attempts, job %q; want 2 attempts, job "f"`, h.MaxAttempts, h.Job)
 	}
-	if h := Define[int]("g").Handler(nil); h.MaxAttempts != FuncAttempts {
+	if h := Define[int]("g").Handler(none); h.MaxAttempts != FuncAttempts {
 		t.Errorf("handler without options: got %d attempts, want %d", h.MaxAttempts, FuncAttempts)
 	}
 	if s := Define[int]("f").With(1, MaxAttempts(9), AtMostOnce()); s.MaxAttempts != 1 || s.MaxLosses != 0 {

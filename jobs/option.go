@@ -25,12 +25,21 @@ func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 // ExpiresIn cancels the task if it has not started within d after it became due. By default a task does not expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
-// Unique allows at most one unfinished task with this key. If there is one already, Enqueue adds no task and returns that one.
-func Unique(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, false } }
+// Unique allows at most one unfinished task with this key. If there is one already, Enqueue adds no task and returns that one. The key must
+// not be empty.
+func Unique(key string) Option { return unique(key, false) }
 
 // UniqueReplace is like Unique, with one difference. If the first task has not started, the settings of the new task replace those of the
 // first one, including its due time. The first task keeps its id. So repeated calls of Enqueue delay the task each time (debouncing).
-func UniqueReplace(key string) Option { return func(s *Spec) { s.UniqueKey, s.Replace = key, true } }
+func UniqueReplace(key string) Option { return unique(key, true) }
+
+func unique(key string, replace bool) Option {
+	return func(s *Spec) {
+		if s.UniqueKey, s.Replace = key, replace; key == "" {
+			s.Err = invalid("unique_key", "it is empty")
+		}
+	}
+}
 
 // After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, now or before, this task is
 // cancelled with ReasonDependency. The tasks must exist.

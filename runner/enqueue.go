@@ -29,9 +29,9 @@ func enqueued(list []db.Inserted) []Enqueued {
 }
 
 // Enqueue adds a task, and returns it when the task is on the disk. If an unfinished task has the same unique key, Enqueue returns that
-// task. If ctx ends while other processes hold the write lock of the file, Enqueue returns the cause of ctx and adds no task. After an error
-// other than jobs.ErrInvalid, jobs.ErrBusy or the cause of ctx, the task may exist nevertheless. A unique key makes it safe to call Enqueue
-// again as long as the task has not finished.
+// task. If ctx ends while other processes hold the write lock of the file, Enqueue returns the cause of ctx and adds no task. After an
+// error other than jobs.ErrInvalid, jobs.ErrBusy or the cause of ctx, the task may exist nevertheless. A unique key makes it safe to call
+// Enqueue again as long as the task has not finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
 	done, err := r.insert(ctx, []jobs.Spec{spec}, at)

@@ -130,7 +130,7 @@ func (o Options) withDefaults() Options {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	if o.Concurrency <= 0 {
+	if o.Concurrency == 0 {
 		o.Concurrency = runtime.GOMAXPROCS(0)
 	}
 	if o.Grace == 0 {

@@ -10,9 +10,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Register sets which jobs this process can run. Call it before Work. It panics if a job name is invalid or registered already, because
-// both are programming errors.
+// Register sets which jobs this process can run. It panics if a job name is invalid or registered already, or while Work runs, because
+// these are programming errors.
 func (r *Runner) Register(handlers ...jobs.Handler) {
+	r.beforeWork("Register")
 	for _, h := range handlers {
 		if err := taskspec.ValidJob(h.Job); err != nil || h.Run == nil {
 			panic(fmt.Sprintf("runner: register %q: no job name, or no function", h.Job))
@@ -31,8 +32,25 @@ func (r *Runner) Register(handlers ...jobs.Handler) {
 type Middleware func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
 
 // Use adds middleware around every execution, including those of jobs that are registered later. The first middleware is the outermost.
-// Call Use before Work.
-func (r *Runner) Use(middleware ...Middleware) { r.middleware = append(r.middleware, middleware...) }
+// Use panics if a middleware is nil, or while Work runs.
+func (r *Runner) Use(middleware ...Middleware) {
+	r.beforeWork("Use")
+	for _, m := range middleware {
+		if m == nil {
+			panic("runner: a middleware is nil")
+		}
+	}
+	r.middleware = append(r.middleware, middleware...)
+}
+
+// beforeWork panics while Work runs, because a call of Register or Use would have no effect.
+func (r *Runner) beforeWork(call string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.abort != nil {
+		panic("runner: " + call + " while Work runs")
+	}
+}
 
 // wrapped returns the registered handlers with all middleware around them.
 func (r *Runner) wrapped() map[string]jobs.Handler {

@@ -3,6 +3,7 @@ package runner
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -31,6 +32,9 @@ type Runner struct {
 
 	mu     sync.Mutex
 	abort  context.CancelFunc // aborts the current Work; nil if no Work runs
+	stop   context.CancelFunc // stops the current Work as the end of its context does
+	closed bool
+	works  sync.WaitGroup // counts the current Work
 	fenced atomic.Int64
 }
 
@@ -66,6 +70,10 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	if err := db.ValidPrefix(options.Prefix); err != nil {
 		return nil, err
 	}
+	if options.Concurrency < 0 {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("concurrency %d is negative", options.Concurrency),
+			Hint: "0 for the number of processors, or a positive number"}
+	}
 	if options.Lease < shortestLease {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Hint: "at least 5s"}
 	}
@@ -89,8 +97,15 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	return r, nil
 }
 
-// Close closes the database. Work must have returned. A second call does nothing.
+// Close closes the database. If Work runs, Close first stops it as the end of its context does, and waits until it has returned. So a
+// handler must not call Close. A second call does nothing.
 func (r *Runner) Close() error {
+	r.mu.Lock()
+	if r.closed = true; r.stop != nil {
+		r.stop()
+	}
+	r.mu.Unlock()
+	r.works.Wait()
 	r.events.close()
 	r.notifier.Close()
 	return r.store.Close()

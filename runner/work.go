@@ -48,12 +48,20 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 		r.mu.Unlock()
 		return fmt.Errorf("%w: Work is running already", jobs.ErrConflict)
 	}
-	r.abort = abort
+	if r.closed {
+		r.mu.Unlock()
+		return jobs.ErrClosed
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r.abort, r.stop = abort, stop
+	r.works.Add(1)
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.abort = nil
+		r.abort, r.stop = nil, nil
+		r.works.Done()
 	}()
 	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, only)
 	if e == nil {

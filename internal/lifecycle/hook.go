@@ -35,8 +35,8 @@ func WithDefaults(h, usual jobs.Hooks) jobs.Hooks {
 		OnOutput: cmp.Or(h.OnOutput, usual.OnOutput)}
 }
 
-// HooksOf returns the hooks to run after an attempt of a task. The parameter h has the hooks of the task and their defaults, o is the outcome
-// of the attempt, and state is the new state of the task. The end of a hook runs no hooks.
+// HooksOf returns the hooks to run after an attempt of a task. The parameter h has the hooks of the task and their defaults, o is the
+// outcome of the attempt, and state is the new state of the task. The end of a hook runs no hooks.
 func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
 	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil
@@ -61,8 +61,8 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.EventCompleted: "on-success",
 	taskspec.EventOutput: "on-output"}
 
-// HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the change
-// of the task. The parameter output has the last lines of its output.
+// HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the
+// change of the task. The parameter output has the last lines of its output.
 //
 // The hook does not get the environment file and the working directory of the task, because the task may have failed for lack of them.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {

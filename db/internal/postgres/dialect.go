@@ -31,8 +31,8 @@ var fragments = sqltext.Parts{
 
 	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",
 
-	// Each step of the recursion is one index seek. A list of sampled ids would be slower, because the server would search the whole list for
-	// each task.
+	// Each step of the recursion is one index seek. A list of sampled ids would be slower, because the server would search the whole list
+	// for each task.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT CAST(0 AS bigint), CAST(?1 AS bigint)
 	UNION ALL SELECT step + 1, at + CAST(?2 AS bigint) FROM stretches WHERE step + 1 < ?3)
 SELECT step, ended.started_at - ended.run_at AS wait, ended.finished_at - ended.started_at AS duration FROM stretches, LATERAL (SELECT *

@@ -31,6 +31,10 @@ func Resolve(path string) (string, error) {
 
 // find checks the file without opening it as a database. If there is no file and Options.Create is set, find creates an empty file.
 func (d *File) find() error {
+	if filepath.Base(d.path) == ":memory:" {
+		return &jobs.Error{Kind: jobs.ErrInvalid, What: "a database in memory cannot hold tasks",
+			Why: []string{"workers and other processes share the tasks through a file"}, Hint: "the path of a file"}
+	}
 	if kind := networkFS(filepath.Dir(d.path)); kind != "" && !d.options.UnsafeFS {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.NetworkFilesystem, Subject: d.path,
 			What: d.path + " is on a network filesystem (" + kind + ")",

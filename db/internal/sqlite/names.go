@@ -35,6 +35,9 @@ func ValidPrefix(prefix string) error {
 // PathOf returns the path of the file that a handle has open. The handle must use the driver of this package: two copies of SQLite in
 // one process break each other's locks.
 func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
+	if handle == nil {
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the handle is nil", Hint: `sql.Open("sqlite", …) of modernc.org/sqlite`}
+	}
 	if _, ok := handle.Driver().(*driver.Driver); !ok {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the handle is of another driver: %T", handle.Driver()),
 			Why:  []string{"two copies of SQLite in one process break each other's locks"},
