@@ -25,7 +25,7 @@ func listCommand(a *cli.App) *cli.Command {
 			cli.BoolOption("reverse r", "oldest first"),
 			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
 			cli.ChoiceOption("sort", "due: the waiting tasks, in the order of their due times (id)", "id", "id", "due"),
-			cli.BoolOption("wide", "also print PRI, LANE and WORKER; do not cut lines"),
+			cli.BoolOption("wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
 		Description: `EXAMPLES
   runner list -s failed --since 1d
@@ -42,6 +42,8 @@ COLUMNS
   TRY   attempt/maximum; 0/– until the first start if the job sets the maximum
   AGE   time since the task was enqueued
   TIME  duration of the current or last attempt
+  CPU, MEMORY
+        CPU time and largest resident set of the last attempt of a command
   NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...
   A narrow terminal omits columns: TRY, QUEUE, AGE, TIME, NOTE, in this order.
   In a pipe, tabs separate id, state, queue, try, created_at, duration

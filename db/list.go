@@ -266,6 +266,6 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.WorkerName, StartedAt: r.StartedAt.time(),
 			FinishedAt: r.FinishedAt.time(), Duration: o.duration(), ExitCode: o.ExitCode, Signal: o.Signal,
 			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated,
-			ChildrenKilled: o.Killed, ChildrenLeft: o.Left}
+			ChildrenKilled: o.Killed, ChildrenLeft: o.Left, Usage: o.usage()}
 	}, selectAttempts, id)
 }

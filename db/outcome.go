@@ -19,6 +19,7 @@ type outcome struct {
 	Truncated bool        `json:"output_truncated,omitempty"`
 	Killed    int         `json:"children_killed,omitempty"`
 	Left      int         `json:"children_left,omitempty"`
+	Usage     *[5]int64   `json:"usage,omitempty"` // user and system time in ms, largest RSS, bytes read and written
 }
 
 // durationSlack is a number of milliseconds. If a duration differs from the time between start and end by at most durationSlack, it is not
@@ -34,6 +35,10 @@ func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended b
 		Truncated: o.OutputTruncated, Killed: o.ChildrenKilled, Left: o.ChildrenLeft}
 	if !ended || between < -durationSlack || between > durationSlack {
 		stored.Duration = &ms
+	}
+	if u := o.Usage; u != (jobs.Usage{}) {
+		stored.Usage = &[5]int64{u.User.Round(time.Millisecond).Milliseconds(), u.System.Round(time.Millisecond).Milliseconds(), u.MaxRSS,
+			u.Read, u.Written}
 	}
 	if stored == (outcome{}) {
 		return nil
@@ -57,7 +62,7 @@ func (t text) outcome(start, end number) outcome {
 func (o outcome) fill(t *jobs.Task) {
 	t.Reason, t.Error, t.ExitCode, t.Signal, t.OutputBytes, t.OutputTruncated = o.Reason, o.Error, o.ExitCode, o.Signal, o.Output,
 		o.Truncated
-	t.Duration, t.ChildrenKilled, t.ChildrenLeft = o.duration(), o.Killed, o.Left
+	t.Duration, t.ChildrenKilled, t.ChildrenLeft, t.Usage = o.duration(), o.Killed, o.Left, o.usage()
 }
 
 // duration returns the duration of the attempt, or 0 if it is unknown. It is unknown if plain SQL has written a row without a start or an
@@ -67,4 +72,13 @@ func (o outcome) duration() time.Duration {
 		return 0
 	}
 	return number(*o.Duration).duration()
+}
+
+// usage returns the resources that the attempt used, or zero if they are unknown.
+func (o outcome) usage() jobs.Usage {
+	if o.Usage == nil {
+		return jobs.Usage{}
+	}
+	u := *o.Usage
+	return jobs.Usage{User: number(u[0]).duration(), System: number(u[1]).duration(), MaxRSS: u[2], Read: u[3], Written: u[4]}
 }

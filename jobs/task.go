@@ -54,6 +54,7 @@ type Task struct {
 	Signal          int
 	OutputBytes     int64
 	OutputTruncated bool
+	Usage           Usage
 	ChildrenKilled  int             // processes that the command had left behind and that were killed when it exited
 	ChildrenLeft    int             // processes that the command left behind and that live on; see LeaveChildren
 	Progress        json.RawMessage // object with "done", "total" and "text"; nil if none was reported
@@ -104,8 +105,17 @@ type Attempt struct {
 	Error           string
 	OutputBytes     int64
 	OutputTruncated bool
+	Usage           Usage
 	ChildrenKilled  int // processes that the command had left behind and that were killed when it exited
 	ChildrenLeft    int // processes that the command left behind and that live on; see LeaveChildren
+}
+
+// Usage is the amount of resources that the processes of a command used in one attempt. It is zero if it is not known: for a function, a
+// lost attempt and an attempt that runs. Systems other than Linux report only the CPU time.
+type Usage struct {
+	User, System  time.Duration // CPU time of all processes
+	MaxRSS        int64         // largest resident set of one process, in bytes
+	Read, Written int64         // bytes read from disks and written to disks
 }
 
 // Chunk is a part of the output of an attempt, in the order in which it was printed.

@@ -54,7 +54,7 @@ func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	}
 	for _, key := range append(optionKeys(), "reason", "error", "exit_code", "signal", "duration", "output_bytes", "output_truncated",
 		"children_killed",
-		"children_left") {
+		"children_left", "usage") {
 		if !strings.Contains(rows, "`"+key+"`") {
 			t.Errorf("got no row for the key %s, want one for every key", key)
 		}

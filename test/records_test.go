@@ -58,6 +58,8 @@ func keysOf(t *testing.T, one any) (keys []string) {
 	for field := range reflect.TypeOf(one).Fields() {
 		key, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
+		case field.Type == reflect.TypeFor[record.Usage]():
+			keys = append(keys, keysOf(t, record.Usage{})...)
 		case field.Anonymous:
 		case key == "" || options != "":
 			t.Errorf("%T: field %s: got the tag %q, want a key without options", one, field.Name, field.Tag)

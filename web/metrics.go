@@ -224,6 +224,7 @@ type histograms struct {
 	mu    sync.Mutex
 	runs  map[[2]string]*histogram // by queue and job
 	waits map[string]*histogram    // by queue
+	usage map[string]*jobs.Usage   // of commands, by queue; MaxRSS is the largest one
 }
 
 // eventBuffer is the maximum number of events that may wait until the histograms count them. Events beyond this number
@@ -232,7 +233,7 @@ const eventBuffer = 4096
 
 func (o *histograms) families(r *runner.Runner) []*family {
 	o.once.Do(func() {
-		o.runs, o.waits = map[[2]string]*histogram{}, map[string]*histogram{}
+		o.runs, o.waits, o.usage = map[[2]string]*histogram{}, map[string]*histogram{}, map[string]*jobs.Usage{}
 		events := r.Events(context.Background(), eventBuffer) // ends when the runner is closed
 		go func() {
 			for e := range events {
@@ -251,7 +252,23 @@ func (o *histograms) families(r *runner.Runner) []*family {
 	for queue, g := range o.waits {
 		g.addTo(waits, "queue", queue)
 	}
-	return []*family{runs, waits}
+	return append([]*family{runs, waits}, usageFamilies(o.usage)...)
+}
+
+// usageFamilies returns the metrics of the resources that the commands of this process used.
+func usageFamilies(usage map[string]*jobs.Usage) []*family {
+	cpu := &family{kind: counterKind, name: "runner_cpu_seconds_total", help: "CPU time that commands of this process used."}
+	disk := &family{kind: counterKind, name: "runner_disk_bytes_total",
+		help: "Bytes that commands of this process read from disks and wrote to disks."}
+	memory := &family{kind: gaugeKind, name: "runner_max_rss_bytes", help: "Largest resident set of a command of this process."}
+	for queue, u := range usage {
+		cpu.add(u.User.Seconds(), "queue", queue, "mode", "user")
+		cpu.add(u.System.Seconds(), "queue", queue, "mode", "system")
+		disk.add(float64(u.Read), "queue", queue, "direction", "read")
+		disk.add(float64(u.Written), "queue", queue, "direction", "write")
+		memory.add(float64(u.MaxRSS), "queue", queue)
+	}
+	return []*family{cpu, disk, memory}
 }
 
 func (o *histograms) observe(e runner.Event) {
@@ -262,6 +279,15 @@ func (o *histograms) observe(e runner.Event) {
 		histogramOf(o.waits, e.Task.Queue).add(e.At.Sub(e.Task.RunAt))
 	case runner.EventEnded:
 		histogramOf(o.runs, [2]string{e.Task.Queue, e.Task.Job}).add(e.Task.Duration)
+		if u := e.Task.Usage; u != (jobs.Usage{}) {
+			sum := o.usage[e.Task.Queue]
+			if sum == nil {
+				sum = &jobs.Usage{}
+				o.usage[e.Task.Queue] = sum
+			}
+			*sum = jobs.Usage{User: sum.User + u.User, System: sum.System + u.System, MaxRSS: max(sum.MaxRSS, u.MaxRSS),
+				Read: sum.Read + u.Read, Written: sum.Written + u.Written}
+		}
 	}
 }
 

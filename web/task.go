@@ -25,6 +25,7 @@ type taskView struct {
 	CommandLine string // command line that enqueues the same task
 	Settings    []string
 	Why         string
+	Used        string    // resources that the shown attempt used
 	Processes   string    // processes that the command left behind; empty if there were none
 	Args        *document // arguments of a function; nil for a command
 	Result      *document
@@ -139,6 +140,9 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 		}
 		view.Worker = humanize.Safe(a.Worker)
 		v.Attempts = append(v.Attempts, view)
+	}
+	if shown > 0 {
+		v.Used = present.Used(attempts[shown-1].Usage)
 	}
 	if shown == 0 || h.o.HideArgs {
 		return nil

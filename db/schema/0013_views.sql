@@ -57,7 +57,9 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   CASE WHEN t.state <> 'running' THEN coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) / 1000.0 END AS duration, t.result,
   t.outcome ->> '$.error' AS error, t.outcome ->> '$.exit_code' AS exit_code, t.outcome ->> '$.signal' AS signal,
   coalesce(t.outcome ->> '$.output_bytes', 0) AS output_bytes, coalesce(t.outcome ->> '$.output_truncated', 0) AS output_truncated,
-  coalesce(t.outcome ->> '$.children_killed', 0) AS children_killed, coalesce(t.outcome ->> '$.children_left', 0) AS children_left, p.report AS progress
+  coalesce(t.outcome ->> '$.children_killed', 0) AS children_killed, coalesce(t.outcome ->> '$.children_left', 0) AS children_left,
+  (t.outcome ->> '$.usage[0]') / 1000.0 AS user_time, (t.outcome ->> '$.usage[1]') / 1000.0 AS system_time,
+  t.outcome ->> '$.usage[2]' AS max_rss, t.outcome ->> '$.usage[3]' AS read_bytes, t.outcome ->> '$.usage[4]' AS written_bytes, p.report AS progress
 FROM {tasks} AS t LEFT JOIN {workers} AS w ON w.number = t.worker
   LEFT JOIN {cancel_requests} AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
   LEFT JOIN {progress_reports} AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
@@ -69,7 +71,9 @@ SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> '$.reason' 
   coalesce(a.outcome ->> '$.duration', a.finished_at - a.started_at) / 1000.0 AS duration, a.outcome ->> '$.exit_code' AS exit_code,
   a.outcome ->> '$.signal' AS signal, a.outcome ->> '$.error' AS error, coalesce(a.outcome ->> '$.output_bytes', 0) AS output_bytes,
   coalesce(a.outcome ->> '$.output_truncated', 0) AS output_truncated, coalesce(a.outcome ->> '$.children_killed', 0) AS children_killed,
-  coalesce(a.outcome ->> '$.children_left', 0) AS children_left
+  coalesce(a.outcome ->> '$.children_left', 0) AS children_left,
+  (a.outcome ->> '$.usage[0]') / 1000.0 AS user_time, (a.outcome ->> '$.usage[1]') / 1000.0 AS system_time,
+  a.outcome ->> '$.usage[2]' AS max_rss, a.outcome ->> '$.usage[3]' AS read_bytes, a.outcome ->> '$.usage[4]' AS written_bytes
 FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM {attempts}
   UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM {tasks}
   WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN {workers} AS w ON w.number = a.worker;

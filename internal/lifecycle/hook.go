@@ -96,6 +96,12 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		"RUNNER_EVENT_DURATION":  strconv.FormatFloat(o.Duration.Seconds(), 'f', 3, 64),
 		"RUNNER_EVENT_OUTPUT":    lastText(output),
 	})
+	if u := o.Usage; u != (jobs.Usage{}) {
+		s.Env["RUNNER_EVENT_CPU_TIME"] = strconv.FormatFloat((u.User + u.System).Seconds(), 'f', 3, 64)
+		s.Env["RUNNER_EVENT_MAX_RSS"] = strconv.FormatInt(u.MaxRSS, 10)
+		s.Env["RUNNER_EVENT_READ_BYTES"] = strconv.FormatInt(u.Read, 10)
+		s.Env["RUNNER_EVENT_WRITTEN_BYTES"] = strconv.FormatInt(u.Written, 10)
+	}
 	return s
 }
 

@@ -26,8 +26,9 @@ type Outcome struct {
 
 	OutputBytes     int64 // bytes that the attempt printed, stored or not
 	OutputTruncated bool  // whether some of the output was not stored
-	ChildrenKilled  int   // processes that the command had left behind and that were killed when it exited
-	ChildrenLeft    int   // processes that the command left behind and that live on
+	Usage           jobs.Usage
+	ChildrenKilled  int // processes that the command had left behind and that were killed when it exited
+	ChildrenLeft    int // processes that the command left behind and that live on
 
 	retryIn *time.Duration // delay of jobs.RetryIn, which replaces the backoff; nil if there is none
 	snooze  *time.Duration // delay of jobs.Snooze, before the task starts again; nil if there is none

@@ -166,6 +166,34 @@ func LeftBehind(t *jobs.Task) string {
 	return ""
 }
 
+// Used describes the resources that the command of an attempt used. It returns an empty string if they are not known.
+func Used(u jobs.Usage) string {
+	text := CPU(u)
+	if text != "" {
+		text = "CPU " + text
+	}
+	if u.MaxRSS > 0 {
+		text += fmt.Sprintf(", memory %s, read %s, wrote %s", Memory(u), humanize.Size(u.Read), humanize.Size(u.Written))
+	}
+	return text
+}
+
+// CPU returns the CPU time of an attempt for a table, or an empty string if it is not known.
+func CPU(u jobs.Usage) string {
+	if u == (jobs.Usage{}) {
+		return ""
+	}
+	return humanize.Took(u.User + u.System)
+}
+
+// Memory returns the largest resident set of an attempt for a table, or an empty string if it is not known.
+func Memory(u jobs.Usage) string {
+	if u.MaxRSS == 0 {
+		return ""
+	}
+	return humanize.Size(u.MaxRSS)
+}
+
 // progress returns the progress that a function reported in a short form, such as 12/40, or the text of the report.
 func progress(report json.RawMessage) string {
 	var p struct {

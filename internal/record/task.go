@@ -82,6 +82,7 @@ func OrNull[T comparable](value T) any {
 // NewTask returns the record of a task at the time now. The duration of a running task is the time since its start. The record does not
 // contain the values of env; Reveal adds them.
 func NewTask(t jobs.Task, now time.Time) Record {
+	used := newUsage(t.Usage)
 	r := Record{{"id", t.ID}, {"job", t.Job}, {"args", Raw(t.Args)}, {"label", OrNull(t.Label)}, {"queue", t.Queue}, {"state", t.State},
 		{"reason", OrNull(t.Reason)}, {"priority", t.Priority}, {"lane", OrNull(t.Lane)}, {"unique_key", OrNull(t.UniqueKey)},
 		{"after", append([]int64{}, t.After...)}, {"after_any", append([]int64{}, t.AfterAny...)}, {"schedule", OrNull(t.Schedule)},
@@ -99,6 +100,8 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"started_at", Stamp(t.StartedAt)}, {"finished_at", Stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", Raw(t.Result)},
 		{"error", OrNull(t.Error)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)}, {"output_bytes", t.OutputBytes},
 		{"output_truncated", t.OutputTruncated}, {"children_killed", t.ChildrenKilled}, {"children_left", t.ChildrenLeft},
+		{"user_time", used.UserTime}, {"system_time", used.SystemTime}, {"max_rss", used.MaxRSS}, {"read_bytes", used.ReadBytes},
+		{"written_bytes", used.WrittenBytes},
 		{"progress", Raw(t.Progress)}}...)
 }
 
@@ -188,6 +191,23 @@ type Attempt struct {
 	OutputTruncated bool         `json:"output_truncated"`
 	ChildrenKilled  int          `json:"children_killed"`
 	ChildrenLeft    int          `json:"children_left"`
+	Usage
+}
+
+// Usage is the part of a record with the resources that a command used. The values are null if they are not known.
+type Usage struct {
+	UserTime     *Seconds `json:"user_time"`
+	SystemTime   *Seconds `json:"system_time"`
+	MaxRSS       *int64   `json:"max_rss"`
+	ReadBytes    *int64   `json:"read_bytes"`
+	WrittenBytes *int64   `json:"written_bytes"`
+}
+
+func newUsage(u jobs.Usage) Usage {
+	if u == (jobs.Usage{}) {
+		return Usage{}
+	}
+	return Usage{new(Seconds(u.User)), new(Seconds(u.System)), &u.MaxRSS, &u.Read, &u.Written}
 }
 
 func NewAttempt(a jobs.Attempt) Attempt {
@@ -195,7 +215,7 @@ func NewAttempt(a jobs.Attempt) Attempt {
 		Counted: a.Counted, WorkerID: Known(a.WorkerID), Worker: Known(a.Worker), StartedAt: Stamp(a.StartedAt),
 		FinishedAt: Stamp(a.FinishedAt), Duration: Seconds(a.Duration), ExitCode: a.ExitCode, Signal: Known(a.Signal),
 		Error: Known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated,
-		ChildrenKilled: a.ChildrenKilled, ChildrenLeft: a.ChildrenLeft}
+		ChildrenKilled: a.ChildrenKilled, ChildrenLeft: a.ChildrenLeft, Usage: newUsage(a.Usage)}
 }
 
 // Step is the record of a finished step of a task, or of a sleep.

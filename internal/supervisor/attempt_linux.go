@@ -86,6 +86,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	if exit.Left = g.leaveRemaining(a); exit.Left == 0 {
 		exit.LeftOver, exit.Denied = g.killRemaining(a)
 	}
+	exit.Usage = g.takeUsage()
 	if a.endedBy != bySelf {
 		// Processes that were killed together with the leader are not left over.
 		exit.LeftOver = 0
@@ -184,6 +185,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	var status unix.WaitStatus
 	var usage unix.Rusage
 	_, err := unix.Wait4(pid, &status, unix.WNOHANG|unix.WALL, &usage)
+	g.usage.add(usageOf(&usage))
 	if !leader {
 		return exit, false
 	}
@@ -191,7 +193,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		os.Exit(1) // see awaitLeader
 	}
 	a.ended = true
-	exit = Exit{Code: status.ExitStatus(), User: time.Duration(usage.Utime.Nano()), System: time.Duration(usage.Stime.Nano())}
+	exit = Exit{Code: status.ExitStatus()}
 	if status.Signaled() {
 		exit.Signal = int(status.Signal())
 		// The signal may come from a worker that takes over and has killed the cgroup.
@@ -210,7 +212,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
-		n, noChildren := reapAll()
+		n, noChildren := g.reapAll()
 		// As in reap, a child may have died because another worker killed the cgroup.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0
 		var living int
@@ -233,11 +235,15 @@ func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProce
 }
 
 // reapAll reaps the children that have ended. It returns how many of them were killed by SIGKILL. The result noChildren
-// is true if no child remains.
-func reapAll() (killed int, noChildren bool) {
+// is true if no child remains. The caller holds the mutex.
+func (g *guardian) reapAll() (killed int, noChildren bool) {
 	for {
 		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, nil)
+		var usage unix.Rusage
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG|unix.WALL, &usage)
+		if pid > 0 {
+			g.usage.add(usageOf(&usage))
+		}
 		switch {
 		case err == unix.EINTR:
 		case err != nil:

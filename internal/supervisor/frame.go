@@ -73,8 +73,11 @@ func (e *Exit) fields(c *codec) {
 	integer(c, &e.Signal)
 	integer(c, &e.LeftOver)
 	integer(c, &e.Left)
-	integer(c, &e.User)
-	integer(c, &e.System)
+	integer(c, &e.Usage.User)
+	integer(c, &e.Usage.System)
+	integer(c, &e.Usage.MaxRSS)
+	integer(c, &e.Usage.Read)
+	integer(c, &e.Usage.Written)
 	n := len(e.Denied)
 	c.length(&n)
 	for i := range n {

@@ -104,6 +104,7 @@ type guardian struct {
 	timer    *time.Timer
 	timerAt  int64 // when the timer fires, at the deadline of the attempt or earlier; 0 for never
 	stopping bool  // whether the worker is gone
+	usage    Usage // resources that the reaped processes of the attempt used
 	left     bool  // whether the remaining processes live on; the guardian exits and signals nothing
 }
 

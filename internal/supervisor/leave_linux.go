@@ -40,7 +40,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 		g.mu.Unlock()
 		return 0
 	}
-	killed, noChildren := reapAll()
+	killed, noChildren := g.reapAll()
 	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // as in killRemaining
 	if noChildren {
 		g.mu.Unlock()

@@ -107,7 +107,7 @@ func (p *Process) Wait() (Exit, error) {
 	if err != nil {
 		return Exit{}, fmt.Errorf("wait for process %d: %w", p.Pid(), err)
 	}
-	exit := Exit{Code: state.ExitCode(), LeftOver: leftOver, User: state.UserTime(), System: state.SystemTime()}
+	exit := Exit{Code: state.ExitCode(), LeftOver: leftOver, Usage: Usage{User: state.UserTime(), System: state.SystemTime()}}
 	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		exit.Signal = int(status.Signal())
 	}

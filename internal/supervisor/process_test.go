@@ -158,7 +158,7 @@ func TestExitOfACommand(t *testing.T) {
 		}
 	}
 	_, exit := output(t, shell("i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"))
-	if exit.User+exit.System <= 0 {
+	if exit.Usage.User+exit.Usage.System <= 0 {
 		t.Errorf("got %+v, want a CPU time above 0", exit)
 	}
 }

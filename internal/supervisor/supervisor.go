@@ -62,8 +62,22 @@ type Exit struct {
 	// Denied are processes of the command that live on because this user is not permitted to kill them. Only a guardian
 	// reports them.
 	Denied []MarkedProcess
-	// User and System are the CPU time of the leader and (on Unix) of the descendants that were reaped.
-	User, System time.Duration
+	// Usage has the resources that the processes of the command used, without those that live on.
+	Usage Usage
+}
+
+// Usage is the amount of resources that a command used. Systems other than Linux report only the
+// CPU time. A value that is not known is 0.
+type Usage struct {
+	User, System  time.Duration // CPU time of all processes
+	MaxRSS        int64         // largest resident set of a process, in bytes
+	Read, Written int64         // bytes that the processes read from disks and wrote to disks
+}
+
+// add adds the usage of another process.
+func (u *Usage) add(o Usage) {
+	u.User, u.System, u.MaxRSS = u.User+o.User, u.System+o.System, max(u.MaxRSS, o.MaxRSS)
+	u.Read, u.Written = u.Read+o.Read, u.Written+o.Written
 }
 
 // explain returns a DirError if Dir caused the error. It checks the directory itself, because the child reports only an

@@ -29,22 +29,24 @@ func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) t
 		{Name: "QUEUE", DropOrder: 4},
 		{Name: "PRI", AlignRight: true, DropOrder: 2}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
 		{Name: "AGE", AlignRight: true, DropOrder: 5},
-		{Name: "TIME", AlignRight: true, DropOrder: 6}, {Name: "NOTE", DropOrder: 7}, {Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}}
+		{Name: "TIME", AlignRight: true, DropOrder: 6},
+		{Name: "CPU", AlignRight: true, DropOrder: 1}, {Name: "MEMORY", AlignRight: true, DropOrder: 1}, {Name: "NOTE", DropOrder: 7},
+		{Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}}
 	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != jobs.DefaultPriority })
 	for _, task := range tasks {
-		priority, lane, worker, lasted := "", "", "", ""
+		priority, lane, worker, lasted, cpu, memory := "", "", "", "", "", ""
 		if special {
 			priority = strconv.Itoa(task.Priority)
 		}
 		if wide {
-			lane, worker = task.Lane, task.Worker
+			lane, worker, cpu, memory = task.Lane, task.Worker, present.CPU(task.Usage), present.Memory(task.Usage)
 		}
 		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
 			lasted = humanize.Took(d)
 		}
 		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane,
-			present.Attempts(task), humanize.Age(now.Sub(task.CreatedAt)), lasted,
-			present.Note(task, held, now), worker, present.JobText(task)})
+			present.Attempts(task), humanize.Age(now.Sub(task.CreatedAt)), lasted, cpu,
+			memory, present.Note(task, held, now), worker, present.JobText(task)})
 	}
 	return t
 }

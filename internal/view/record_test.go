@@ -25,7 +25,8 @@ const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://
  "lease_expires_at":null,"cancel_requested_at":null,"created_at":"2026-01-31T13:02:11.004Z","created_by":"ann",
  "updated_at":"2026-01-31T13:11:15.220Z","started_at":"2026-01-31T13:11:13.120Z","finished_at":null,"duration":2.1,
  "result":null,"error":"exit status 22","exit_code":22,"signal":null,"output_bytes":118,"output_truncated":false,
- "children_killed":0,"children_left":0,"progress":null}`
+ "children_killed":0,"children_left":0,
+ "user_time":0.25,"system_time":0.125,"max_rss":9437184,"read_bytes":0,"written_bytes":4096,"progress":null}`
 
 func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 	task := sampleTask().Task
@@ -39,6 +40,7 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 	task.GenerationID, task.WorkerID, task.Worker = 6, "0199…", "web1:811"
 	task.CreatedAt, task.UpdatedAt = at("2026-01-31T13:02:11.004Z"), at("2026-01-31T13:11:15.220Z")
 	task.StartedAt, task.OutputBytes = at("2026-01-31T13:11:13.120Z"), 118
+	task.Usage = jobs.Usage{User: 250 * time.Millisecond, System: 125 * time.Millisecond, MaxRSS: 9 << 20, Written: 4096}
 	want := strings.ReplaceAll(sampleRecord, "\n ", "") + "\n"
 	got := jsonLine(t, record.NewTask(task, noon))
 	for _, o := range taskspec.OptionList() { // options that the sample does not have
@@ -84,7 +86,9 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 	s := sampleTask()
 	if line := jsonLine(t, s.Record()); strings.Contains(line, "s3cret") || !strings.HasSuffix(line, `"generation_id":0,"state":"failed",`+
 		`"reason":"exit","counted":true,"worker_id":null,"worker":"web1:811","started_at":"2026-01-31T13:11:13.000Z","finished_at":null,`+
-		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false,"children_killed":0,"children_left":0}],"outlived":[]}`+"\n") {
+		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false,`+
+		`"children_killed":0,"children_left":0,`+
+		`"user_time":null,"system_time":null,"max_rss":null,"read_bytes":null,"written_bytes":null}],"outlived":[]}`+"\n") {
 		t.Errorf("got %s, want no secret and the attempt at the end", line)
 	}
 	s.Reveal, s.Input = true, []byte("in\xff")

@@ -94,6 +94,9 @@ func (s *Task) fields() [][]field {
 	if s.Why != "" {
 		add(field{"why", s.Why})
 	}
+	if used := present.Used(t.Usage); used != "" {
+		add(field{"used", used})
+	}
 	for _, p := range s.Outlived {
 		add(field{"outlived", fmt.Sprintf("by process %d (%s, state %s, user %d)", p.PID, p.Name, p.State, p.UID)})
 	}
@@ -206,7 +209,8 @@ func (s *Task) drawAttempts(p *term.Printer) {
 		p.Print(fmt.Sprintf("  %s before: runner show %d --json\n", humanize.Plural(hidden, "attempt"), s.Task.ID))
 	}
 	t := term.Table{Columns: []term.Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
-		{Name: "TIME", AlignRight: true}, {Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}}}
+		{Name: "TIME", AlignRight: true}, {Name: "CPU", AlignRight: true, DropOrder: 3}, {Name: "MEMORY", AlignRight: true, DropOrder: 4},
+		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}}}
 	for _, a := range shown {
 		result := string(a.State)
 		if a.State == jobs.Failed {
@@ -216,8 +220,8 @@ func (s *Task) drawAttempts(p *term.Printer) {
 		if a.State == jobs.Running {
 			output = "" // the worker counts the output when the attempt ends
 		}
-		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration), result,
-			a.Worker, output})
+		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration),
+			present.CPU(a.Usage), present.Memory(a.Usage), result, a.Worker, output})
 	}
 	p.Table(t)
 }

@@ -42,6 +42,8 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   coalesce(whole(t.outcome ->> 'output_bytes'), 0) AS output_bytes,
   CASE WHEN t.outcome ->> 'output_truncated' = 'true' THEN 1 ELSE 0 END AS output_truncated,
   coalesce(whole(t.outcome ->> 'children_killed'), 0) AS children_killed, coalesce(whole(t.outcome ->> 'children_left'), 0) AS children_left,
+  seconds(whole(t.outcome -> 'usage' ->> 0)) AS user_time, seconds(whole(t.outcome -> 'usage' ->> 1)) AS system_time,
+  whole(t.outcome -> 'usage' ->> 2) AS max_rss, whole(t.outcome -> 'usage' ->> 3) AS read_bytes, whole(t.outcome -> 'usage' ->> 4) AS written_bytes,
   p.report AS progress
 FROM tasks AS t LEFT JOIN workers AS w ON w.number = t.worker
   LEFT JOIN cancel_requests AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
@@ -54,7 +56,9 @@ SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> 'reason' AS
   seconds(coalesce(whole(a.outcome ->> 'duration'), CAST(a.finished_at AS numeric) - a.started_at)) AS duration, whole(a.outcome ->> 'exit_code') AS exit_code,
   whole(a.outcome ->> 'signal') AS signal, a.outcome ->> 'error' AS error, coalesce(whole(a.outcome ->> 'output_bytes'), 0) AS output_bytes,
   CASE WHEN a.outcome ->> 'output_truncated' = 'true' THEN 1 ELSE 0 END AS output_truncated,
-  coalesce(whole(a.outcome ->> 'children_killed'), 0) AS children_killed, coalesce(whole(a.outcome ->> 'children_left'), 0) AS children_left
+  coalesce(whole(a.outcome ->> 'children_killed'), 0) AS children_killed, coalesce(whole(a.outcome ->> 'children_left'), 0) AS children_left,
+  seconds(whole(a.outcome -> 'usage' ->> 0)) AS user_time, seconds(whole(a.outcome -> 'usage' ->> 1)) AS system_time,
+  whole(a.outcome -> 'usage' ->> 2) AS max_rss, whole(a.outcome -> 'usage' ->> 3) AS read_bytes, whole(a.outcome -> 'usage' ->> 4) AS written_bytes
 FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at, finished_at, outcome FROM attempts
   UNION ALL SELECT id, generation_id - 1, attempt, state, 1, worker, started_at, finished_at, outcome FROM tasks
   WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN workers AS w ON w.number = a.worker;

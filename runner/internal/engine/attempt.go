@@ -44,7 +44,9 @@ type attempt struct {
 	release  bool  // whether the attempt never started; its task then goes back to its queue
 	startErr error // error of the start of a command, if the machine was the reason
 
-	childrenKilled, childrenLeft int // numbers of processes that the command left behind; set by RunCommand
+	// RunCommand sets the following fields.
+	childrenKilled, childrenLeft int // numbers of processes that the command left behind
+	usage                        jobs.Usage
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
@@ -101,7 +103,7 @@ func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, st
 	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.capture()}
 	c.Output.Tee = tee
 	c.Task.LeaveChildren = task.LeaveChildren || a.e.o.LeaveChildren
-	defer func() { a.childrenKilled, a.childrenLeft = c.ChildrenKilled, c.ChildrenLeft }()
+	defer func() { a.childrenKilled, a.childrenLeft, a.usage = c.ChildrenKilled, c.ChildrenLeft, c.Usage }()
 	return c.Run()
 }
 
@@ -140,7 +142,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
 	}
-	a.outcome.ChildrenKilled, a.outcome.ChildrenLeft = a.childrenKilled, a.childrenLeft
+	a.outcome.ChildrenKilled, a.outcome.ChildrenLeft, a.outcome.Usage = a.childrenKilled, a.childrenLeft, a.usage
 	a.e.ended <- a
 }
 

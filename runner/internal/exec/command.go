@@ -39,6 +39,8 @@ type Command struct {
 
 	// Run sets these numbers of processes that the command left behind when it exited by itself. With Task.LeaveChildren they live on.
 	ChildrenKilled, ChildrenLeft int
+	// Run sets Usage to the resources that the command used.
+	Usage jobs.Usage
 }
 
 // The exit codes that shells use for a command that could not be started. They become the exit code of an attempt with reason start.
@@ -100,7 +102,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 		return nil, err
 	}
 	exit, err := c.wait(child)
-	c.ChildrenKilled, c.ChildrenLeft = exit.LeftOver, exit.Left
+	c.ChildrenKilled, c.ChildrenLeft, c.Usage = exit.LeftOver, exit.Left, jobs.Usage(exit.Usage)
 	c.Guardians.release(c.Task.ID, child, exit)
 	if err != nil {
 		return nil, err

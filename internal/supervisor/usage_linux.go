@@ -1,0 +1,25 @@
+package supervisor
+
+import (
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// usageOf converts the usage that wait4 reports. It is that of a process and of the descendants that it has waited for.
+// The kernel counts transfers in blocks of 512 bytes. It counts a write when a page becomes dirty, not when the page
+// reaches the disk.
+func usageOf(r *unix.Rusage) Usage {
+	const block = 512
+	return Usage{User: time.Duration(r.Utime.Nano()), System: time.Duration(r.Stime.Nano()), MaxRSS: int64(r.Maxrss) << 10,
+		Read: int64(r.Inblock) * block, Written: int64(r.Oublock) * block}
+}
+
+// takeUsage returns the usage of the attempt that has ended, and begins to count for the next one.
+func (g *guardian) takeUsage() Usage {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	used := g.usage
+	g.usage = Usage{}
+	return used
+}
