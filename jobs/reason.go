@@ -42,6 +42,7 @@ type (
 	}
 	snoozeError struct{ in time.Duration }
 	cancelError struct{ err error }
+	failError   struct{ err error }
 )
 
 func (e *retryError) Error() string  { return e.err.Error() }
@@ -49,11 +50,14 @@ func (e *retryError) Unwrap() error  { return e.err }
 func (e *snoozeError) Error() string { return fmt.Sprintf("snoozed for %v", e.in) }
 func (e *cancelError) Error() string { return e.err.Error() }
 func (e *cancelError) Unwrap() error { return e.err }
+func (e *failError) Error() string   { return e.err.Error() }
+func (e *failError) Unwrap() error   { return e.err }
 
 // lifecycle.OutcomeOf recognises the errors by these methods.
 func (e *retryError) RetryIn() time.Duration    { return e.in }
 func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
 func (e *cancelError) CancelsTask()             {}
+func (e *failError) FailsTask()                 {}
 
 // RetryIn wraps an error that a function returns. The next attempt then starts after d instead of after the backoff. The attempt counts as
 // usual, so the task fails if no attempts are left.
@@ -65,7 +69,12 @@ func RetryIn(d time.Duration, err error) error {
 // reason, wrap the error. The task shows the text of that error until the next attempt.
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
-// Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left.
+// Fail wraps an error that a function returns. The task then fails with this error, even if attempts are left. Fail is for an error that
+// another attempt cannot mend, such as an invalid address. A person can still retry the task.
+func Fail(err error) error { return &failError{cmpError(err, "failed by its function")} }
+
+// Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left. Cancel is for a task
+// that is not needed any more.
 func Cancel(err error) error { return &cancelError{cmpError(err, "by its function")} }
 
 func cmpError(err error, instead string) error {

@@ -72,7 +72,8 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	}
 	c.AttemptState = jobs.Failed
 	switch {
-	case t.Attempt >= t.MaxAttempts, o.Reason == jobs.ReasonExit && o.ExitCode != nil && !t.RetryOn.Contains(*o.ExitCode):
+	case t.Attempt >= t.MaxAttempts, o.fails && o.Reason != jobs.ReasonTimeout,
+		o.Reason == jobs.ReasonExit && o.ExitCode != nil && !t.RetryOn.Contains(*o.ExitCode):
 		return c.end(jobs.Failed, o.Reason)
 	case o.retryIn != nil:
 		return again(jobs.Retrying, *o.retryIn)

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -155,6 +156,19 @@ func TestNextKeepsTheTextOfACancelRequest(t *testing.T) {
 	if c := Next(task, OutcomeOf(nil, jobs.Cancel(fmt.Errorf("no such user"))),
 		at); c.State != jobs.Cancelled || c.Error != "no such user" {
 		t.Errorf(`a cancel by the function: got state %s and error %q, want %s and "no such user"`, c.State, c.Error, jobs.Cancelled)
+	}
+}
+
+func TestFailEndsATaskThatHasAttemptsLeft(t *testing.T) {
+	task := jobs.Task{Attempt: 1, MaxAttempts: 5}
+	o := OutcomeOf(nil, fmt.Errorf("mail: %w", jobs.Fail(errors.New("no such address"))))
+	if c := Next(task, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonError || c.Error != "mail: no such address" {
+		t.Errorf(`got state %s (%s) and error %q, want %s (%s) and "mail: no such address"`, c.State, c.Reason, c.Error, jobs.Failed,
+			jobs.ReasonError)
+	}
+	o.Reason = jobs.ReasonTimeout // the worker stopped the attempt, so its error may be an effect of that
+	if c := Next(task, o, at); c.State != jobs.Retrying {
+		t.Errorf("after a timeout: got state %s, want %s", c.State, jobs.Retrying)
 	}
 }
 

@@ -31,10 +31,11 @@ type Outcome struct {
 	ChildrenLeft    int // processes that the command left behind and that live on
 
 	retryIn *time.Duration // delay of jobs.RetryIn, which replaces the backoff; nil if there is none
+	fails   bool           // whether the error is one of jobs.Fail, so that the task has no further attempt
 	snooze  *time.Duration // delay of jobs.Snooze, before the task starts again; nil if there is none
 }
 
-// The errors of jobs.RetryIn, jobs.Snooze and jobs.Cancel.
+// The errors of jobs.RetryIn, jobs.Snooze, jobs.Fail and jobs.Cancel.
 type (
 	retryError interface {
 		error
@@ -48,10 +49,14 @@ type (
 		error
 		CancelsTask()
 	}
+	failError interface {
+		error
+		FailsTask()
+	}
 )
 
-// OutcomeOf converts the result and the error of a handler into an Outcome. It recognises errors of RetryIn, Snooze, Cancel and
-// AttemptError, even when they are wrapped. It drops an invalid result, and turns a success with such a result into an error.
+// OutcomeOf converts the result and the error of a handler into an Outcome. It recognises errors of RetryIn, Snooze, Fail, Cancel
+// and AttemptError, even when they are wrapped. It drops an invalid result, and turns a success with such a result into an error.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
 		if bad := jobs.ValidResult(result); bad != nil {
@@ -73,6 +78,8 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 		}
 	} else if _, ok := errors.AsType[cancelError](err); ok {
 		o.Reason = jobs.ReasonCancelled
+	} else if _, ok := errors.AsType[failError](err); ok {
+		o.fails = true
 	} else if e, ok := errors.AsType[retryError](err); ok {
 		o.retryIn = new(e.RetryIn())
 	}

@@ -38,8 +38,10 @@ func TestOutcomeOfUnwrapsErrors(t *testing.T) {
 			o.ExitCode == nil || *o.ExitCode != 3 {
 			t.Errorf("AttemptError: got %+v, want reason %q and exit code 3", o, jobs.ReasonExit)
 		}
-		if !errors.Is(wrap(jobs.RetryIn(0, cause)), cause) || !errors.Is(wrap(jobs.Cancel(cause)), cause) {
-			t.Error("errors.Is does not find the cause in RetryIn or in Cancel, want it found in both")
+		for name, err := range map[string]error{"RetryIn": jobs.RetryIn(0, cause), "Cancel": jobs.Cancel(cause), "Fail": jobs.Fail(cause)} {
+			if !errors.Is(wrap(err), cause) {
+				t.Errorf("%s: errors.Is does not find the cause, want it found", name)
+			}
 		}
 	}
 }
@@ -85,8 +87,10 @@ func TestOutcomeOfReplacesNegativeDelaysAndMissingCauses(t *testing.T) {
 	if o := OutcomeOf(nil, jobs.Snooze(-1)); *o.snooze != 0 {
 		t.Errorf("Snooze: got delay %v, want 0", *o.snooze)
 	}
-	if o := OutcomeOf(nil, jobs.Cancel(nil)); o.Error == "" {
-		t.Error("Cancel: got no error text, want one")
+	for name, err := range map[string]error{"Cancel": jobs.Cancel(nil), "Fail": jobs.Fail(nil)} {
+		if o := OutcomeOf(nil, err); o.Error == "" {
+			t.Errorf("%s: got no error text, want one", name)
+		}
 	}
 }
 
