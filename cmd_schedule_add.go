@@ -35,6 +35,8 @@ runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 			cli.DurationOption("catch-up-window", "with --catch-up all: ignore missed ticks that are older than this (1d)",
 				jobs.DefaultCatchUpWindow),
 			cli.DurationOption("jitter", "start each task up to this time after its tick, by chance (0)", 0),
+			cli.DurationOption("alert-after",
+				"raise an alert and run --on-failure if no task completes for this time, or if one runs much longer than usual (never)", 0),
 			cli.BoolOption("replace", "replace an existing schedule; keep its history and its pause"),
 		}, cli.Without(taskflags.Flags(a), taskflags.OfOneTask()...)...),
 		Description: `EXAMPLES
@@ -101,7 +103,8 @@ func readScheduleAddOptions(c *cli.Context, a *cli.App) (o scheduleAddOptions, e
 	}
 	s := jobs.Schedule{Name: name, Cron: strings.Join(strings.Fields(cli.Get[string](c, "cron")), " "), Zone: zone, Spec: task.Spec,
 		Overlap: jobs.Overlap(cli.Get[string](c, "overlap")), CatchUp: jobs.CatchUp(cli.Get[string](c, "catch-up")),
-		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter")}
+		CatchUpWindow: cli.Get[time.Duration](c, "catch-up-window"), Jitter: cli.Get[time.Duration](c, "jitter"),
+		AlertAfter: cli.Get[time.Duration](c, "alert-after")}
 	switch {
 	case c.IsSet("catch-up-window") && s.CatchUp != jobs.CatchUpAll:
 		return o, failure.Usage("--catch-up-window requires --catch-up all")

@@ -14,7 +14,11 @@ import (
 // selectSchedules reads schedules. The caller may append a WHERE clause or an ORDER BY clause.
 const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state,
 	kept_state) AS last_state, tasks.started_at AS last_started_at,
-	tasks.finished_at AS last_finished_at, tasks.outcome AS last_outcome
+	tasks.finished_at AS last_finished_at, tasks.outcome AS last_outcome,
+	CASE WHEN alert_after IS NOT NULL THEN {greatest}(coalesce(kept_success, 0), {greatest}(coalesce((SELECT finished_at FROM {tasks} AS t
+	WHERE t.schedule = schedules.name AND t.tick IS NOT NULL AND t.state = 'completed' ORDER BY t.tick DESC LIMIT 1), 0),
+	coalesce((SELECT finished_at FROM {tasks} AS t
+	WHERE t.schedule = schedules.name AND t.tick IS NULL AND t.state = 'completed' ORDER BY t.id DESC LIMIT 1), 0))) END AS last_success
 FROM {schedules} LEFT JOIN {schedule_inputs} AS i ON i.name = schedules.name LEFT JOIN {tasks} ON tasks.id = last_task_id`
 
 // selectNamed reads schedule [1]. selectByName reads all schedules, ordered by name. selectTicking reads the schedules with a tick at or
@@ -31,10 +35,10 @@ var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules
 // insertSchedule adds a schedule. If a schedule of that name exists, the statement replaces its definition and keeps its history and its
 // pause.
 var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
-	updated_at, task, paused_at, paused_by) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	updated_at, task, paused_at, paused_by, alert_after) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
 	catch_up_window = excluded.catch_up_window, jitter = excluded.jitter, next_at = excluded.next_at, updated_at = excluded.updated_at,
-	task = excluded.task`)
+	task = excluded.task, alert_after = excluded.alert_after`)
 
 var (
 	insertScheduleInput = command(`INSERT INTO {schedule_inputs} (name, data) VALUES (?, ?)`)
@@ -129,6 +133,11 @@ type scheduleRow struct {
 	CatchUp       string `db:"catch_up"`
 	CatchUpWindow number `db:"catch_up_window"`
 	Jitter        number `db:"jitter"`
+	AlertAfter    number `db:"alert_after"`
+	AlertedAt     number `db:"alerted_at"`
+	SlowTaskID    number `db:"slow_task_id"`
+	KeptSuccess   number `db:"kept_success"`
+	LastSuccess   number `db:"last_success"`
 	KeptState     text   `db:"kept_state"`
 	KeptDuration  number `db:"kept_duration"`
 	LastStarted   number `db:"last_started_at"`
@@ -160,6 +169,7 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 		CatchUp:       jobs.CatchUp(r.CatchUp),
 		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
 		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
+		AlertAfter: r.AlertAfter.duration(), AlertedAt: r.AlertedAt.time(), LastSuccess: r.LastSuccess.time(), LastStart: r.LastStarted.time(),
 		LastDuration: lasted, Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
 }
 
@@ -180,7 +190,13 @@ func (d *DB) Schedules(ctx context.Context) ([]jobs.Schedule, error) {
 	if err != nil {
 		return nil, err
 	}
-	return schedulesOf(rows)
+	list := make([]jobs.Schedule, len(rows))
+	for i := range rows {
+		if list[i], err = d.withUsual(ctx, &rows[i]); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
 }
 
 // Runs returns the ids of the last n tasks of a schedule, newest first.
@@ -235,7 +251,8 @@ func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
 		return err
 	}
 	if err := t.run(insertSchedule, s.Name, s.Cron, s.Zone, string(s.Overlap), string(s.CatchUp), millis(s.CatchUpWindow), millis(s.Jitter),
-		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy)); err != nil {
+		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy),
+		nullNumber(millis(s.AlertAfter))); err != nil {
 		return err
 	}
 	if err := t.run(findOpen, s.Name); err != nil {

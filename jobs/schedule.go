@@ -16,6 +16,9 @@ type Schedule struct {
 	CatchUp       CatchUp       // default CatchUpOne
 	CatchUpWindow time.Duration // with CatchUpAll: the greatest age of a missed tick that still gets a task; default 24 h
 	Jitter        time.Duration // greatest delay of a task after its tick; default 0
+	// AlertAfter is the longest time without a completed task. After that time, and when a task runs for much longer than usual, the schedule
+	// has a problem, and a worker runs the command OnFailure of the task. 0 stands for no alerts.
+	AlertAfter time.Duration
 
 	// State.
 	PausedAt     time.Time // zero if the schedule is not paused
@@ -25,7 +28,11 @@ type Schedule struct {
 	LastTaskID   int64     // id of the last task, which may have been deleted since
 	LastState    State
 	LastDuration time.Duration
-	Skipped      int64 // ticks skipped because an earlier task was unfinished
+	LastStart    time.Time     // start of the last attempt of the last task
+	LastSuccess  time.Time     // end of the last task that completed; zero if there is none, or without AlertAfter
+	Usual        time.Duration // while the last task runs: the 95th percentile of the durations of at least 20 tasks; 0 if unknown
+	AlertedAt    time.Time     // time of the last alert
+	Skipped      int64         // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time
 	UpdatedAt    time.Time // last change of the definition or of the pause
 }

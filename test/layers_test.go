@@ -92,7 +92,8 @@ var layers = []layer{
 	// The selftest must not use the code that it tests.
 	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
-	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/supervisor"}},
+	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
+		"internal/supervisor"}},
 	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
 		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web reaches the database through runner and internal/admin, so it does not import db.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -125,12 +126,16 @@ func (c *collection) queues(queues []runner.Queue) {
 			age = max(c.at.Sub(q.Oldest), 0).Seconds()
 		}
 		oldest.add(age, "queue", q.Queue)
-		on := 0.0
-		if !q.Pause.At.IsZero() {
-			on = 1
-		}
-		paused.add(on, "queue", q.Queue)
+		paused.add(oneIf(!q.Pause.At.IsZero()), "queue", q.Queue)
 	}
+}
+
+// oneIf returns 1 if the condition holds, else 0.
+func oneIf(condition bool) float64 {
+	if condition {
+		return 1
+	}
+	return 0
 }
 
 func (c *collection) workers(workers []runner.Worker) {
@@ -165,7 +170,13 @@ func (c *collection) attempts(totals []admin.Total, queues []runner.Queue) {
 func (c *collection) schedules(schedules []jobs.Schedule) {
 	skipped := c.counter("runner_schedule_skipped_total", "Ticks skipped because an earlier task was unfinished.")
 	next := c.gauge("runner_schedule_next_timestamp_seconds", "Next tick of the schedule; missing while the schedule is paused.")
+	late := c.gauge("runner_schedule_late", "1 if no task of the schedule has completed for longer than its --alert-after.")
+	slow := c.gauge("runner_schedule_slow", "1 if the task of the schedule runs for more than twice the usual time.")
 	for _, s := range schedules {
+		if _, is := lifecycle.Late(&s, c.at); s.AlertAfter > 0 {
+			late.add(oneIf(is), "schedule", s.Name)
+		}
+		slow.add(oneIf(lifecycle.Slow(&s, c.at)), "schedule", s.Name)
 		skipped.add(float64(s.Skipped), "schedule", s.Name)
 		if !s.NextAt.IsZero() {
 			next.add(float64(s.NextAt.UnixMilli())/1000, "schedule", s.Name)

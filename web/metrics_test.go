@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
@@ -57,7 +58,8 @@ func TestMetrics(t *testing.T) {
 	shell(t, r, "exit 22", jobs.Queue("media"))
 	shell(t, r, "true")
 	shell(t, r, "true")
-	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With(),
+		AlertAfter: time.Hour}); err != nil {
 		t.Fatal(err)
 	}
 	families := scrape(t, s)
@@ -73,6 +75,8 @@ func TestMetrics(t *testing.T) {
 		{0, "runner_workers", nil},
 		{0, "runner_slots", []string{"state=busy"}},
 		{0, "runner_schedule_skipped_total", []string{"schedule=nightly"}},
+		{0, "runner_schedule_late", []string{"schedule=nightly"}},
+		{0, "runner_schedule_slow", []string{"schedule=nightly"}},
 		{1, "runner_build_info", []string{"version=0.1.0"}},
 		{0, "runner_fenced_total", nil},
 	} {

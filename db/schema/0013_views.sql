@@ -34,6 +34,23 @@ DROP TABLE {old_limits};
 -- The lane whose rate limit allows the next start first.
 CREATE INDEX {limits_due} ON {limits} (due_at) WHERE due_at IS NOT NULL;
 
+-- The alerts of schedules. kept_success is the end of the last completed task that has been deleted. slow_task_id is the last task that
+-- raised an alert because it ran for too long.
+ALTER TABLE {schedules} ADD COLUMN alert_after INTEGER CHECK (alert_after > 0); -- longest time without a completed task; NULL: no alerts
+ALTER TABLE {schedules} ADD COLUMN alerted_at INTEGER;
+ALTER TABLE {schedules} ADD COLUMN slow_task_id INTEGER;
+ALTER TABLE {schedules} ADD COLUMN kept_success INTEGER;
+-- The schedules with alerts.
+CREATE INDEX {schedules_alert} ON {schedules} (name) WHERE alert_after IS NOT NULL;
+DROP TRIGGER IF EXISTS {schedules_keep};
+-- If the last task of a schedule is deleted, this trigger keeps how it ended. It also keeps the time of the last success, for alerts.
+CREATE TRIGGER {schedules_keep} BEFORE DELETE ON {tasks} WHEN OLD.schedule IS NOT NULL BEGIN
+  UPDATE {schedules} SET kept_state = OLD.state, kept_duration = coalesce(json_extract(OLD.outcome, '$.duration'), OLD.finished_at - OLD.started_at)
+  WHERE name = OLD.schedule AND last_task_id = OLD.id;
+  UPDATE {schedules} SET kept_success = OLD.finished_at
+  WHERE name = OLD.schedule AND OLD.state = 'completed' AND alert_after IS NOT NULL AND coalesce(kept_success, 0) < OLD.finished_at;
+END;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
 DROP VIEW IF EXISTS {tasks_view};
@@ -80,11 +97,13 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
 
 -- Schedules for other programs.
 CREATE VIEW {schedules_view} AS
-SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0 AS catch_up_window, s.jitter / 1000.0 AS jitter,
+SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0 AS catch_up_window, s.jitter / 1000.0 AS jitter, s.alert_after / 1000.0 AS alert_after,
   s.paused_at IS NOT NULL AS paused, strftime('%Y-%m-%dT%H:%M:%fZ', s.paused_at / 1000.0, 'unixepoch') AS paused_at, s.paused_by,
   strftime('%Y-%m-%dT%H:%M:%fZ', s.next_at / 1000.0, 'unixepoch') AS next_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.last_at / 1000.0, 'unixepoch') AS last_at,
   s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
-  CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) END / 1000.0 AS last_duration, s.skipped, s.task,
+  CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) END / 1000.0 AS last_duration,
+  strftime('%Y-%m-%dT%H:%M:%fZ', CASE WHEN s.alert_after IS NOT NULL THEN nullif(max(coalesce(s.kept_success, 0), coalesce((SELECT max(finished_at) FROM {tasks}
+    WHERE schedule = s.name AND state = 'completed'), 0)), 0) END / 1000.0, 'unixepoch') AS last_success, s.skipped, s.task,
   strftime('%Y-%m-%dT%H:%M:%fZ', s.created_at / 1000.0, 'unixepoch') AS created_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.updated_at / 1000.0, 'unixepoch') AS updated_at
 FROM {schedules} AS s LEFT JOIN {tasks} AS t ON t.id = s.last_task_id;
 

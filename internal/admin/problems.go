@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -21,6 +22,8 @@ import (
 //	no_job           no ready worker of Queue has Job, and Tasks wait
 //	failed           Tasks of Queue failed in the last 24 hours
 //	schedule_failed  the last task of Schedule failed
+//	schedule_late    no task of Schedule has completed since Since, for longer than its AlertAfter
+//	schedule_slow    the last task of Schedule has run since Since, for more than twice the usual time
 //	schedule_skips   Schedule has skipped ticks because its last task is unfinished
 type Problem struct {
 	Code      string
@@ -56,6 +59,12 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 		}
 	}
 	for _, schedule := range schedules {
+		if since, late := lifecycle.Late(&schedule, now); late {
+			s.add(Problem{Code: "schedule_late", Schedule: schedule, Since: since})
+		}
+		if lifecycle.Slow(&schedule, now) {
+			s.add(Problem{Code: "schedule_slow", Schedule: schedule, Since: schedule.LastStart})
+		}
 		switch {
 		case schedule.LastState == jobs.Failed:
 			s.add(Problem{Code: "schedule_failed", Schedule: schedule})

@@ -18,8 +18,9 @@ import (
 // scheduleKeys lists the keys of a schedule's definition. scheduleOtherKey lists the keys that report the schedule's history. ReadSchedule
 // skips the keys in scheduleOtherKey.
 var (
-	scheduleKeys     = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "paused", "task"}
-	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "skipped", "created_at", "updated_at",
+	scheduleKeys = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "alert_after", "paused",
+		"task"}
+	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "last_success", "skipped", "created_at", "updated_at",
 		"next", "applied"}
 )
 
@@ -55,6 +56,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	read(v, "paused", &paused, "must be true or false")
 	v.seconds("catch_up_window", &s.CatchUpWindow)
 	v.seconds("jitter", &s.Jitter)
+	v.seconds("alert_after", &s.AlertAfter)
 	for _, key := range []string{"name", "cron", "task"} {
 		if v.err == nil && !v.has(key) {
 			v.err = fmt.Errorf("%s is missing", key)

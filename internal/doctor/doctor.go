@@ -344,7 +344,7 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 	}
 	ok := true
 	for _, problem := range s.Problems {
-		if problem.Code == "schedule_failed" || problem.Code == "schedule_skips" {
+		if strings.HasPrefix(problem.Code, "schedule_") {
 			ok = false
 			report(Warn, problem.Message, problem.Try)
 		}

@@ -59,7 +59,7 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 
 // hookFlags has the flag of a hook for each event.
 var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.EventCompleted: "on-success",
-	taskspec.EventOutput: "on-output"}
+	taskspec.EventOutput: "on-output", taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
 
 // HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the
 // change of the task. The parameter output has the last lines of its output.

@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -37,7 +38,7 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 		case "overloaded", "low_memory":
 			words.About = p.Worker
 			words.Message, words.Try = "worker "+p.Worker+" starts no task: "+pressure(p.Code), "runner status -f"
-		case "schedule_failed", "schedule_skips":
+		case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow":
 			words.About = p.Schedule.Name
 			words.Message, words.Try = scheduleProblem(p, now)
 		default:
@@ -86,7 +87,14 @@ func waitProblem(p admin.Problem) (message, try string) {
 func scheduleProblem(p admin.Problem, now time.Time) (message, try string) {
 	s := p.Schedule
 	due := humanize.Age(now.Sub(s.LastAt))
-	if p.Code == "schedule_failed" {
+	switch p.Code {
+	case "schedule_late":
+		return fmt.Sprintf("no task of schedule %s has completed for %s; the limit is %s", s.Name, humanize.Age(now.Sub(p.Since)),
+			timetext.WriteDuration(s.AlertAfter)), "runner schedule show " + s.Name
+	case "schedule_slow":
+		return fmt.Sprintf("task %d of schedule %s has run for %s; 95%% of its tasks take at most %s", s.LastTaskID, s.Name,
+			humanize.Age(now.Sub(p.Since)), timetext.WriteDuration(s.Usual)), fmt.Sprintf("runner show %d", s.LastTaskID)
+	case "schedule_failed":
 		return fmt.Sprintf("the last task of schedule %s failed, due %s ago", s.Name, due), "runner schedule show " + s.Name
 	}
 	return fmt.Sprintf("schedule %s has skipped %s; its task %d, due %s ago, is %s", s.Name, humanize.Plural(int(s.Skipped), "tick"),

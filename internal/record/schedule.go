@@ -14,12 +14,14 @@ type Schedule struct {
 	CatchUp       jobs.CatchUp `json:"catch_up"`
 	CatchUpWindow Seconds      `json:"catch_up_window"`
 	Jitter        Seconds      `json:"jitter"`
+	AlertAfter    *Seconds     `json:"alert_after"`
 	Paused        bool         `json:"paused"`
 	NextAt        Stamp        `json:"next_at"`
 	LastAt        Stamp        `json:"last_at"`
 	LastTaskID    *int64       `json:"last_task_id"`
 	LastState     *jobs.State  `json:"last_state"`
 	LastDuration  *Seconds     `json:"last_duration"`
+	LastSuccess   Stamp        `json:"last_success"`
 	Skipped       int64        `json:"skipped"`
 	Task          Record       `json:"task"`
 	CreatedAt     Stamp        `json:"created_at"`
@@ -50,7 +52,8 @@ func NewSchedule(s jobs.Schedule, reveal bool) Schedule {
 		task = task.Reveal(s.Spec.Env, s.Spec.Input)
 	}
 	r := Schedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp, CatchUpWindow: Seconds(s.CatchUpWindow),
-		Jitter: Seconds(s.Jitter), Paused: !s.PausedAt.IsZero(), NextAt: Stamp(s.NextAt), LastAt: Stamp(s.LastAt),
+		Jitter: Seconds(s.Jitter), AlertAfter: Known(Seconds(s.AlertAfter)), LastSuccess: Stamp(s.LastSuccess),
+		Paused: !s.PausedAt.IsZero(), NextAt: Stamp(s.NextAt), LastAt: Stamp(s.LastAt),
 		LastTaskID: Known(s.LastTaskID),
 		LastState:  Known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: Stamp(s.CreatedAt), UpdatedAt: Stamp(s.UpdatedAt)}
 	if s.LastState.Finished() {

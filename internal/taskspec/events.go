@@ -4,8 +4,10 @@ package taskspec
 const (
 	EventFailed    = "failed"    // the task has failed and is not retried
 	EventCompleted = "completed" // the task has completed
+	EventLate      = "late"      // no task of the schedule has completed for too long
+	EventSlow      = "slow"      // the task of the schedule runs for much longer than usual
 	EventOutput    = "output"    // the task has completed or failed, and has printed something
 )
 
 // Events lists all events.
-var Events = []string{EventFailed, EventCompleted, EventOutput}
+var Events = []string{EventFailed, EventCompleted, EventOutput, EventLate, EventSlow}

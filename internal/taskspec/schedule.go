@@ -33,6 +33,8 @@ func ValidateSchedule(s *jobs.Schedule) error {
 		return invalid("catch_up_window", "%v is out of range (1 ms to 10 years)", s.CatchUpWindow)
 	case s.Jitter < 0 || s.Jitter > MaxDelay:
 		return invalid("jitter", "%v is out of range (0 to 10 years)", s.Jitter)
+	case s.AlertAfter < 0 || s.AlertAfter > MaxDelay:
+		return invalid("alert_after", "%v is out of range (0 to 10 years)", s.AlertAfter)
 	case s.Spec.Err != nil:
 		return s.Spec.Err
 	case !s.Spec.RunAt.IsZero() || s.Spec.In != 0:
@@ -63,6 +65,7 @@ func Differences(s, to *jobs.Schedule) []string {
 	differ("catch_up", s.CatchUp, to.CatchUp)
 	differ("catch_up_window", s.CatchUpWindow, to.CatchUpWindow)
 	differ("jitter", s.Jitter, to.Jitter)
+	differ("alert_after", s.AlertAfter, to.AlertAfter)
 	a, b := &s.Spec, &to.Spec
 	differ("job", a.Job, b.Job)
 	differ("args", string(a.Args), string(b.Args))

@@ -133,6 +133,10 @@ func scheduleRules(s jobs.Schedule) []field {
 	if s.Jitter > 0 {
 		jitter = timetext.WriteDuration(s.Jitter)
 	}
-	return []field{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))}, {"catch-up", catchUp},
+	fields := []field{{"overlap", fmt.Sprintf("%s (%s skipped)", s.Overlap, humanize.Count(s.Skipped))}, {"catch-up", catchUp},
 		{"jitter", jitter}}
+	if s.AlertAfter > 0 {
+		fields = append(fields, field{"alert", "after " + timetext.WriteDuration(s.AlertAfter)})
+	}
+	return fields
 }

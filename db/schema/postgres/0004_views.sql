@@ -12,6 +12,23 @@ ALTER TABLE limits DROP CONSTRAINT limits_kind_check, DROP CONSTRAINT limits_nam
   ADD CONSTRAINT limits_kind_check CHECK (kind = 'queue' OR kind = 'job' OR kind = 'lane' OR kind = 'all'),
   ADD CONSTRAINT limits_name_check CHECK (octet_length(name) <= 200 AND (name = '') = (kind = 'all'));
 
+-- The alerts of schedules.
+ALTER TABLE schedules ADD COLUMN alert_after BIGINT CHECK (alert_after > 0);
+ALTER TABLE schedules ADD COLUMN alerted_at BIGINT;
+ALTER TABLE schedules ADD COLUMN slow_task_id BIGINT;
+ALTER TABLE schedules ADD COLUMN kept_success BIGINT;
+-- The schedules with alerts.
+CREATE INDEX schedules_alert ON schedules (name) WHERE alert_after IS NOT NULL;
+-- schedules_keep copies the end of the last task of a schedule to the schedule before the task is deleted. It also copies the time of the last
+-- success, for alerts.
+CREATE OR REPLACE FUNCTION schedules_keep() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$ BEGIN
+  UPDATE schedules SET kept_state = OLD.state, kept_duration = coalesce(whole(OLD.outcome ->> 'duration'), OLD.finished_at - OLD.started_at)
+  WHERE name = OLD.schedule AND last_task_id = OLD.id;
+  UPDATE schedules SET kept_success = OLD.finished_at
+  WHERE name = OLD.schedule AND OLD.state = 'completed' AND alert_after IS NOT NULL AND coalesce(kept_success, 0) < OLD.finished_at;
+  RETURN OLD;
+END $$;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. The setting runner.grants holds the statements that grant the privileges on the
 -- views again at the end.
@@ -64,10 +81,12 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
   WHERE state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS a LEFT JOIN workers AS w ON w.number = a.worker;
 
 CREATE VIEW schedules_view AS
-SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, seconds(s.catch_up_window) AS catch_up_window, seconds(s.jitter) AS jitter,
+SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, seconds(s.catch_up_window) AS catch_up_window, seconds(s.jitter) AS jitter, seconds(s.alert_after) AS alert_after,
   s.paused_at IS NOT NULL AS paused, utc(s.paused_at) AS paused_at, s.paused_by, utc(s.next_at) AS next_at, utc(s.last_at) AS last_at,
   s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
   seconds(CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(whole(t.outcome ->> 'duration'), t.finished_at - t.started_at) END) AS last_duration,
+  utc(CASE WHEN s.alert_after IS NOT NULL THEN greatest(s.kept_success, (SELECT max(finished_at) FROM tasks
+    WHERE schedule = s.name AND state = 'completed')) END) AS last_success,
   s.skipped, s.task, utc(s.created_at) AS created_at, utc(s.updated_at) AS updated_at
 FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
 

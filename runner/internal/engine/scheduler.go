@@ -29,6 +29,8 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	defer unsubscribe()
 	looked := now()
 	realigned := looked
+	e.alert(write)
+	alerted := looked
 	for {
 		if e.waitForTick(ctx, notices, next, looked); ctx.Err() != nil {
 			return
@@ -44,6 +46,10 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 			realigned = at
 		}
 		next = e.tick(write, all)
+		if at.Sub(alerted) >= e.o.beatEvery() {
+			alerted = at
+			e.alert(write)
+		}
 		looked = at
 	}
 }
@@ -101,6 +107,20 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 		return at.Add(retryTicks)
 	}
 	return next
+}
+
+// alert enqueues the hooks for the alerts of schedules that are new.
+func (e *Engine) alert(ctx context.Context) {
+	alerts, err := e.worker.Alert(ctx, now())
+	if err != nil {
+		e.log.Warn("cannot check the alerts of schedules, will try again", "err", err)
+	}
+	for _, a := range alerts {
+		e.log.Warn("alert", "schedule", a.Schedule.Name, "event", a.Event, "task", a.Schedule.LastTaskID)
+	}
+	if len(alerts) > 0 {
+		e.o.Notifier.Notify()
+	}
 }
 
 // logTicks logs the results of ticks. It reports whether a tick has added a task, or will add one later.

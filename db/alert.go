@@ -1,0 +1,96 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+)
+
+// A schedule with alert_after has two alerts: no task has completed for too long (late), and the last task runs for much longer than usual
+// (slow). Package lifecycle decides. An alert runs the hook on_failure of the schedule once: alerted_at is then later than the last success,
+// and slow_task_id is the slow task.
+
+// selectAlerting reads the schedules with alerts that are not paused. Index: schedules_alert.
+var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND paused_at IS NULL ORDER BY schedules.name`)
+
+// selectDurations lists the durations of the last [2] completed tasks of schedule [1], in ms. Index: tasks_tick.
+var selectDurations = query(`SELECT finished_at - started_at FROM {tasks} WHERE schedule = ? AND tick IS NOT NULL AND state = 'completed'
+	AND started_at IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?`)
+
+// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. Both change
+// nothing if another worker has recorded the same alert: [3] is the value that the caller has read.
+var (
+	setLate = command(`UPDATE {schedules} SET alerted_at = ? WHERE name = ? AND coalesce(alerted_at, 0) = ?`)
+	setSlow = command(`UPDATE {schedules} SET slow_task_id = ? WHERE name = ? AND coalesce(slow_task_id, 0) = ?`)
+)
+
+// Alert is an alert of a schedule.
+type Alert struct {
+	Schedule jobs.Schedule
+	Event    string // taskspec.EventLate or taskspec.EventSlow
+}
+
+// Alert records the alerts of schedules that are new at the time now, enqueues their hooks, and returns these alerts.
+func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err error) {
+	rows, err := readRows[scheduleRow](ctx, w.db, selectAlerting)
+	if err != nil {
+		return nil, err
+	}
+	for i := range rows {
+		s, err := w.db.withUsual(ctx, &rows[i])
+		if err != nil {
+			return alerts, err
+		}
+		since, late := lifecycle.Late(&s, now)
+		if late && !s.AlertedAt.After(since) {
+			if alerts, err = w.alert(ctx, alerts, Alert{s, taskspec.EventLate}, now, setLate, now.UnixMilli(), int64(rows[i].AlertedAt)); err != nil {
+				return alerts, err
+			}
+		}
+		if slow := int64(rows[i].SlowTaskID); lifecycle.Slow(&s, now) && slow != s.LastTaskID {
+			if alerts, err = w.alert(ctx, alerts, Alert{s, taskspec.EventSlow}, now, setSlow, s.LastTaskID, slow); err != nil {
+				return alerts, err
+			}
+		}
+	}
+	return alerts, nil
+}
+
+// alert records one alert by the statement record, which replaces the value was by is. It appends the alert to the list unless another worker
+// has recorded it.
+func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
+	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
+		t.hooks = w.hooks
+		n, err := t.exec(record, is, a.Schedule.Name, was)
+		if err != nil || n == 0 {
+			return false, err
+		}
+		spec, ok := lifecycle.AlertSpec(&a.Schedule, a.Event, lifecycle.WithDefaults(a.Schedule.Spec.Hooks, t.hooks), now)
+		if ok {
+			err = t.addHook(&spec, now)
+		}
+		return true, err
+	})
+	if recorded && err == nil {
+		list = append(list, a)
+	}
+	return list, err
+}
+
+// withUsual returns a schedule. If its last task runs, the schedule has the usual duration of its tasks.
+func (d *DB) withUsual(ctx context.Context, r *scheduleRow) (jobs.Schedule, error) {
+	s, err := r.schedule()
+	if err != nil || s.LastState != jobs.Running {
+		return s, err
+	}
+	ms, err := readRows[int64](ctx, d, selectDurations, s.Name, lifecycle.UsualRuns)
+	durations := make([]time.Duration, len(ms))
+	for i, n := range ms {
+		durations[i] = number(n).duration()
+	}
+	s.Usual = lifecycle.Usual(durations)
+	return s, err
+}

@@ -1,0 +1,118 @@
+package dbtest
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+)
+
+// alertSchedule adds a schedule with alerts and a hook, and returns a worker.
+func (s *store) alertSchedule(hooks jobs.Hooks) *db.Worker {
+	s.Helper()
+	schedule := jobs.Schedule{Name: "backup", Cron: "@daily", AlertAfter: time.Hour, Spec: commandSpec(jobs.OnEnd(hooks))}.WithDefaults()
+	if err := s.ChangeSchedules(s.Context(), s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+		return []jobs.Schedule{schedule}, nil, nil
+	}); err != nil {
+		s.Fatal(err)
+	}
+	return s.worker()
+}
+
+// runScheduled starts a task of the schedule by hand, and claims it.
+func (s *store) runScheduled(w *db.Worker) jobs.Task {
+	s.Helper()
+	if _, _, err := s.RunSchedule(s.Context(), "backup", "ann", s.now); err != nil {
+		s.Fatal(err)
+	}
+	return s.claimOnly(w)
+}
+
+func (s *store) wantAlerts(w *db.Worker, want ...string) {
+	s.Helper()
+	var got []string
+	for _, a := range must(w.Alert(s.Context(), s.now))(s) {
+		got = append(got, a.Event+" "+a.Schedule.Name)
+	}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		s.Errorf("got alerts %q, want %q", got, want)
+	}
+}
+
+var alertTests = group{
+	"a schedule without a success is late once in each episode": func(s *store) {
+		w := s.alertSchedule(allHooks)
+		s.sleep(59 * time.Minute)
+		s.wantAlerts(w)
+		s.sleep(2 * time.Minute)
+		s.wantAlerts(w, "late backup")
+		s.wantAlerts(s.worker()) // the other worker sees that the alert is recorded
+		s.wantHooks("late of 0: bad")
+		hook := s.claimOnly(w)
+		if got, want := hook.Env["RUNNER_EVENT_ERROR"], "no task of schedule backup has completed for 1h1m0s"; got != want {
+			s.Errorf("got RUNNER_EVENT_ERROR %q, want %q", got, want)
+		}
+		s.finish(w, hook, lifecycle.Outcome{})
+		s.finish(w, s.runScheduled(w), lifecycle.Outcome{})
+		s.sleep(time.Hour)
+		s.wantAlerts(w)
+		s.sleep(time.Minute)
+		s.wantAlerts(w, "late backup")
+	},
+	"a failure is no success, and a deleted success still counts": func(s *store) {
+		w := s.alertSchedule(jobs.Hooks{})
+		s.sleep(time.Minute)
+		s.finish(w, s.runScheduled(w), lifecycle.Outcome{})
+		s.sleep(30 * time.Minute)
+		s.finish(w, s.runScheduled(w), failed)
+		s.exec(`DELETE FROM tasks WHERE state = 'completed'`)
+		s.sleep(25 * time.Minute)
+		s.wantAlerts(w)
+		s.sleep(6 * time.Minute)
+		s.wantAlerts(w, "late backup")
+		s.wantHooks() // neither the schedule nor the worker has a hook
+	},
+	"a paused schedule is not late": func(s *store) {
+		w := s.alertSchedule(allHooks)
+		must(s.PauseSchedule(s.Context(), "backup", "ann", s.now))(s)
+		s.sleep(24 * time.Hour)
+		s.wantAlerts(w)
+		must(s.ResumeSchedule(s.Context(), "backup", func(jobs.Schedule) time.Time { return time.Time{} }, s.now))(s)
+		s.wantAlerts(w)
+		s.sleep(2 * time.Hour)
+		s.wantAlerts(w, "late backup")
+	},
+	"a task is slow after twice the usual time, once at least 20 tasks completed": func(s *store) {
+		w := s.alertSchedule(jobs.Hooks{OnFailure: "bad"})
+		for i := range 20 {
+			tick := s.now
+			added := must(s.Tick(s.Context(), tick, true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
+				return []time.Time{tick}, time.Time{}, nil
+			}))(s)
+			if len(added) != 1 || len(added[0].Added) != 1 {
+				s.Fatalf("tick %d: got %+v, want one task", i, added)
+			}
+			task := s.claimOnly(w)
+			if i == 19 { // 19 tasks have completed: the usual time is unknown
+				s.sleep(50 * time.Minute)
+				s.wantAlerts(w)
+				s.sleep(-49 * time.Minute)
+			}
+			s.sleep(time.Minute)
+			s.finish(w, task, lifecycle.Outcome{})
+		}
+		s.runScheduled(w)
+		if got, want := must(s.Schedules(s.Context()))(s)[0].Usual, time.Minute; got > 2*want || got < want {
+			s.Errorf("got usual duration %v, want from 1m to 2m", got)
+		}
+		s.sleep(90 * time.Second)
+		s.wantAlerts(w)
+		s.sleep(10 * time.Minute)
+		s.wantAlerts(w, taskspec.EventSlow+" backup")
+		s.wantAlerts(w)
+		s.wantHooks("slow of 21: bad")
+	},
+}
