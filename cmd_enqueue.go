@@ -28,10 +28,11 @@ import (
 
 func enqueueCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "enqueue", Category: "Run", Usage: "add a task, or many tasks (--batch)",
+		Name: "enqueue", Category: "Run", Usage: "add a task, or many tasks (--each, --batch)",
 		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
 runner enqueue [OPTIONS] --shell SCRIPT
 runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]
+runner enqueue [OPTIONS] --each [-0] -- COMMAND [ARG|{}|{.}...] < LINES
 runner enqueue [OPTIONS] --batch FILE|- [-w]`,
 		Flags: enqueueFlags(a),
 		Description: `EXAMPLES
@@ -56,7 +57,20 @@ MORE EXAMPLES
   runner enqueue --lane acct-7 -- invoice.sh 7
   runner enqueue --shell 'pg_dump app | gzip > app.gz'
   runner enqueue --job email.send --args '{"to":"ann@example.com"}'
-  find . -name '*.mov' | jq -Rc '["convert.sh",.]' | runner enqueue --batch -
+  find . -name '*.mov' -print0 | runner enqueue --each -0 -- convert {} {.}.mp4
+
+EACH
+--each adds a task for each line of stdin or of --arg-file, as xargs -n1 and
+parallel do; blank lines are skipped. -0 reads names that end with a NUL, so
+that a name may be any bytes. In COMMAND the placeholders are, for a/b.tar.gz:
+  {}    a/b.tar.gz     the line
+  {.}   a/b.tar        without its extension
+  {/}   b.tar.gz       without its directory
+  {/.}  b.tar          without both
+  {//}  a              its directory
+Without a placeholder the line is the last argument. With --shell the script
+gets the line as "$1". No shell reads the lines. The tasks are one transaction:
+if one line is invalid, enqueue names it and adds no task.
 
 BATCH
 --batch reads JSON Lines. A line is an object with the keys of list --json, or
@@ -74,7 +88,7 @@ EXIT STATUS
   3   a task of --after does not exist; nothing was enqueued
   75  database busy or disk full; nothing was enqueued, safe to try again
 
-EXIT STATUS with --batch and --wait
+EXIT STATUS with --batch or --each, and --wait
   0    all tasks completed
   1    some tasks did not complete, or --keep-going left out invalid lines
   124  --wait-timeout
@@ -101,7 +115,7 @@ EXIT STATUS with --wait
 }
 
 func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
-	if o.batch == "" && !o.wait {
+	if !o.many() && !o.wait {
 		runtime.GOMAXPROCS(1) // the command makes one write in one goroutine; more threads only slow it down
 	}
 	r, err := a.Open(c, true, runner.Options{})
@@ -110,9 +124,12 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	}
 	defer r.Close()
 	switch {
-	case o.batch != "":
-		options := batch.Options{File: o.batch, Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,
-			KeepGoing: o.keepGoing, Notes: o.notes}
+	case o.many():
+		options := batch.Options{File: o.batch, Option: "--batch", Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,
+			KeepGoing: o.keepGoing, Notes: o.notes, Each: o.each}
+		if o.each != nil {
+			options.File, options.Option = o.argFile, "--arg-file"
+		}
 		if o.wait {
 			options.Wait = func(ctx context.Context, added []runner.Enqueued) error {
 				return waitForBatch(ctx, r, a.Printer, added, o.waitTimeout)
@@ -130,7 +147,11 @@ func enqueueFlags(a *cli.App) []cli.Flag {
 		taskflags.Flags(a),
 		cli.Group(taskflags.What,
 			cli.TextOption("batch", "FILE|-", "add a task for each line of a file of JSON Lines", ""),
-			cli.BoolOption("keep-going", "with --batch: add the valid lines, report the others, exit 1")),
+			cli.BoolOption("each", "add a task for each line of stdin; {} in COMMAND is the line"),
+			cli.BoolOption("null 0", "with --each: lines end with a NUL, as find -print0 writes them"),
+			cli.TextOption("arg-file", "FILE|-", "with --each: read the lines from FILE (stdin)", "-"),
+			cli.BoolOption("label-each", "with --each: label each task with its line"),
+			cli.BoolOption("keep-going", "with --batch or --each: add the valid lines, report the others, exit 1")),
 		cli.Group("Waiting",
 			cli.BoolOption("wait w", "show the output, exit with the status of the task; ^C ends only the wait"),
 			cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124 (never)", 0),
@@ -145,28 +166,50 @@ type enqueueOptions struct {
 	result      bool
 	here        bool // run the task in this process
 
-	batch     string // a file, or "-" for stdin
+	batch     string      // a file, or "-" for stdin
+	each      *batch.Each // the commands of --each; nil without it
+	argFile   string      // as batch, for --each
 	keepGoing bool
 	stdin     io.Reader
 }
 
+// many reports whether the command adds a task for each line of its input.
+func (o *enqueueOptions) many() bool { return o.batch != "" || o.each != nil }
+
 func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
 	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
-		result: cli.Get[bool](c, "result"), batch: cli.Get[string](c, "batch"), keepGoing: cli.Get[bool](c, "keep-going"), stdin: a.Stdin}
+		result: cli.Get[bool](c, "result"), batch: cli.Get[string](c, "batch"), argFile: cli.Get[string](c, "arg-file"),
+		keepGoing: cli.Get[bool](c, "keep-going"), stdin: a.Stdin}
 	var err error
 	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
 		return o, err
+	}
+	if c.Bool("each") {
+		o.each = &batch.Each{Words: o.Words, Shell: cli.Get[string](c, "shell"), Null: cli.Get[bool](c, "null"),
+			Label: cli.Get[bool](c, "label-each")}
+		if err := o.each.Validate(); err != nil {
+			return o, err
+		}
 	}
 	return o, o.validate(c)
 }
 
 // validate returns an error if two options that only enqueue has contradict each other.
 func (o *enqueueOptions) validate(c *cli.Context) error {
+	for _, name := range []string{"null", "arg-file", "label-each"} {
+		if o.each == nil && c.IsSet(name) {
+			return failure.Usage("--%s requires --each", name).Hint("runner enqueue --each -- COMMAND {}")
+		}
+	}
 	switch {
+	case o.each != nil && o.result:
+		return failure.Exclusive("--result", "--each").Hint("runner wait --result")
 	case o.batch != "" && o.result:
 		return failure.Exclusive("--result", "--batch").Hint("runner wait --result")
-	case o.batch == "" && o.keepGoing:
-		return failure.Usage("--keep-going requires --batch")
+	case !o.many() && o.keepGoing:
+		return failure.Usage("--keep-going requires --batch or --each")
+	case c.IsSet("label") && cli.Get[bool](c, "label-each"):
+		return failure.Exclusive("--label", "--label-each")
 	case !o.wait && c.IsSet("wait-timeout"):
 		return failure.Usage("--wait-timeout requires --wait")
 	case !o.wait && o.result:

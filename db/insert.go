@@ -17,11 +17,11 @@ import (
 
 // insertTask adds a task. Its values are those of appendTask. A new task has generation 1; a task that plain SQL inserts has 0.
 var insertTask = command(`INSERT INTO {tasks} (` + insertColumns + `) VALUES ({id_param}1,
-	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){returning_id}`)
+	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){returning_id}`)
 
 const insertColumns = `{id_column}generation_id, state, queue, job, args, label,
 	priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
-	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome`
+	parts, waits, updated_at, schedule, tick, created_at, created_by, finished_at, outcome, batch`
 
 // insertOne adds one task like insertPlain, in a transaction of its own. It also computes the next id.
 var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({highest_id}) + 1, ` + plainRest)
@@ -153,6 +153,9 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	if err == nil && len(spec.Input) > 0 {
 		_, err = t.exec(insertInput, id, spec.Input)
 	}
+	if err == nil && spec.Batch == jobs.NewBatch {
+		_, err = t.exec(startBatch, id, id)
+	}
 	return Inserted{ID: id}, err
 }
 
@@ -183,7 +186,7 @@ type settings struct {
 
 // insert adds one task.
 func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
-	values, err := t.appendTask(make([]any, 0, 23), task, s) // insertTask has 23 parameters
+	values, err := t.appendTask(make([]any, 0, 24), task, s) // insertTask has 24 parameters
 	if err != nil {
 		return 0, err
 	}
@@ -206,7 +209,7 @@ func (t *tx) appendTask(values []any, task *jobs.Task, s settings) ([]any, error
 		return nil, err
 	}
 	return append(values, nullText(task.Schedule), nullTime(task.Tick), task.CreatedAt.UnixMilli(), nullText(task.CreatedBy),
-		s.finishedAt, s.outcome), nil
+		s.finishedAt, s.outcome, nullNumber(task.Batch)), nil
 }
 
 // appendPlain appends the values of insertPlain without the id.
@@ -215,7 +218,7 @@ func appendPlain(values []any, task *jobs.Task) ([]any, error) {
 	return append(values, string(task.State), task.Queue, task.Job, nullText(task.Args), nullText(task.Label), int64(task.Priority),
 		task.RunAt.UnixMilli(),
 		nullTime(task.ExpiresAt), nullNumber(task.MaxAttempts), int64(task.MaxLosses), nullText(options), task.CreatedAt.UnixMilli(),
-		nullText(task.CreatedBy), task.UpdatedAt.UnixMilli()), err
+		nullText(task.CreatedBy), task.UpdatedAt.UnixMilli(), nullNumber(task.Batch)), err
 }
 
 // appendSettings appends the values of insertTask that replaceTask changes too.

@@ -15,13 +15,16 @@ var insertPlain = &sqltext.Series{Template: `INSERT INTO {tasks} (` + plainColum
 	Part: `({id_param}` + plainRest, Separator: ","}
 
 const plainColumns = `{id_column}generation_id, state, queue, job, args, label, priority,
-	run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at`
+	run_at, expires_at, max_attempts, max_losses, options, created_at, created_by, updated_at, batch`
 
-const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+
+// startBatch makes task [2] the first one of batch [1], which has the same id.
+var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 
 const (
 	insertMost  = 128     // tasks of one statement; more than sixteen are faster only on a server, where each statement is a round trip
-	plainValues = 15      // number of values of a task
+	plainValues = 16      // number of values of a task
 	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )
 
@@ -30,6 +33,8 @@ const (
 type inserter struct {
 	t     *tx
 	most  int        // greatest number of tasks that wait
+	batch int64      // id of the batch that the call began; 0 for none
+	from  int        // index in added of the first task of that call
 	added []Inserted // results; the last ones have no id yet, since their tasks wait
 	waits []any      // values of the tasks that wait
 	bytes int        // bytes of the arguments of these tasks
@@ -52,19 +57,27 @@ func (t *tx) plainValues() int {
 	return plainValues
 }
 
-// alone reports whether a task cannot be inserted by insertPlain together with other tasks. There are two reasons: its insert reads or
-// changes other rows of the database, or the task has a value for a column that insertPlain leaves out.
+// alone reports whether a task cannot be inserted by insertPlain together with other tasks. There are three reasons: its insert reads or
+// changes other rows of the database, the task has a value for a column that insertPlain leaves out, or it begins a batch.
 func alone(spec jobs.Spec) bool {
-	return spec.UniqueKey != "" || len(spec.Input) > 0 || lifecycle.Ordered(&spec) || spec.Schedule != "" || !spec.Tick.IsZero()
+	return spec.UniqueKey != "" || len(spec.Input) > 0 || lifecycle.Ordered(&spec) || spec.Schedule != "" || !spec.Tick.IsZero() ||
+		spec.Batch == jobs.NewBatch
 }
 
 // add adds a task, now or when flush is called. from is the index in added of the first task of the same call.
 func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
+	if spec.Batch == jobs.NewBatch && in.batch > 0 && in.from == from {
+		joins := *spec
+		joins.Batch, spec = in.batch, &joins
+	}
 	if alone(*spec) {
 		if err := in.flush(false); err != nil { // the insert may have to read one of the tasks that wait
 			return err
 		}
 		one, err := in.t.insertSpec(spec, in.added[from:], now)
+		if spec.Batch == jobs.NewBatch && !one.Kept && !one.Replaced {
+			in.batch, in.from = one.ID, from
+		}
 		in.added = append(in.added, one)
 		return err
 	}

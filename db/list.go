@@ -128,6 +128,9 @@ func where(f jobs.Filter) *condition {
 			c.and("tasks."+is[0]+" = ?", is[1])
 		}
 	}
+	if f.Batch != 0 {
+		c.and("tasks.batch = ?", f.Batch)
+	}
 	if f.Worker != "" {
 		c.and("tasks.worker IN (SELECT number FROM {workers} WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}

@@ -22,6 +22,7 @@ var plans = statementtest.Plans{
 	"insertPlain 4":    {Text: insertPlain.Of(4), Allow: []string{"SCAN 4-ROW VALUES CLAUSE"}},
 	"insertPlain 8":    {Text: insertPlain.Of(8), Allow: []string{"SCAN 8-ROW VALUES CLAUSE"}},
 	"insertPlain 16":   {Text: insertPlain.Of(16), Allow: []string{"SCAN 16-ROW VALUES CLAUSE"}},
+	"startBatch":       {Text: startBatch, By: []string{byID}},
 	"insertInput":      {Text: insertInput},
 	"replaceTask":      {Text: replaceTask, By: []string{byID}},
 	"insertAttempt":    {Text: insertAttempt},

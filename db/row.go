@@ -22,7 +22,7 @@ const (
 	tasks.worker, tasks.lease_expires_at, tasks.unique_key, tasks.lane,
 	tasks.schedule, tasks.tick, tasks.waits, tasks.parts, tasks.created_at, tasks.created_by,
 	tasks.updated_at, tasks.started_at, tasks.finished_at,
-	tasks.options, tasks.outcome, tasks.result, workers.id AS worker_id, workers.name AS worker_name,
+	tasks.options, tasks.outcome, tasks.result, tasks.batch, workers.id AS worker_id, workers.name AS worker_name,
 	cancel_requests.requested_at AS cancel_requested_at,
 	cancel_requests.now AS cancel_now, cancel_requests.text AS cancel_text, progress_reports.report AS progress,
 	` + inputBytes + ` AS input_bytes,
@@ -64,6 +64,7 @@ type row struct {
 	Lane           text    `db:"lane"`
 	Schedule       text    `db:"schedule"`
 	Tick           number  `db:"tick"`
+	Batch          number  `db:"batch"`
 	Waits          number  `db:"waits"`
 	Parts          number  `db:"parts"`
 	CreatedAt      number  `db:"created_at"`
@@ -96,7 +97,7 @@ func (r *row) task() jobs.Task {
 		CancelText: string(r.CancelText),
 		CreatedAt:  r.CreatedAt.time(), CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(),
 		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.json(), Schedule: string(r.Schedule),
-		Tick: r.Tick.time(),
+		Tick: r.Tick.time(), Batch: int64(r.Batch),
 		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(),
 		AfterAny: r.AfterAnyOpen.ids(),
 	}

@@ -72,6 +72,9 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 	if !added.Kept && !added.Replaced && !lifecycle.Ordered(spec) {
 		task := lifecycle.NewTask(spec, now)
 		task.ID = added.ID
+		if spec.Batch == jobs.NewBatch {
+			task.Batch = task.ID
+		}
 		return task, nil
 	}
 	var rows []row

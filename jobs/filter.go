@@ -12,6 +12,7 @@ type Filter struct {
 	Label    string
 	Lane     string
 	Schedule string
+	Batch    int64  // id of a batch; 0 for any task
 	Worker   string // name or id of the worker of the current or last attempt
 	Match    string // substring of label, job, args or error; ASCII case is ignored
 

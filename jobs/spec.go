@@ -26,6 +26,9 @@ const (
 // CommandJob is the name of the job that runs commands. It is reserved.
 const CommandJob = "command"
 
+// NewBatch is the value of Spec.Batch that begins a batch.
+const NewBatch = -1
+
 // Spec describes a task to enqueue. Make one with Command.With or Func.With; the zero Spec is not valid. Fields with the names of
 // Task's fields have the same meaning.
 type Spec struct {
@@ -52,6 +55,11 @@ type Spec struct {
 	// positions, from 0, of earlier Specs in that call.
 	Earlier    []int
 	EarlierAny []int
+
+	// Batch groups the tasks that one call adds, so that a Filter selects them. With NewBatch the first task that the call adds begins a
+	// batch, and the later ones with NewBatch join it. A positive value is the id of a batch to join. 0 means no batch. A task that was
+	// kept or replaced because of its unique key stays in its batch.
+	Batch int64
 
 	Schedule  string    // schedule of the task; the Runner sets Schedule, Tick and CreatedBy
 	Tick      time.Time // tick of the schedule; zero if a person started the task

@@ -25,6 +25,7 @@ type Task struct {
 	UniqueKey    string
 	Schedule     string
 	Tick         time.Time // tick of Schedule for which the task was enqueued
+	Batch        int64     // id of the first task of the batch; 0 if the task was added alone; not set in a task that was just claimed
 	RunAt        time.Time // due time
 	ExpiresAt    time.Time // time of the expiry; the task is cancelled if it has not started by then
 

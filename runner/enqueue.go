@@ -43,6 +43,9 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	}
 	task := lifecycle.NewTask(&spec, at)
 	task.ID, task.CreatedBy = done[0].ID, r.user()
+	if spec.Batch == jobs.NewBatch {
+		task.Batch = task.ID
+	}
 	return task, nil
 }
 

@@ -51,6 +51,11 @@ CREATE TRIGGER {schedules_keep} BEFORE DELETE ON {tasks} WHEN OLD.schedule IS NO
   WHERE name = OLD.schedule AND OLD.state = 'completed' AND alert_after IS NOT NULL AND coalesce(kept_success, 0) < OLD.finished_at;
 END;
 
+-- The tasks of one enqueue --each or --batch have the id of the first of them as their batch. NULL: the task was added alone.
+ALTER TABLE {tasks} ADD COLUMN batch INTEGER;
+-- The tasks of a batch, by id. No statement changes the column, so neither a claim nor a finish writes this index.
+CREATE INDEX {tasks_batch} ON {tasks} (batch) WHERE batch IS NOT NULL;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
 DROP VIEW IF EXISTS {tasks_view};
@@ -63,7 +68,7 @@ CREATE VIEW {tasks_view} AS
 SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' AS reason, t.priority, t.lane, t.unique_key,
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
-  t.schedule, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
+  t.schedule, t.batch, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
   t.attempt, t.max_attempts, t.losses, t.max_losses,
   /* task options: columns of tasks_view */,
   CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = t.id) ELSE 0 END AS input_bytes,

@@ -1,4 +1,5 @@
-// Package batch reads tasks and schedules as JSON Lines, for enqueue --batch and schedule apply.
+// Package batch reads tasks and schedules as JSON Lines, for enqueue --batch and schedule apply. It also reads lines that are arguments of
+// commands, for enqueue --each.
 package batch
 
 import (
@@ -30,6 +31,8 @@ const batchPart = 1000 // number of lines that --keep-going commits together
 // Options are the source of a batch and the way to process it.
 type Options struct {
 	File      string // a path, or - for stdin
+	Option    string // option that has File as its value, for errors
+	Each      *Each  // the commands of --each; nil if the file has JSON Lines
 	Stdin     io.Reader
 	Base      jobs.Spec // defaults for the lines
 	Caller    invocation.Invocation
@@ -45,6 +48,7 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(50) // the ids of 1 million tasks take 16 MB; this setting keeps the process below 100 MB and costs no time
 	}
+	o.Base.Batch = jobs.NewBatch
 	b, err := openBatch(p, o)
 	if err != nil {
 		return err
@@ -68,9 +72,10 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 		return err
 	}
 	b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(len(added)))))
-	if err := b.print(ctx, r, added); err != nil {
+	if err := b.print(ctx, r, added, batchOf(added)); err != nil {
 		return err
 	}
+	b.note(batchOf(added), len(added))
 	if err := o.Notes(ctx, r, p); err != nil || o.Wait == nil {
 		return err
 	}
@@ -99,11 +104,11 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 	} else {
 		file, err := os.Open(o.File)
 		if err != nil {
-			return nil, failure.Usage("--batch %q: %v", o.File, invocation.ReasonOf(err))
+			return nil, failure.Usage("%s %q: %v", o.Option, o.File, invocation.ReasonOf(err))
 		}
 		if info, err := file.Stat(); err == nil && info.IsDir() {
 			file.Close()
-			return nil, failure.Usage("--batch %q: is a directory", o.File)
+			return nil, failure.Usage("%s %q: is a directory", o.Option, o.File)
 		}
 		b.in, b.opened = file, file
 	}
@@ -180,7 +185,7 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 // read yields the task of each line, or the line's error.
 func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineError] {
 	return func(yield func(jobs.Spec, *LineError) bool) {
-		for drafts := range beside(parts(in), func(p part) []lineDraft { return b.lines.drafts(p, validate) }) {
+		for drafts := range beside(parts(in, b.lines.end), func(p part) []lineDraft { return b.lines.drafts(p, validate) }) {
 			for i := range drafts {
 				d := &drafts[i]
 				switch {
@@ -202,13 +207,26 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineErro
 	}
 }
 
-// print prints the added tasks in the order of the lines.
-func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued) error {
+// batchOf returns the id of the batch that a call of EnqueueAll began, or 0 if the call added no task.
+func batchOf(added []runner.Enqueued) int64 {
+	i := slices.IndexFunc(added, func(one runner.Enqueued) bool { return !one.Kept && !one.Replaced })
+	if i < 0 {
+		return 0
+	}
+	return added[i].ID
+}
+
+// print prints the ids of the added tasks in the order of the lines. With --each it prints only the id of the batch, unless id is 0.
+func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued, id int64) error {
 	switch {
 	case b.p.JSON && b.wait != nil:
 		return nil
 	case b.p.JSON:
 		return PrintEnqueued(ctx, r, b.p, added)
+	case b.lines.command != nil && id == 0:
+		return nil
+	case b.lines.command != nil:
+		added = []runner.Enqueued{{ID: id}}
 	}
 	for _, one := range added {
 		b.p.Print(strconv.FormatInt(one.ID, 10) + "\n")
@@ -216,9 +234,17 @@ func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqu
 	return b.p.Flush()
 }
 
+// note prints to a terminal how to follow the batch.
+func (b *batch) note(id int64, n int) {
+	if b.p.Interactive() && id != 0 {
+		b.p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(n, "task"))
+	}
+}
+
 // keepGoing adds the valid lines in several transactions and reports the invalid lines.
 func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	good, bad := 0, 0
+	batch := int64(jobs.NewBatch)
 	var part []jobs.Spec
 	var all []runner.Enqueued // tasks to wait for
 	commit := func() error {
@@ -236,10 +262,16 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		if b.wait != nil {
 			all = append(all, added...)
 		}
+		begun := int64(0)
+		if batch == jobs.NewBatch {
+			if begun = batchOf(added); begun != 0 {
+				batch = begun
+			}
+		}
 		for _, one := range added {
 			b.ids.done = append(b.ids.done, one.ID)
 		}
-		return b.print(ctx, r, added)
+		return b.print(ctx, r, added, begun)
 	}
 	b.ids = &lineIDs{at: map[string]int{}}
 	b.bar.Start("enqueueing", 0)
@@ -250,6 +282,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 			failure.Report(b.p, wrong.Failure())
 			continue
 		}
+		spec.Batch = batch
 		part = append(part, spec)
 		if b.bar.Step(good + len(part)); len(part) == batchPart {
 			if err := commit(); err != nil {

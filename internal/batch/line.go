@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +24,9 @@ type lineReader struct {
 	base      jobs.Spec // options of the command line, which are the defaults for a line
 	caller    invocation.Invocation
 	noResolve bool
+	end       byte // the byte that ends a line
 	keys      lineKeys
+	command   *lineCommand // command of --each; nil for JSON Lines
 
 	mu    sync.Mutex
 	paths map[string]found
@@ -47,7 +50,14 @@ type found struct {
 const pathsMost = 10_000
 
 func newLineReader(o Options) *lineReader {
-	return &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, keys: newLineKeys(), paths: map[string]found{}}
+	l := &lineReader{base: o.Base, caller: o.Caller, noResolve: o.NoResolve, end: '\n', keys: newLineKeys(), paths: map[string]found{}}
+	if o.Each != nil {
+		l.command = newLineCommand(o.Each)
+	}
+	if o.Each != nil && o.Each.Null {
+		l.end = 0
+	}
+	return l
 }
 
 // drafts parses the lines of a part. It skips blank lines.
@@ -55,22 +65,40 @@ func (l *lineReader) drafts(p part, validate bool) []lineDraft {
 	if p.err != nil {
 		return []lineDraft{{line: p.line, err: p.err}}
 	}
-	list := make([]lineDraft, 0, bytes.Count(p.text, []byte("\n"))+1)
+	list := make([]lineDraft, 0, bytes.Count(p.text, []byte{l.end})+1)
 	n := p.line - 1
-	for text := range bytes.Lines(p.text) {
-		if n++; n == 1 {
-			text = bytes.TrimPrefix(text, []byte("\ufeff")) // programs on Windows often write a byte order mark
-		}
-		if text = bytes.TrimSpace(text); len(text) == 0 {
+	for text := range bytes.SplitAfterSeq(p.text, []byte{l.end}) {
+		n++
+		if text = l.trim(text, n == 1); len(text) == 0 {
 			continue
 		}
 		d := lineDraft{line: n}
-		if d.spec, d.names, d.err = l.spec(text); d.err == nil && validate {
+		parse := l.spec
+		if l.command != nil {
+			parse = l.each
+		}
+		if d.spec, d.names, d.err = parse(text); d.err == nil && validate {
 			d.err = taskspec.Validate(&d.spec)
 		}
 		list = append(list, d)
 	}
 	return list
+}
+
+// trim removes the end of a line, and from a line of JSON also the spaces and the byte order mark of the file. A name of --each keeps all
+// bytes that a name can have on this system.
+func (l *lineReader) trim(text []byte, first bool) []byte {
+	if l.command == nil {
+		if first {
+			text = bytes.TrimPrefix(text, []byte("\ufeff")) // programs on Windows often write a byte order mark
+		}
+		return bytes.TrimSpace(text)
+	}
+	text = bytes.TrimSuffix(text, []byte{l.end})
+	if runtime.GOOS == "windows" {
+		text = bytes.TrimSuffix(text, []byte("\r"))
+	}
+	return text
 }
 
 // spec parses one line, which is an object or an argv as an array. It keeps no reference to text. The Spec that it returns is complete but
@@ -97,10 +125,16 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(&line)
 }
 
-// build returns the Spec of a line. The options of the command line are the defaults.
-func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
+// defaults returns the Spec of a line without keys. It lacks the fields of commands, which complete sets.
+func (l *lineReader) defaults() jobs.Spec {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
+	return s
+}
+
+// build returns the Spec of a line. The options of the command line are the defaults.
+func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
+	s := l.defaults()
 	v.refuse()
 	v.text(keyJob, &s.Job)
 	if s.Job == "" {
@@ -128,13 +162,13 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	}
 	v.hiddenInput(&s)
 	if v.err == nil && s.Job == jobs.CommandJob {
-		v.err = l.command(&s)
+		v.err = l.complete(&s)
 	}
 	return s, names, v.err
 }
 
-// command sets the fields that only commands have, and finds the program.
-func (l *lineReader) command(s *jobs.Spec) error {
+// complete sets the fields that only commands have, and finds the program.
+func (l *lineReader) complete(s *jobs.Spec) error {
 	if s.MaxAttempts == 0 {
 		s.MaxAttempts = jobs.CommandAttempts
 	}

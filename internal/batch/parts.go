@@ -25,9 +25,9 @@ type part struct {
 	err  error // error of reading the line; then text is empty
 }
 
-// parts reads from in and yields the data of each Read up to its last newline. A line of a slow pipe therefore does not wait for the next
-// line. If the reader fails, the last element contains the error.
-func parts(in io.Reader) iter.Seq[part] {
+// parts reads from in and yields the data of each Read up to its last lineEnd. A line of a slow pipe therefore does
+// not wait for the next line. If the reader fails, the last element contains the error.
+func parts(in io.Reader, lineEnd byte) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		line, buf := 1, make([]byte, 0, partBytes)
 		for {
@@ -35,18 +35,18 @@ func parts(in io.Reader) iter.Seq[part] {
 				buf = slices.Grow(buf, len(buf))
 			}
 			n, err := in.Read(buf[len(buf):cap(buf)])
-			end := len(buf) + bytes.LastIndexByte(buf[len(buf):len(buf)+n], '\n') + 1
+			end := len(buf) + bytes.LastIndexByte(buf[len(buf):len(buf)+n], lineEnd) + 1
 			switch buf = buf[:len(buf)+n]; {
 			case errors.Is(err, io.EOF):
 				end = len(buf)
-			case end == len(buf)-n: // the new data has no newline
+			case end == len(buf)-n: // the new data has no end of a line
 				end = 0
 			}
 			if end > 0 {
 				if !yield(part{line: line, text: buf[:end:end]}) {
 					return
 				}
-				line += bytes.Count(buf[:end], []byte("\n"))
+				line += bytes.Count(buf[:end], []byte{lineEnd})
 				buf = append(make([]byte, 0, max(partBytes, 2*(len(buf)-end))), buf[end:]...)
 			}
 			switch {

@@ -43,7 +43,7 @@ func TestPartsAreWholeLines(t *testing.T) {
 		}
 		for _, in := range []io.Reader{&randomPieces{text.String(), random}, iotest.DataErrReader(strings.NewReader(text.String()))} {
 			var all []byte
-			for p := range parts(in) {
+			for p := range parts(in, '\n') {
 				if p.err != nil {
 					t.Fatalf("seed %d: got error %v, want none", seed, p.err)
 				}
@@ -71,7 +71,7 @@ func TestPartsEndWithTheErrorOfTheReader(t *testing.T) {
 		{io.MultiReader(strings.NewReader("1\n2\nhalf"), iotest.ErrReader(broken)), 3, "broken"},
 		{io.MultiReader(strings.NewReader("1\n"+strings.Repeat("x", lineLongest+1)), strings.NewReader("\n")), 2, "is longer than 32MiB"},
 	} {
-		last := slices.Collect(parts(test.in))
+		last := slices.Collect(parts(test.in, '\n'))
 		if p := last[len(last)-1]; p.line != test.line || p.err == nil || p.err.Error() != test.want {
 			t.Errorf("got line %d, error %v; want line %d, error %s", p.line, p.err, test.line, test.want)
 		}

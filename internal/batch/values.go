@@ -73,7 +73,7 @@ func keyName(k int) string {
 }
 
 // otherKeys are the keys of task records that describe the execution of a task. A batch skips them.
-var otherKeys = []string{"reason", "schedule", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
+var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
 	"exit_code", "signal", "output_bytes", "output_truncated", "children_killed", "children_left",
 	"user_time", "system_time", "max_rss", "read_bytes", "written_bytes", "progress", "enqueued", "why",

@@ -27,6 +27,7 @@ func (a *App) Selectors() []Flag {
 		Repeated("job j", "NAME", "tasks of this job, such as command or email.send; repeatable", One(ParseJob)),
 		TextOption("label", "TEXT", "tasks with this label", ""),
 		Scalar("schedule", "NAME", "tasks of this schedule", "", ParseScheduleName),
+		Scalar("batch", "ID", "tasks of this batch (enqueue --each, --batch)", 0, ParseID),
 		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
 		TextOption("worker", "NAME", "tasks whose last attempt ran on this worker", ""),
 		TextOption("match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored", ""),
@@ -48,14 +49,14 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	f := jobs.Filter{
 		Queues: Get[[]string](c, "queue"), States: Get[[]jobs.State](c, "state"), Jobs: Get[[]string](c, "job"),
 		Label: Get[string](c, "label"), Lane: Get[string](c, "lane"), Schedule: Get[string](c, "schedule"),
-		Worker: Get[string](c, "worker"),
-		Match:  Get[string](c, "match"),
-		Since:  Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
+		Worker: Get[string](c, "worker"), Batch: Get[int64](c, "batch"),
+		Match: Get[string](c, "match"),
+		Since: Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
 	}
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))
 	}
-	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "worker", "match", "since", "until",
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "batch", "worker", "match", "since", "until",
 		"older-than"},
 		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
 	if slices.Contains(except, "since") {

@@ -16,7 +16,7 @@ func Ordered(s *jobs.Spec) bool {
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending, Priority: s.Priority,
 		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
-		InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, CreatedAt: now,
+		InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, Batch: max(s.Batch, 0), CreatedAt: now,
 		CreatedBy: s.CreatedBy, UpdatedAt: now}
 	if !s.RunAt.IsZero() {
 		t.RunAt = s.RunAt

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -25,12 +26,13 @@ const (
 	KeyLabel    = "label"
 	KeyLane     = "lane"
 	KeySchedule = "schedule"
+	KeyBatch    = "batch"
 	KeyWorker   = "worker"
 	KeySince    = "since"
 	KeyUntil    = "until"
 )
 
-var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyWorker, KeySince, KeyUntil}
+var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyBatch, KeyWorker, KeySince, KeyUntil}
 
 // ParseTerms parses a search such as state:failed queue:media "no space left". Words without a selector are texts to search for, and
 // adjacent texts are joined. Double quotes allow spaces and colons in a word, and a backslash allows a quote within quotes.
@@ -142,6 +144,10 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 		case KeySchedule:
 			err = taskspec.ValidSchedule(t.Value)
 			f.Schedule = t.Value
+		case KeyBatch:
+			if f.Batch, err = strconv.ParseInt(t.Value, 10, 64); err != nil || f.Batch < 1 {
+				err = errors.New("invalid id of a batch")
+			}
 		case KeyWorker:
 			f.Worker = t.Value
 		case KeySince:

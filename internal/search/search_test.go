@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,9 @@ func termsOf(f jobs.Filter) []Term {
 	add(KeyLabel, f.Label)
 	add(KeyLane, f.Lane)
 	add(KeySchedule, f.Schedule)
+	if f.Batch != 0 {
+		add(KeyBatch, strconv.FormatInt(f.Batch, 10))
+	}
 	add(KeyWorker, f.Worker)
 	for _, t := range []struct {
 		key string

@@ -18,7 +18,7 @@ import (
 
 // Task is the task that a command line of enqueue or schedule add describes.
 type Task struct {
-	Spec      jobs.Spec             // the task; with --batch, the defaults for its lines
+	Spec      jobs.Spec             // the task; with --batch or --each, the defaults for the lines
 	Words     []string              // words of the command; empty with --shell, --job and --batch
 	NoResolve bool                  // whether only the worker looks up the programs of commands
 	Caller    invocation.Invocation // directory and PATH of this process
@@ -51,6 +51,12 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		t.Spec = command.With(options(c))
 		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
 		return t, nil
+	case c.Bool("each"):
+		command.Argv = []string{"true"} // stands for the commands of the lines, so that Validate checks the options
+		t.Spec = command.With(options(c))
+		err = flagError(taskspec.Validate(&t.Spec))
+		t.Spec.Args = nil
+		return t, err
 	case c.IsSet("job"):
 		err = t.function(c, a)
 	case c.IsSet("shell"):
@@ -117,7 +123,8 @@ func (t *Task) validate(c *cli.Context) error {
 	return nil
 }
 
-// validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch.
+// validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch. With --each it has
+// a command or --shell.
 func (t *Task) validateForm(c *cli.Context) error {
 	batch := c.IsSet("batch") // always false for schedule add, which has no option --batch
 	var forms []string
@@ -133,6 +140,18 @@ func (t *Task) validateForm(c *cli.Context) error {
 	for _, name := range []string{"input", "args", "batch"} {
 		if c.String(name) == "-" {
 			stdin++
+		}
+	}
+	if c.Bool("each") {
+		if !c.IsSet("arg-file") || c.String("arg-file") == "-" {
+			stdin++
+		}
+		if other := firstSet(c, "job", "batch", "unique"); other != "" {
+			f := failure.Exclusive("--each", "--"+other)
+			if other == "unique" {
+				f.Because("all tasks would have the same key").Hint("--batch, with a unique_key in each line")
+			}
+			return f
 		}
 	}
 	switch {
@@ -153,7 +172,7 @@ func (t *Task) validateForm(c *cli.Context) error {
 	case cli.Get[string](c, "job") == jobs.CommandJob && !batch:
 		return failure.Usage("the job name %q is reserved", jobs.CommandJob).Hint("%s -- backup.sh --full", Example(c))
 	case stdin > 1:
-		return failure.Usage("only one of --input, --args and --batch can read stdin")
+		return failure.Usage("only one of --input, --args, --batch and --each can read stdin")
 	}
 	return nil
 }

@@ -43,6 +43,8 @@ func ValidateSchedule(s *jobs.Schedule) error {
 		return invalid("expires_at", "a schedule has many tasks; give expires_in")
 	case s.Spec.UniqueKey != "":
 		return invalid("unique_key", "overlap says what happens while an earlier task is unfinished")
+	case s.Spec.Batch != 0:
+		return invalid("batch", "the tasks of a schedule belong to no batch")
 	}
 	return Validate(&s.Spec)
 }

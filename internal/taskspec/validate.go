@@ -54,6 +54,8 @@ func validateTogether(s *jobs.Spec) error {
 		return invalid("run_at", "give a time or a delay, not both")
 	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
 		return invalid("expires_at", "give a time or a delay, not both")
+	case s.Batch < jobs.NewBatch:
+		return invalid("batch", "%d is not the id of a batch", s.Batch)
 	case s.RetryOn != "" && s.MaxAttempts < 2:
 		return invalid("retry_on", "needs max_attempts above 1")
 	}

@@ -18,7 +18,7 @@ import (
 // sampleRecord is the sample of docs/json.md. It defines the keys, their order, and the format of the values.
 const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://example.com/hook"],"label":null,"queue":"default",
  "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
- "schedule":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,
+ "schedule":null,"batch":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,
  "max_losses":3,"timeout":30,"kill_after":10,"backoff":"exponential","backoff_delay":24,
  "backoff_max":3600,"retry_on":null,"output_limit":1048576,"leave_children":false,"path":"/usr/bin/curl","cwd":"/srv/app",
  "env":{"TOKEN":null},"env_file":null,"input_bytes":0,"generation_id":6,"worker_id":"0199…","worker":"web1:811",

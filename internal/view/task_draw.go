@@ -129,6 +129,9 @@ func (s *Task) jobFields() (lines [][]field) {
 		add(field{"args", or(compact(t.Args))})
 	}
 	add(field{"queue", t.Queue}, field{"priority", fmt.Sprint(t.Priority)}, field{"lane", or(t.Lane)})
+	if t.Batch != 0 {
+		add(field{"batch", fmt.Sprint(t.Batch)})
+	}
 	return lines
 }
 

@@ -29,6 +29,9 @@ CREATE OR REPLACE FUNCTION schedules_keep() RETURNS trigger LANGUAGE plpgsql SET
   RETURN OLD;
 END $$;
 
+ALTER TABLE tasks ADD COLUMN batch BIGINT;
+CREATE INDEX tasks_batch ON tasks (batch, id) WHERE batch IS NOT NULL;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. The setting runner.grants holds the statements that grant the privileges on the
 -- views again at the end.
@@ -49,7 +52,7 @@ CREATE VIEW tasks_view AS
 SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS reason, t.priority, t.lane, t.unique_key,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
-  t.schedule, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
+  t.schedule, t.batch, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
   /* task options: columns of tasks_view */,
   CASE WHEN t.parts & 1 = 1 THEN (SELECT octet_length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, utc(nullif(t.lease_expires_at, 0)) AS lease_expires_at, utc(c.requested_at) AS cancel_requested_at,

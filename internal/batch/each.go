@@ -1,0 +1,181 @@
+package batch
+
+import (
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+)
+
+// Each describes the tasks of enqueue --each: one command for each line of a file.
+type Each struct {
+	Words []string // words of the command, with placeholders
+	Shell string   // script of --shell, whose first parameter is the line; Words is then empty
+	Null  bool     // whether a NUL ends a line, instead of a newline
+	Label bool     // whether a task has its line as label
+}
+
+// The placeholders in the words of a command are those of GNU parallel.
+var placeholders = []struct {
+	text  string
+	value func(line string) string
+}{
+	{"{}", func(line string) string { return line }},
+	{"{.}", withoutExtension},
+	{"{/}", baseName},
+	{"{/.}", func(line string) string { return withoutExtension(baseName(line)) }},
+	{"{//}", dirName},
+}
+
+// baseName returns the part of a path after its last separator.
+func baseName(path string) string { return path[lastSeparator(path)+1:] }
+
+// dirName returns the part of a path before its last separator, or "." if the path has no separator.
+func dirName(path string) string {
+	i := lastSeparator(path)
+	if i < 0 {
+		return "."
+	}
+	for i > 0 && os.IsPathSeparator(path[i-1]) {
+		i--
+	}
+	return path[:max(i, 1)] // the directory of /a is /
+}
+
+// withoutExtension returns a path without the last dot of its base name and the text after this dot.
+func withoutExtension(path string) string {
+	if i := strings.LastIndexByte(path, '.'); i > lastSeparator(path) {
+		return path[:i]
+	}
+	return path
+}
+
+func lastSeparator(path string) int {
+	for i := len(path) - 1; i >= 0; i-- {
+		if os.IsPathSeparator(path[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// pattern is a word of the command: texts, and between them indexes of placeholders.
+type pattern struct {
+	texts  []string
+	values []int // one less than texts
+}
+
+func newPattern(word string) pattern {
+	p := pattern{texts: []string{""}}
+	for word != "" {
+		found := -1
+		if word[0] == '{' {
+			for i := range placeholders {
+				if strings.HasPrefix(word, placeholders[i].text) {
+					found = i
+				}
+			}
+		}
+		if found < 0 {
+			p.texts[len(p.texts)-1] += word[:1]
+			word = word[1:]
+			continue
+		}
+		p.values, p.texts, word = append(p.values, found), append(p.texts, ""), word[len(placeholders[found].text):]
+	}
+	return p
+}
+
+// with returns the word for a line.
+func (p pattern) with(line string) string {
+	if len(p.values) == 0 {
+		return p.texts[0]
+	}
+	var b strings.Builder
+	for i, text := range p.texts {
+		if b.WriteString(text); i < len(p.values) {
+			b.WriteString(placeholders[p.values[i]].value(line))
+		}
+	}
+	return b.String()
+}
+
+// hasPlaceholder reports whether a word has a placeholder.
+func hasPlaceholder(word string) bool { return len(newPattern(word).values) > 0 }
+
+// Validate returns an error if a command line with --each cannot mean what its user wants.
+func (e *Each) Validate() error {
+	switch {
+	case e.Shell == "":
+		return nil
+	case runtime.GOOS == "windows":
+		return failure.Exclusive("--each", "--shell").Because("the shell of Windows cannot take the line as a parameter")
+	case hasPlaceholder(e.Shell) && !slices.ContainsFunc([]string{"$1", "$@", "$*", "${1", "${@", "${*"},
+		func(use string) bool { return strings.Contains(e.Shell, use) }):
+		return failure.Usage("--shell has a placeholder; with --each the script gets the line as its parameter").Hint(`"$1" in place of {}`)
+	}
+	return nil
+}
+
+// lineCommand makes the Specs of the lines of --each. It is safe for concurrent use.
+type lineCommand struct {
+	patterns []pattern
+	path     string // of the shell; empty without --shell
+	label    bool
+}
+
+func newLineCommand(e *Each) *lineCommand {
+	c := &lineCommand{label: e.Label}
+	words := e.Words
+	if e.Shell != "" {
+		shell := jobs.Shell(e.Shell)
+		for _, word := range append(shell.Argv, "sh") {
+			c.patterns = append(c.patterns, pattern{texts: []string{word}})
+		}
+		c.path, words = shell.Path, []string{"{}"}
+	}
+	used := false
+	for _, word := range words {
+		p := newPattern(word)
+		used = used || len(p.values) > 0
+		c.patterns = append(c.patterns, p)
+	}
+	if !used {
+		c.patterns = append(c.patterns, newPattern("{}"))
+	}
+	return c
+}
+
+// fill sets the fields of s that come from the line.
+func (c *lineCommand) fill(s *jobs.Spec, line string) error {
+	argv := make([]string, len(c.patterns))
+	for i := range c.patterns {
+		argv[i] = c.patterns[i].with(line)
+	}
+	made := jobs.Command{Argv: argv}.With()
+	switch {
+	case strings.IndexByte(line, 0) >= 0:
+		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
+	case made.Err != nil:
+		return made.Err
+	}
+	s.Job, s.Args, s.Path = jobs.CommandJob, made.Args, c.path
+	if c.label {
+		s.Label = humanize.Cut(humanize.Safe(line), jobs.MaxText)
+	}
+	return nil
+}
+
+// each converts one line of --each to a Spec. It keeps no reference to text.
+func (l *lineReader) each(text []byte) (jobs.Spec, lineNames, error) {
+	s := l.defaults()
+	err := l.command.fill(&s, string(text))
+	if err == nil {
+		err = l.complete(&s)
+	}
+	return s, lineNames{}, err
+}

@@ -1,0 +1,57 @@
+package batch
+
+import (
+	"testing"
+
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+)
+
+// BenchmarkEachLine measures how long enqueue --each takes to make the Spec of a line and to check it.
+func BenchmarkEachLine(b *testing.B) {
+	l := testLines(b, jobs.Command{}.With())
+	l.command = newLineCommand(&Each{Words: []string{"convert.sh", "{}", "{.}.mp4"}})
+	b.ReportAllocs()
+	for b.Loop() {
+		spec, _, err := l.each([]byte("films/2026/holiday in the mountains.mov"))
+		if err == nil {
+			err = taskspec.Validate(&spec)
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// TestPlaceholdersAreThoseOfParallel compares the placeholders with the results of GNU parallel.
+func TestPlaceholdersAreThoseOfParallel(t *testing.T) {
+	for line, want := range map[string]string{
+		"a b":          "a b|a b|a b|a b|.",
+		"a.mov":        "a.mov|a|a.mov|a|.",
+		"d.x/a.tar.gz": "d.x/a.tar.gz|d.x/a.tar|a.tar.gz|a.tar|d.x",
+		"d.x/a":        "d.x/a|d.x/a|a|a|d.x",
+		"/a":           "/a|/a|a|a|/",
+		"//a":          "//a|//a|a|a|/",
+		"a//b":         "a//b|a//b|b|b|a",
+		"./b.":         "./b.|./b|b.|b|.",
+		".bashrc":      ".bashrc||.bashrc||.",
+		"{.}":          "{.}|{|{.}|{|.",
+		"\xff\n.\xfe":  "\xff\n.\xfe|\xff\n|\xff\n.\xfe|\xff\n|.",
+	} {
+		c := newLineCommand(&Each{Words: []string{"{}|{.}|{/}|{/.}|{//}"}})
+		var s jobs.Spec
+		if err := c.fill(&s, line); err != nil {
+			t.Errorf("%q: %v", line, err)
+			continue
+		}
+		argv, err := jobs.Argv(s.Args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		testkit.Equal(t, line, argv[0], want)
+	}
+	for word, values := range map[string]int{"": 0, "{": 0, "{}{}": 2, "{{}}": 1, "{#}": 0, "x{/": 0, "{/.}{//}{.}": 3, "{ }": 0} {
+		testkit.Equal(t, "placeholders of "+word, len(newPattern(word).values), values)
+	}
+}
