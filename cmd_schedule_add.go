@@ -25,7 +25,7 @@ func scheduleAddCommand(a *cli.App) *cli.Command {
 runner schedule add NAME --cron EXPR [OPTIONS] --shell SCRIPT
 runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 		Flags: append([]cli.Flag{
-			cli.TextOption("cron", "EXPR", "ticks: five cron fields, @daily or @every 90s", ""),
+			cli.TextOption("cron", "EXPR", "ticks: five cron fields, @daily, @every 90s or @reboot", ""),
 			cli.TextOption("zone", "ZONE", "time zone of the fields, such as Europe/Berlin (that of the system)", ""),
 			cli.ChoiceOption("overlap", "if the last task is unfinished at a tick: skip the tick, allow both tasks, or "+
 				"replace the old task (skip)",
@@ -53,7 +53,8 @@ word after NAME, and its program is looked up now.
 EXPR has the fields of cron: minute, hour, day of month, month, day of week. A
 field can have lists, ranges, steps and names (jan, MON). If both day fields are
 set, a day that matches one of them is enough. EXPR can also be @hourly, @daily,
-@weekly, @monthly, @yearly or @every 90s.
+@weekly, @monthly, @yearly, @every 90s or @reboot: when the first worker starts
+after a boot of the machine (Linux).
 
 When daylight saving time begins, the clock skips some times. A tick at a
 skipped time comes at the first minute after it. When daylight saving time ends,

@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A limit belongs to a queue, a job, a lane or the whole database. It says how many tasks may run at a time, and how many may start in a period (a token
-// bucket, see bucket.go). This file stores limits, and applies the rates of lanes. A claim applies all limits except those of lanes (see
-// admission.go).
+// A limit belongs to a queue, a job, a lane or the whole database. It says how many tasks may run at a time, and how many may start in a
+// period (a token bucket, see bucket.go). This file stores limits, and applies the rates of lanes. A claim applies all limits except those
+// of lanes (see admission.go).
 
 const limitColumns = `kind, name, running, rate, per, burst, level, filled_at, due_at, updated_at`
 

@@ -37,6 +37,8 @@ var plans = statementtest.Plans{
 	"claimTasks":     {Text: claimTasks.Of(1), By: []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},
 	"suspectArm":     {Text: suspectArm, By: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
 	"claimSuspects":  {Text: claimSuspects.Of(2), By: []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},
+	"noteBoots":      {Text: noteBoots, By: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
+	"selectBoots":    {Text: selectBoots, Allow: []string{"SCAN workers", "USE TEMP B-TREE FOR DISTINCT"}},
 	"selectSuspects": {Text: selectSuspects, Allow: []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues":   {Text: selectQueues, By: []string{"COVERING INDEX tasks_pending (queue>?)"}, Allow: []string{"SCAN names"}},
 	"selectDue": {Text: selectDue, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"},

@@ -219,7 +219,7 @@ func (l *scenario) pause() error {
 func (l *scenario) tick() error {
 	spec := jobs.Command{Argv: []string{"true"}}.With()
 	due := l.at.Truncate(time.Hour)
-	err := l.d.ChangeSchedules(context.Background(), l.at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+	err := l.d.ChangeSchedules(context.Background(), "", l.at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 		return []jobs.Schedule{{Name: "s", Cron: "0 * * * *", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpOne,
 			CatchUpWindow: time.Hour, Spec: spec, NextAt: due}}, nil, nil
 	})

@@ -35,10 +35,11 @@ var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules
 // insertSchedule adds a schedule. If a schedule of that name exists, the statement replaces its definition and keeps its history and its
 // pause.
 var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
-	updated_at, task, paused_at, paused_by, alert_after) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	updated_at, task, paused_at, paused_by, alert_after, boots) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (name) DO UPDATE SET cron = excluded.cron, zone = excluded.zone, overlap = excluded.overlap, catch_up = excluded.catch_up,
 	catch_up_window = excluded.catch_up_window, jitter = excluded.jitter, next_at = excluded.next_at, updated_at = excluded.updated_at,
-	task = excluded.task, alert_after = excluded.alert_after`)
+	task = excluded.task, alert_after = excluded.alert_after,
+	boots = CASE WHEN schedules.cron = excluded.cron THEN schedules.boots ELSE excluded.boots END`)
 
 var (
 	insertScheduleInput = command(`INSERT INTO {schedule_inputs} (name, data) VALUES (?, ?)`)
@@ -126,6 +127,7 @@ func decodeTask(text string, input []byte) (jobs.Spec, error) {
 }
 
 type scheduleRow struct {
+	Boots         text   `db:"boots"`
 	Name          string `db:"name"`
 	Cron          string `db:"cron"`
 	Zone          string `db:"zone"`
@@ -215,9 +217,9 @@ func (d *DB) NextTick(ctx context.Context) (time.Time, error) {
 
 // ChangeSchedules calls the function change with all schedules, ordered by name. Then it adds or replaces the schedules that change
 // returns in put. It deletes the schedules that change names in remove, but not their tasks. All this is one transaction. ChangeSchedules
-// may call change twice.
-func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule, remove []string,
-	err error)) error {
+// may call change twice. A new schedule with @reboot does not tick in the boot with the id boot.
+func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule,
+	remove []string, err error)) error {
 	return d.update(ctx, full, func(t *tx) error {
 		var rows []scheduleRow
 		if err := t.list(&rows, selectByName); err != nil {
@@ -237,7 +239,7 @@ func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]j
 			}
 		}
 		for i := range put {
-			if err := t.putSchedule(&put[i], now); err != nil {
+			if err := t.putSchedule(&put[i], boot, now); err != nil {
 				return err
 			}
 		}
@@ -245,14 +247,18 @@ func (d *DB) ChangeSchedules(ctx context.Context, now time.Time, change func([]j
 	})
 }
 
-func (t *tx) putSchedule(s *jobs.Schedule, now time.Time) error {
+func (t *tx) putSchedule(s *jobs.Schedule, boot string, now time.Time) error {
 	task, err := encodeTask(&s.Spec)
+	if err != nil {
+		return err
+	}
+	boots, err := t.knownBoots(s, boot)
 	if err != nil {
 		return err
 	}
 	if err := t.run(insertSchedule, s.Name, s.Cron, s.Zone, string(s.Overlap), string(s.CatchUp), millis(s.CatchUpWindow), millis(s.Jitter),
 		nullTime(s.NextAt), now.UnixMilli(), now.UnixMilli(), task, nullTime(s.PausedAt), nullText(s.PausedBy),
-		nullNumber(millis(s.AlertAfter))); err != nil {
+		nullNumber(millis(s.AlertAfter)), boots); err != nil {
 		return err
 	}
 	if err := t.run(findOpen, s.Name); err != nil {

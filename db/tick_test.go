@@ -25,7 +25,7 @@ func TestOneTaskPerTick(t *testing.T) {
 	}
 	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	command := jobs.Command{Argv: []string{"true"}}.With()
-	err := handles[0].ChangeSchedules(t.Context(), start, func([]jobs.Schedule) (put []jobs.Schedule, _ []string, _ error) {
+	err := handles[0].ChangeSchedules(t.Context(), "", start, func([]jobs.Schedule) (put []jobs.Schedule, _ []string, _ error) {
 		for i := range 5 {
 			s := jobs.Schedule{Name: fmt.Sprint("s", i), Cron: "* * * * *", Spec: command, Overlap: jobs.OverlapAllow,
 				NextAt: start}.WithDefaults()
@@ -112,7 +112,7 @@ func TestEveryFieldOfAScheduleIsStored(t *testing.T) {
 // putSchedule adds or replaces a schedule.
 func putSchedule(t *testing.T, d *db.DB, s jobs.Schedule, at time.Time) {
 	t.Helper()
-	err := d.ChangeSchedules(t.Context(), at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+	err := d.ChangeSchedules(t.Context(), "", at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 		return []jobs.Schedule{s}, nil, nil
 	})
 	if err != nil {

@@ -9,9 +9,11 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/cron"
+	"example.com/runner/runner/internal/engine"
 )
 
 // Schedule adds a schedule. If a schedule of that name exists, Schedule changes its definition and keeps its history and its pause. It is
@@ -57,7 +59,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 		}
 	}
 	var done []Applied
-	err := r.store.ChangeSchedules(ctx, at, func(have []jobs.Schedule) (put []jobs.Schedule, remove []string, err error) {
+	err := r.store.ChangeSchedules(ctx, engine.BootID(), at, func(have []jobs.Schedule) (put []jobs.Schedule, remove []string, err error) {
 		done = nil
 		for i, s := range list {
 			applied, err := apply(s, have, o)
@@ -94,6 +96,10 @@ func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) err
 	expression, err := cron.Parse(s.Cron, s.Zone)
 	if err != nil {
 		return err
+	}
+	if lifecycle.AtBoot(s.Cron) && engine.BootID() == "" {
+		return &jobs.FieldError{Field: "cron", Msg: "@reboot needs Linux, because this system has no id of a boot; " +
+			"let a service manager start the command at boot"}
 	}
 	if slices.ContainsFunc(before, func(other jobs.Schedule) bool { return other.Name == s.Name }) {
 		return &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q appears twice", s.Name)}
@@ -197,7 +203,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 // RemoveSchedule deletes a schedule. Its tasks stay.
 func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	found := false
-	err := r.store.ChangeSchedules(ctx, now(), func(have []jobs.Schedule) ([]jobs.Schedule, []string, error) {
+	err := r.store.ChangeSchedules(ctx, "", now(), func(have []jobs.Schedule) ([]jobs.Schedule, []string, error) {
 		found = slices.ContainsFunc(have, func(s jobs.Schedule) bool { return s.Name == name })
 		return nil, []string{name}, nil
 	})

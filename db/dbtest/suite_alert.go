@@ -14,7 +14,7 @@ import (
 func (s *store) alertSchedule(hooks jobs.Hooks) *db.Worker {
 	s.Helper()
 	schedule := jobs.Schedule{Name: "backup", Cron: "@daily", AlertAfter: time.Hour, Spec: commandSpec(jobs.OnEnd(hooks))}.WithDefaults()
-	if err := s.ChangeSchedules(s.Context(), s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+	if err := s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 		return []jobs.Schedule{schedule}, nil, nil
 	}); err != nil {
 		s.Fatal(err)

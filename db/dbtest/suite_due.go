@@ -33,6 +33,33 @@ var dues = group{
 		s.wantTask(id, jobs.Pending, "")
 		s.claimOnly(w)
 	},
+	"a schedule with @reboot is due once in each boot": func(s *store) {
+		schedule := jobs.Schedule{Name: "agent", Cron: "@reboot", Spec: functionSpec("f")}.WithDefaults()
+		put := func([]jobs.Schedule) ([]jobs.Schedule, []string, error) { return []jobs.Schedule{schedule}, nil, nil }
+		must(s.Register(s.Context(), db.WorkerInfo{BootID: "known", Lease: lease, StartedAt: s.now}, nil))(s)
+		if err := s.ChangeSchedules(s.Context(), "own", s.now, put); err != nil {
+			s.Fatal(err)
+		}
+		for _, step := range []struct {
+			boot string
+			due  bool
+		}{{"own", false}, {"known", false}, {"new", true}, {"new", false}, {"newer", true}, {"new", false}} {
+			if err := s.NoteBoot(s.Context(), step.boot, s.now); err != nil {
+				s.Fatal(err)
+			}
+			next := must(s.NextTick(s.Context()))(s)
+			if due := next.Equal(s.now); due != step.due || !due && !next.IsZero() {
+				s.Errorf("boot %s: got next tick %v, want one now: %v", step.boot, next, step.due)
+			}
+			must(s.Tick(s.Context(), s.now, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
+				return []time.Time{s.NextAt}, time.Time{}, nil
+			}))(s)
+			s.sleep(time.Minute)
+		}
+		must(0, s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+			return nil, []string{"agent"}, nil
+		}))(s)
+	},
 	"due tasks are claimed in the same cycle, by priority": func(s *store) {
 		low := s.insert(commandSpec(jobs.Priority(1)))[0]
 		high := s.insert(commandSpec(jobs.Priority(9), jobs.In(time.Minute)))[0]

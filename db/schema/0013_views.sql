@@ -8,6 +8,9 @@ DROP INDEX {tasks_lane};
 -- One task at a time has a place of a lane: from the time it is pending until it finishes or is scheduled again.
 CREATE UNIQUE INDEX {tasks_lane} ON {tasks} (lane, coalesce(lane_slot, 0)) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
 
+-- Of a schedule with @reboot: a JSON array of the ids of boots that have had their tick or need none.
+ALTER TABLE {schedules} ADD COLUMN boots TEXT;
+
 -- Limits may apply to the whole database: kind 'all' with an empty name. SQLite cannot change a CHECK, so this part copies the table.
 DROP INDEX {limits_due};
 ALTER TABLE {limits} RENAME TO {old_limits};

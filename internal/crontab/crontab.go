@@ -218,10 +218,7 @@ func cutTimes(n int, line string) (when, rest string, err *LineError) {
 		rest = strings.TrimLeft(rest[end:], " \t")
 	}
 	when = strings.Join(fields, " ")
-	switch {
-	case when == "@reboot":
-		return "", "", lineError(n, "@reboot is not supported; use a systemd unit that runs at boot: runner enqueue -- COMMAND")
-	case when == "@every": // cron does not support @every, but newer schedulers do
+	if when == "@every" { // cron does not support @every, but newer schedulers do
 		every, after, _ := strings.Cut(rest, " ")
 		return when + " " + every, strings.TrimLeft(after, " \t"), nil
 	}

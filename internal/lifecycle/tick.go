@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"hash/fnv"
+	"strings"
 	"time"
 
 	"example.com/runner/jobs"
@@ -11,6 +12,9 @@ const (
 	maxCatchUp   = 100         // greatest number of tasks that CatchUpAll enqueues at once
 	onTimeWithin = time.Minute // age after which a due tick counts as missed
 )
+
+// AtBoot reports whether a cron expression means a tick in each boot of a machine, and not at times.
+func AtBoot(cron string) bool { return strings.EqualFold(strings.TrimSpace(cron), "@reboot") }
 
 // TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of the
 // schedule's name and the tick. So the tasks of schedules with the same ticks spread out, and every worker computes the same time.

@@ -49,6 +49,8 @@ func nextText(s jobs.Schedule, now time.Time) string {
 	switch {
 	case !s.PausedAt.IsZero():
 		return "paused"
+	case s.NextAt.IsZero() && lifecycle.AtBoot(s.Cron):
+		return "at boot"
 	case s.NextAt.IsZero():
 		return "–"
 	case !s.NextAt.After(now):

@@ -6,6 +6,8 @@ ALTER TABLE tasks ADD COLUMN lane_slot BIGINT;
 DROP INDEX tasks_lane;
 CREATE UNIQUE INDEX tasks_lane ON tasks (lane, coalesce(lane_slot, 0)) WHERE lane IS NOT NULL AND (state = 'pending' OR state = 'running' OR state = 'retrying');
 
+ALTER TABLE schedules ADD COLUMN boots TEXT;
+
 DELETE FROM limits WHERE kind = 'lane' AND rate IS NULL;
 UPDATE limits SET running = NULL WHERE kind = 'lane';
 ALTER TABLE limits DROP CONSTRAINT limits_kind_check, DROP CONSTRAINT limits_name_check,

@@ -18,13 +18,15 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // Expression is a parsed cron expression with its time zone.
 type Expression struct {
-	every time.Duration // interval of @every; 0 for an expression of five fields
+	every  time.Duration // interval of @every; 0 for another expression
+	atBoot bool          // whether the expression is @reboot, which has no ticks at times
 
 	values    [5]uint64 // sets of values, one per field: bit n is set if the field allows n; Sunday is bit 0
 	eitherDay bool      // neither day field begins with *, so a day matches when one of them allows it
@@ -66,9 +68,12 @@ func Parse(text, zone string) (Expression, error) {
 	}
 	x := Expression{zone: location}
 	words := strings.Fields(text)
-	if len(words) > 0 && words[0] == "@every" {
+	switch {
+	case lifecycle.AtBoot(text):
+		x.atBoot = true
+	case len(words) > 0 && words[0] == "@every":
 		x.every, err = parseEvery(words[1:])
-	} else {
+	default:
 		err = x.parseFields(words)
 	}
 	if err != nil {
@@ -123,10 +128,8 @@ func (x *Expression) parseFields(words []string) (err error) {
 		words = strings.Fields(text)
 	}
 	switch {
-	case len(words) > 0 && words[0] == "@reboot":
-		return fmt.Errorf("@reboot is not supported; use a service manager to start a command at boot")
 	case len(words) > 0 && words[0][0] == '@':
-		return fmt.Errorf("unknown form (@hourly, @daily, @weekly, @monthly, @yearly, @every 90s)")
+		return fmt.Errorf("unknown form (@hourly, @daily, @weekly, @monthly, @yearly, @every 90s, @reboot)")
 	case len(words) != len(fields):
 		return fmt.Errorf("%d fields; five are needed: minute, hour, day of month, month, day of week", len(words))
 	}

@@ -2,10 +2,12 @@ package cron
 
 import "time"
 
-// Next returns the first tick after a moment, or the zero time if there is none. Ticks of @every have no fixed moments, so their next tick
-// is the given moment plus the interval.
+// Next returns the first tick after a moment, or the zero time if there is none, as for @reboot. Ticks of @every have no fixed moments, so
+// their next tick is the given moment plus the interval.
 func (x *Expression) Next(after time.Time) time.Time {
 	switch {
+	case x.atBoot:
+		return time.Time{}
 	case x.every > 0:
 		return after.Truncate(time.Second).Add(x.every)
 	case x.often:

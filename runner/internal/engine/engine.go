@@ -159,7 +159,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {
 		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: o.Handlers[job].MaxAttempts})
 	}
-	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: bootID(), PID: os.Getpid(), Namespace: pidNamespace(),
+	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: BootID(), PID: os.Getpid(), Namespace: pidNamespace(),
 		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed,
 		Hooks: o.Hooks}
 	e.reaper = newReaper(e)
@@ -228,6 +228,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.o.Only == 0 {
 		e.background.Go(e.retain)
 		e.setBack(write, now())
+		e.noteBoot(write)
 		next := e.tick(write, true) // before the loop starts, so that UntilEmpty also runs the new tasks of schedules
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}

@@ -36,9 +36,9 @@ func freeMemory() (int64, error) {
 	return 0, errors.New("/proc/meminfo has no MemAvailable")
 }
 
-// bootID returns an id of the current run of this host's kernel, or an empty text if the system has no such id.
-func bootID() string {
-	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+// BootID returns an id of the current run of this host's kernel, or an empty text if the system has no such id.
+func BootID() string {
+	text, _ := os.ReadFile(filepath.Join(procfs, "sys/kernel/random/boot_id"))
 	return strings.TrimSpace(string(text))
 }
 

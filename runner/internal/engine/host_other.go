@@ -12,8 +12,8 @@ func loadAverage() (float64, error) { return 0, errNeedsLinux }
 // freeMemory returns an error, because only Linux has this figure in a file.
 func freeMemory() (int64, error) { return 0, errNeedsLinux }
 
-// bootID returns an empty text, because this system has no boot id.
-func bootID() string { return "" }
+// BootID returns an empty text, because this system has no boot id.
+func BootID() string { return "" }
 
 // pidNamespace returns an empty text, because all processes of this system are in one namespace.
 func pidNamespace() string { return "" }

@@ -123,6 +123,16 @@ func (e *Engine) alert(ctx context.Context) {
 	}
 }
 
+// noteBoot makes the schedules with @reboot due if no worker has started in this boot of the machine before.
+func (e *Engine) noteBoot(ctx context.Context) {
+	if e.info.BootID == "" {
+		return
+	}
+	if err := e.store.NoteBoot(ctx, e.info.BootID, now()); err != nil {
+		e.log.Warn("cannot check the schedules of this boot", "err", err)
+	}
+}
+
 // logTicks logs the results of ticks. It reports whether a tick has added a task, or will add one later.
 func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	for _, one := range done {

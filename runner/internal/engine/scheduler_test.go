@@ -16,7 +16,7 @@ func TestAWorkerThatEndsWhenNoTaskIsLeftRunsTheLastTick(t *testing.T) {
 			Spec: jobs.Define[struct{}]("work").With(struct{}{})}
 		s = s.WithDefaults()
 		put := func([]jobs.Schedule) ([]jobs.Schedule, []string, error) { return []jobs.Schedule{s}, nil, nil }
-		if err := o.Store.ChangeSchedules(t.Context(), time.Now(), put); err != nil {
+		if err := o.Store.ChangeSchedules(t.Context(), "", time.Now(), put); err != nil {
 			t.Fatal(err)
 		}
 		e := newEngine(t, o)
