@@ -45,7 +45,7 @@ EXIT STATUS
 
 func limitSetCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "set", Usage: "set the limit of a queue, job or lane, or of the whole database",
+		Name: "set", Usage: "set the limit of a queue, job, lane or of the whole database",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
 		Flags: []cli.Flag{
 			cli.IntOption("running", "N", "maximum number of running tasks (a lane: 1)", 0, 0),

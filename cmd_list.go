@@ -25,6 +25,7 @@ func listCommand(a *cli.App) *cli.Command {
 			cli.BoolOption("reverse r", "oldest first"),
 			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
 			cli.ChoiceOption("sort", "due: the waiting tasks, in the order of their due times (id)", "id", "id", "due"),
+			cli.BoolOption("held", "tasks that wait for runner release"),
 			cli.BoolOption("wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
 		Description: `EXAMPLES
@@ -75,7 +76,7 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	}
 	o := listOptions{filter: s.Filter, rows: cli.Get[int](c, "rows"), oldest: cli.Get[bool](c, "reverse"),
 		wide: cli.Get[bool](c, "wide"), reveal: cli.Get[bool](c, "reveal")}
-	o.filter.Before = cli.Get[int64](c, "before")
+	o.filter.Before, o.filter.Held = cli.Get[int64](c, "before"), cli.Get[bool](c, "held")
 	if o.byDue = c.String("sort") == "due"; o.byDue {
 		if o.filter.Before > 0 {
 			return o, failure.Usage("--sort due does not go with --before, which is for a list by id").

@@ -18,7 +18,7 @@ func runCommand(a *cli.App) *cli.Command {
 		Name: "run", Category: "Run", Usage: "add a task, run it here and wait for it",
 		UsageText: `runner run [OPTIONS] [--] COMMAND [ARG...]
 runner run [OPTIONS] --shell SCRIPT`,
-		Flags: append(cli.Without(taskflags.Flags(a), "job", "args"),
+		Flags: append(cli.Without(taskflags.Flags(a), "job", "args", "hold"),
 			cli.BoolOption("result", "print the JSON result instead of the output")),
 		Description: `EXAMPLES
   runner run -- make test

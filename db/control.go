@@ -44,8 +44,9 @@ var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generat
 	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND generation_id = ?5`)
 
-// selectStanding reads the columns of task [1] that decide how a retry changes it.
-var selectStanding = query(`SELECT state, generation_id, coalesce(lane, ''), coalesce(parts, 0) >= 2 FROM {tasks} WHERE id = ?`)
+// selectStanding reads the columns of task [1] that decide how an action changes it.
+var selectStanding = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, coalesce(parts, 0) >= 2 AS depends,
+	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {holds} WHERE task_id = tasks.id) END AS held FROM {tasks} WHERE id = ?`)
 
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
@@ -59,6 +60,27 @@ var (
 	deleteProgress = command(`DELETE FROM {progress_reports} WHERE task_id = ?`)
 	deleteWaiting  = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 )
+
+// standing has the columns of a task that decide how an action changes it.
+type standing struct {
+	ID         int64      `db:"task_id"`
+	State      jobs.State `db:"state"` // empty if there is no such task
+	Generation int64      `db:"generation_id"`
+	Queue      string     `db:"queue"`
+	Lane       text       `db:"lane"`
+	RunAt      number     `db:"run_at"`
+	Depends    boolean    `db:"depends"` // whether it has dependencies, open or not
+	Held       boolean    `db:"held"`
+}
+
+// standing reads the standing of a task.
+func (t *tx) standing(id int64) (standing, error) {
+	var list []standing
+	if err := t.list(&list, selectStanding, id); err != nil || len(list) == 0 {
+		return standing{ID: id}, err
+	}
+	return list[0], nil
+}
 
 // ActionResult is the result of an action for one task.
 type ActionResult struct {
@@ -116,20 +138,17 @@ func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time
 }
 
 func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
-	var state jobs.State
-	var generation int64
-	var lane string
-	var depends bool
-	if err := t.scan(selectStanding, []any{id}, &state, &generation, &lane, &depends); err != nil {
-		return ActionResult{ID: id}, engine.NoRow(err)
+	s, err := t.standing(id)
+	if err != nil || s.State == "" {
+		return ActionResult{ID: id}, err
 	}
+	state, generation, lane := s.State, s.Generation, string(s.Lane)
 	refused := ActionResult{ID: id, State: state, Done: state == jobs.Pending}
 	var n, waits int64
-	var err error
 	to := lifecycle.InitialState(due, now, false, lane != "" && state != jobs.Retrying)
 	switch {
 	case state.Finished():
-		if depends {
+		if bool(s.Depends) {
 			if waits, err = t.exec(reopen, id); err != nil {
 				return refused, err
 			}
@@ -205,7 +224,8 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 
 // forget deletes the rows of a deleted task in other tables.
 func (t *tx) forget(id int64) error {
-	for _, of := range []*statement{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps} {
+	for _, of := range []*statement{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps,
+		deleteChanges} {
 		if err := t.run(of, id); err != nil {
 			return err
 		}

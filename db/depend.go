@@ -21,11 +21,12 @@ import (
 // reports whether the dependency is open: only open dependencies delay a task.
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
-// selectFollowers lists the tasks that wait for task [1], and whether they wait for other tasks too. It leaves out tasks whose state
-// somebody has changed by hand. Indexes: dependencies_on, dependencies_open.
+// selectFollowers lists the tasks that wait for task [1], and whether they wait for other tasks or for their release too. It leaves out
+// tasks whose state somebody has changed by hand. Indexes: dependencies_on, dependencies_open.
 var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
-	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id) AS waits
+	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id)
+	OR EXISTS (SELECT 1 FROM {holds} WHERE holds.task_id = dependencies.task_id) AS waits
 FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id WHERE on_id = ? AND open = 1 AND tasks.waits = 1`)
 
 // closeOn closes all dependencies on task [1]. closeAll closes all dependencies of task [1].
@@ -148,12 +149,26 @@ func (t *tx) keep(id int64, w waiting) error {
 // adopt reads the dependencies of a due task that plain SQL has inserted. The task becomes blocked or cancelled. If it need not wait, it
 // is unblocked at once.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
+	waits, broken, err := t.link(r.ID, now)
+	switch {
+	case err != nil:
+	case broken:
+		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled})
+	case !waits:
+		err = t.unblock(r.ID, 1, string(r.Lane), lanes, now) // link made it generation 1
+	}
+	return ends, err
+}
+
+// link reads the dependencies of a task that plain SQL has inserted. The task becomes blocked, or cancelled if a dependency is broken. The
+// result waits reports whether it waits for other tasks.
+func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 	var named []struct {
 		ID         int64   `db:"on_id"`
 		AnyOutcome boolean `db:"any_outcome"`
 	}
-	if err := t.list(&named, selectAfter, r.ID); err != nil {
-		return ends, err
+	if err := t.list(&named, selectAfter, id); err != nil {
+		return false, false, err
 	}
 	var after, afterAny []int64
 	for _, on := range named {
@@ -168,25 +183,22 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 		w, err = waiting{broken: err.Error()}, nil
 	}
 	if err != nil {
-		return ends, err
+		return false, false, err
 	}
-	waits, ms := w.waits(), now.UnixMilli()
-	if w.broken != "" {
-		err = t.one(refuseTask, brokenOutcome(w.broken), ms, ms, r.ID)
-		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled})
+	ms := now.UnixMilli()
+	waits, broken = w.waits(), w.broken != ""
+	if broken {
+		err = t.one(refuseTask, brokenOutcome(w.broken), ms, ms, id)
 	} else {
-		err = t.one(adoptTask, waits, ms, r.ID)
+		err = t.one(adoptTask, waits, ms, id)
 	}
 	if err == nil {
-		err = t.run(deleteWaiting, r.ID)
+		err = t.run(deleteWaiting, id)
 	}
 	if err == nil {
-		err = t.keep(r.ID, w)
+		err = t.keep(id, w)
 	}
-	if err == nil && w.broken == "" && !waits {
-		err = t.unblock(r.ID, 1, string(r.Lane), lanes, now) // adoptTask made it generation 1
-	}
-	return ends, err
+	return waits, broken, err
 }
 
 // Dependency is one side of a dependency between two tasks.

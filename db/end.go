@@ -74,6 +74,11 @@ func (t *tx) ended(ends []end, now time.Time) error {
 		return err
 	}
 	for _, e := range ends { // close the dependencies of tasks that end in this batch before releasing their dependents
+		if e.waited {
+			if err := t.run(deleteHold, e.id); err != nil {
+				return err
+			}
+		}
 		if e.waited && features.dependencies {
 			if _, err := t.exec(closeAll, e.id); err != nil {
 				return err
@@ -123,6 +128,9 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 				return nil, fmt.Errorf("cancel task %d, which waits for %d: %w", f.ID, e.id, err)
 			}
 			if _, err := t.exec(closeAll, f.ID); err != nil {
+				return nil, err
+			}
+			if err := t.run(deleteHold, f.ID); err != nil {
 				return nil, err
 			}
 			cancelled = append(cancelled, end{id: f.ID, queue: queue, state: jobs.Cancelled})

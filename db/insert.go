@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -25,15 +24,6 @@ const insertColumns = `{id_column}generation_id, state, queue, job, args, label,
 
 // insertOne adds one task like insertPlain, in a transaction of its own. It also computes the next id.
 var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({highest_id}) + 1, ` + plainRest)
-
-// replaceTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new
-// state again: the statement compares it with the old state, since only a change of the state increments the generation. It changes no
-// row if the task has started.
-var replaceTask = command(`UPDATE {tasks} SET state = ?, queue = ?, job = ?, args = ?,
-	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
-	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
-	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END
-WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
 
 // selectHighestID returns the highest id that a task has or had, or 0 if there was none. In a file it ignores ids of 2^52 and more; see
 // the trigger tasks_deleted.
@@ -256,7 +246,8 @@ func (t *tx) nextID() (int64, error) {
 // ordering describes how a new task depends on other tasks.
 type ordering struct {
 	waiting
-	used bool // whether the task has a lane or dependencies
+	used bool // whether the task is held or has a lane or dependencies
+	hold bool // whether the task is held
 }
 
 // names reports whether the task has dependencies.
@@ -265,7 +256,7 @@ func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 // orderingOf returns how the task of a spec depends on other tasks. The parameter added holds the results of the tasks before it in the
 // same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
-	o := ordering{used: lifecycle.Ordered(spec)}
+	o := ordering{used: lifecycle.Ordered(spec), hold: spec.Hold}
 	if !o.used {
 		return o, nil
 	}
@@ -280,13 +271,13 @@ func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	return o, err
 }
 
-// insertOrdered adds a task with dependencies or with a lane.
+// insertOrdered adds a task that is held, or has dependencies or a lane.
 func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, error) {
 	taken, err := t.laneTaken(task.Lane)
 	if err != nil {
 		return 0, err
 	}
-	waits := o.waits()
+	waits := o.waits() || o.hold
 	state := lifecycle.InitialState(task.RunAt, now, waits, taken)
 	with := settings{depends: o.names()}
 	if o.broken != "" {
@@ -301,76 +292,12 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	case err != nil:
 	case state == jobs.Cancelled:
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
+	case o.hold:
+		err = t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold})
 	case state == jobs.Blocked && !waits && t.used.limits: // if limits are in use, laneTaken is true for every lane
 		err = t.freeLane(task.Lane, now)
 	}
 	return id, err
-}
-
-// replace replaces the unfinished task id by the new task, unless the old task has started.
-func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
-	var was jobs.State
-	var generation int64
-	var lane string
-	var depended bool
-	if err := t.scan(selectStanding, []any{id}, &was, &generation, &lane, &depended); err != nil {
-		return Inserted{}, err
-	}
-	keepsLane := was == jobs.Pending && lane == task.Lane // a task that holds its lane keeps it
-	waits := o.waits() || o.broken != ""
-	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
-	task.State = state
-	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
-	if err != nil {
-		return Inserted{}, err
-	}
-	n, err := t.exec(replaceTask, append(values, string(state), id, generation)...)
-	if err != nil || n == 0 {
-		return Inserted{ID: id, Kept: true}, err
-	}
-	if state != was {
-		generation++
-	}
-	if _, err := t.exec(deleteInput, id); err != nil {
-		return Inserted{}, err
-	}
-	if len(input) > 0 {
-		if _, err := t.exec(insertInput, id, input); err != nil {
-			return Inserted{}, err
-		}
-	}
-	one := Inserted{ID: id, Replaced: true}
-	if !o.used && !depended && lane == "" {
-		return one, nil
-	}
-	if _, err := t.exec(deleteWaiting, id); err != nil {
-		return one, err
-	}
-	for on := range o.open {
-		if on >= id { // otherwise two tasks could wait for each other
-			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
-				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
-				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},
-				Hint: "cancel task " + fmt.Sprint(id)}
-		}
-	}
-	if err := t.keep(id, o.waiting); err != nil {
-		return one, err
-	}
-	var lanes laneSet
-	lanes.add(lane)
-	lanes.add(task.Lane)
-	if o.broken != "" {
-		var queue string
-		ms := now.UnixMilli()
-		if err := t.scan(cancelDependent, []any{brokenOutcome(o.broken), ms, ms, id, generation}, &queue); err != nil {
-			return one, err
-		}
-		if err := t.ended([]end{{id: id, queue: queue, state: jobs.Cancelled}}, now); err != nil {
-			return one, err
-		}
-	}
-	return one, t.freeLanes(lanes, now)
 }
 
 // waitsValue returns the value of the column waits for a task in a state.

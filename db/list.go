@@ -131,6 +131,9 @@ func where(f jobs.Filter) *condition {
 	if f.Batch != 0 {
 		c.and("tasks.batch = ?", f.Batch)
 	}
+	if f.Held {
+		c.and("tasks.waits = 1 AND tasks.id IN (SELECT task_id FROM {holds})")
+	}
 	if f.Worker != "" {
 		c.and("tasks.worker IN (SELECT number FROM {workers} WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}

@@ -148,7 +148,21 @@ var plans = statementtest.Plans{
 	"deleteOutputs":  {Text: deleteOutputs, By: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
 	"deleteWaiting":  {Text: deleteWaiting, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
 	"selectStanding": {Text: selectStanding, By: []string{byID}},
-	"deleteInput":    {Text: deleteInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"editTask":       {Text: editTask, By: []string{byID}},
+	"raiseTask":      {Text: raiseTask, By: []string{byID}},
+	"selectPriority": {Text: selectPriority, By: []string{byID}},
+	"selectRivals": {Text: selectRivals, By: []string{"tasks_pending (queue=? AND job=?)", "tasks_blocked (lane=? AND waits=?)"},
+		Allow: []string{"SCAN jobs", "SCAN CONSTANT ROW"}}, // a row for each job of the queue
+	"holdTask":   {Text: holdTask, By: []string{byID}},
+	"insertHold": {Text: insertHold},
+	"deleteHold": {Text: deleteHold, By: []string{"holds USING INTEGER PRIMARY KEY (rowid=?)"}},
+	"waitsForTasks": {Text: waitsForTasks, By: []string{"COVERING INDEX dependencies_open (task_id=?)"},
+		Allow: []string{"SCAN CONSTANT ROW"}},
+	"insertChange":  {Text: insertChange},
+	"trimChanges":   {Text: trimChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=? AND seq<?)"}},
+	"deleteChanges": {Text: deleteChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}},
+	"selectChanges": {Text: selectChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}},
+	"deleteInput":   {Text: deleteInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
 	// These scans read one row from an end of an index or table.
 	"selectMaxTimestamp": {Text: selectMaxTimestamp, By: []string{"COVERING INDEX tasks_finished"},

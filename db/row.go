@@ -29,7 +29,10 @@ const (
 	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1
 	AND any_outcome = 0) END AS after_open,
 	CASE WHEN waits = 1 THEN (SELECT {json_list}(on_id) FROM {dependencies} WHERE task_id = tasks.id AND open = 1
-	AND any_outcome = 1) END AS after_any_open`
+	AND any_outcome = 1) END AS after_any_open,
+	CASE WHEN waits = 1 THEN (SELECT held_since FROM {holds} WHERE task_id = tasks.id) END AS held_since,
+	CASE WHEN waits = 1 THEN (SELECT held_by FROM {holds} WHERE task_id = tasks.id) END AS held_by,
+	CASE WHEN waits = 1 THEN (SELECT reason FROM {holds} WHERE task_id = tasks.id) END AS held_reason`
 	taskTables = `{tasks} LEFT JOIN {workers} ON workers.number = tasks.worker
 	LEFT JOIN {cancel_requests} ON cancel_requests.task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 2
 		AND (tasks.state = 'running' OR finished_at IS NOT NULL)
@@ -84,6 +87,9 @@ type row struct {
 	InputBytes     number  `db:"input_bytes"`
 	AfterOpen      text    `db:"after_open"` // JSON list of the ids of open dependencies
 	AfterAnyOpen   text    `db:"after_any_open"`
+	HeldSince      number  `db:"held_since"`
+	HeldBy         text    `db:"held_by"`
+	HeldReason     text    `db:"held_reason"`
 }
 
 func (r *row) task() jobs.Task {
@@ -99,7 +105,7 @@ func (r *row) task() jobs.Task {
 		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.json(), Schedule: string(r.Schedule),
 		Tick: r.Tick.time(), Batch: int64(r.Batch),
 		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(),
-		AfterAny: r.AfterAnyOpen.ids(),
+		AfterAny: r.AfterAnyOpen.ids(), HeldSince: r.HeldSince.time(), HeldBy: string(r.HeldBy), HeldReason: string(r.HeldReason),
 	}
 	t.Options = taskspec.DecodeOptions([]byte(r.Options))
 	r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)

@@ -14,6 +14,7 @@ type Filter struct {
 	Schedule string
 	Batch    int64  // id of a batch; 0 for any task
 	Worker   string // name or id of the worker of the current or last attempt
+	Held     bool   // whether only held tasks match
 	Match    string // substring of label, job, args or error; ASCII case is ignored
 
 	// Since and Until are bounds for the time at which a finished task ended, or at which an unfinished task was created.

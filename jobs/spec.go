@@ -42,6 +42,7 @@ type Spec struct {
 	Lane        string
 	UniqueKey   string
 	Replace     bool          // see UniqueReplace
+	Hold        bool          // see Hold
 	RunAt       time.Time     // due time; zero for now. Set RunAt or In, not both
 	In          time.Duration // delay between enqueueing and the due time
 	ExpiresIn   time.Duration // time from the due time to the expiry; 0 for no expiry

@@ -16,12 +16,15 @@ type Task struct {
 	Queue        string
 	State        State
 	Reason       Reason
-	Priority     int     // tasks with a higher priority run first
-	After        []int64 // tasks that must still complete; not set in a task that was just claimed
-	AfterAny     []int64 // tasks that must still finish; not set in a task that was just claimed
-	Waits        bool    // whether the task waits for other tasks
-	Depends      bool    // whether the task waits or has waited for other tasks
-	Lane         string  // lane key; tasks with the same key run one at a time
+	Priority     int       // tasks with a higher priority run first
+	After        []int64   // tasks that must still complete; not set in a task that was just claimed
+	AfterAny     []int64   // tasks that must still finish; not set in a task that was just claimed
+	Waits        bool      // whether the task waits for other tasks
+	Depends      bool      // whether the task waits or has waited for other tasks
+	HeldSince    time.Time // time of the hold; zero if the task does not wait for its release
+	HeldBy       string    // user who holds the task
+	HeldReason   string
+	Lane         string // lane key; tasks with the same key run one at a time
 	UniqueKey    string
 	Schedule     string
 	Tick         time.Time // tick of Schedule for which the task was enqueued

@@ -123,6 +123,8 @@ func init() {
 		return r.(*Runner).addThen(ctx, spec, then)
 	}
 	access.NewEngine = func(driver *db.Engine) any { return Engine{driver} }
+	access.User = func(r any) string { return r.(*Runner).user() }
+	access.Notify = func(r any) { r.(*Runner).notifier.Notify() }
 	access.Fenced = func(r any) int64 { return r.(*Runner).fenced.Load() }
 }
 

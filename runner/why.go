@@ -16,6 +16,7 @@ import (
 //	no_successor Worker is gone, and no other worker runs
 //	scheduled    it starts at its RunAt
 //	backoff      its next attempt starts at its RunAt, after the delay Backoff
+//	held         it waits for its release, since its HeldSince
 //	dependency   Tasks, which it depends on, have not finished
 //	lane         Tasks hold its lane
 //	lane_free    its lane has room, and a worker will give it to the next task
@@ -142,8 +143,11 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 	return w
 }
 
-// blocked returns the tasks that a blocked task waits for, or the reason why its lane is not free for it.
+// blocked returns the reason why a task is blocked: its hold, the tasks that it waits for, or its lane.
 func (c waitContext) blocked(t jobs.Task) Wait {
+	if !t.HeldSince.IsZero() {
+		return Wait{Reason: "held"}
+	}
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
 	}

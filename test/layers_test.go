@@ -93,7 +93,7 @@ var layers = []layer{
 	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
-		"internal/supervisor"}},
+		"internal/supervisor", "internal/taskoption", "internal/taskspec"}},
 	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
 		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web reaches the database through runner and internal/admin, so it does not import db.
@@ -113,7 +113,7 @@ var layers = []layer{
 	{path: "internal/await", ours: []string{"internal/admin", "internal/timetext", "internal/failure", "internal/humanize",
 		"internal/signals",
 		"internal/term", "jobs", "runner"}},
-	{path: "internal/record", ours: []string{"internal/failure", "internal/humanize", "internal/present", "internal/taskspec",
+	{path: "internal/record", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present", "internal/taskspec",
 		"internal/term", "jobs", "runner"}},
 	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/present", "internal/record", "internal/search", "internal/spelling", "internal/taskspec", "internal/term",

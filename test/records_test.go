@@ -26,7 +26,7 @@ var records = map[string]any{
 	"enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now())},
 	"revealed task": more{record.NewTask(jobs.Task{}, time.Now()).Reveal(nil, nil)}, "task in full": more{(&view.Task{}).Record()},
 	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
-	"attempt": record.Attempt{}, "step": record.Step{},
+	"attempt": record.Attempt{}, "step": record.Step{}, "change": record.TaskChange{},
 	"queue": record.Queue{}, "queue in detail": record.QueueStats{}, "worker": record.Worker{}, "status": record.Status{},
 	"problem":   record.Problem{},
 	"log chunk": record.Chunk{},

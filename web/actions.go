@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/internal/taskspec"
@@ -53,6 +54,7 @@ type field struct{ Name, Value string }
 // actions are the actions by their names in the URL.
 var actions = map[string]func(*actionRequest, context.Context) (actionResult, error){
 	"retry": (*actionRequest).tasksAction, "cancel": (*actionRequest).tasksAction, "delete": (*actionRequest).tasksAction,
+	"hold": (*actionRequest).tasksAction, "release": (*actionRequest).tasksAction, "top": (*actionRequest).tasksAction,
 	"pause": (*actionRequest).pauseAction, "resume": (*actionRequest).pauseAction,
 	"schedule-run": (*actionRequest).scheduleAction, "schedule-pause": (*actionRequest).scheduleAction,
 	"schedule-resume": (*actionRequest).scheduleAction,
@@ -126,7 +128,7 @@ func (a *actionRequest) parse() error {
 	return nil
 }
 
-// tasksAction retries, cancels or deletes tasks. It first asks the user for a confirmation if needsConfirmation says so.
+// tasksAction retries, cancels, deletes, holds or releases tasks, or moves them to the top. It first asks the user for a confirmation if needsConfirmation says so.
 func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	if err := a.parse(); err != nil {
 		return actionResult{}, err
@@ -188,11 +190,18 @@ func (a *actionRequest) apply(ctx context.Context, ids []int64) ([]runner.Action
 		return a.h.r.Cancel(ctx, ids, runner.CancelOptions{Reason: a.form.Get("reason")})
 	case search.VerbDelete:
 		return a.h.r.Delete(ctx, ids)
+	case search.VerbHold:
+		return admin.Hold(ctx, a.h.r, ids, a.form.Get("reason"))
+	case search.VerbRelease:
+		return admin.Release(ctx, a.h.r, ids)
+	case search.VerbTop:
+		return admin.Top(ctx, a.h.r, ids)
 	}
 	return a.h.r.Retry(ctx, ids, 0)
 }
 
-var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted"}
+var pastTense = map[string]string{"retry": "retried", "cancel": "cancelled", "delete": "deleted", "hold": "held", "release": "released",
+	"top": "moved to the top"}
 
 // summary returns one line that counts the changed tasks and names the tasks that were not changed.
 func (a *actionRequest) summary(results []runner.ActionResult) string {

@@ -215,6 +215,29 @@ func TestNoGetChangesTheDatabase(t *testing.T) {
 	}
 }
 
+func TestHoldReleaseAndTop(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	first, id := shell(t, r, "true"), shell(t, r, "true")
+	page := fmt.Sprintf("/tasks/%d", id)
+	for _, c := range []struct{ action, line, button, missing string }{
+		{"hold", "1 task held", "Release", ">Hold<"},
+		{"top", "1 task moved to the top", "Release", ">Hold<"},
+		{"release", "1 task released", ">Hold<", "Release"},
+	} {
+		_, body := s.post("/actions/"+c.action, url.Values{"id": ids(id), "back": {page}})
+		testkit.Contains(t, body, c.line, fmt.Sprintf("runner %s %d", c.action, id), c.button)
+		if strings.Contains(body, c.missing) {
+			t.Errorf("after %s: got a page with %q, want none", c.action, c.missing)
+		}
+	}
+	_, body := s.get(page)
+	testkit.Contains(t, body, "<li>hold ", "<li>release ", "<li>top ", "priority 6")
+	if got, err := r.Get(t.Context(), id); err != nil || got.Priority != 6 || got.State != jobs.Pending {
+		t.Errorf("got task %+v, error %v; want a pending task of priority 6 (task %d has 5)", got, err, first)
+	}
+}
+
 func TestNoRouteEnqueuesTasks(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})

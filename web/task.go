@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/taskoption"
@@ -31,6 +32,7 @@ type taskView struct {
 	Result      *document
 	Error       string
 	Timeline    []timelineItem
+	Changes     []admin.TaskChange // last changes by users
 	Attempts    []attemptView
 	Log         *logView
 	After       *taskLinks // tasks that this task depends on; nil if there are none
@@ -40,6 +42,7 @@ type taskView struct {
 	CanRetry    bool
 	Now         bool // whether a retry makes the task due now
 	CanStop     bool
+	CanHold     bool // whether the task waits; then it can be held, or released if it is held
 	Stopping    bool // whether the running task has a cancel request
 	CLI         string
 }
@@ -122,9 +125,25 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
 	v.Now = !t.State.Finished()
 	v.CanStop = !t.State.Finished()
+	v.CanHold = v.CanStop && t.State != jobs.Running
+	if v.Changes, err = h.changes(ctx, id); err != nil {
+		return "", nil, err
+	}
 	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
 	v.CLI = fmt.Sprintf("runner show %d", id)
 	return "task", v, h.attempts(ctx, v, attempts, req.FormValue("attempt"))
+}
+
+// changes returns the last changes of a task by users. With HideArgs it leaves out the changed values.
+func (h *handler) changes(ctx context.Context, id int64) ([]admin.TaskChange, error) {
+	list, err := admin.TaskChanges(ctx, h.r, id)
+	for i := range list {
+		list[i].By, list[i].Text = humanize.Safe(list[i].By), humanize.Safe(list[i].Text)
+		if h.o.HideArgs {
+			list[i].Text = ""
+		}
+	}
+	return list, err
 }
 
 // attempts adds the list of attempts to the page, and the output of one attempt: the requested attempt or the last one.

@@ -47,6 +47,7 @@ func TestRandomOrders(t *testing.T) {
 			"add": m.add, "add again": m.add, "claim": m.claim, "finish": m.finish, "finish again": m.finish, "sleep": m.sleep,
 			"cancel": m.cancel,
 			"lose":   m.lose, "retry": m.retry, "limit": m.limit, "pause": m.pause, "delete": m.delete,
+			"hold": m.holdSome, "release": m.releaseSome, "edit": m.editSome, "top": m.topSome,
 			"": func(*rapid.T) { m.check() },
 		})
 		m.drain()
@@ -186,6 +187,35 @@ func (m *orderModel) retry(t *rapid.T) {
 	}
 }
 
+func (m *orderModel) holdSome(t *rapid.T) {
+	must(m.Hold(m.Context(), m.drawIDs(t, "hold", 2), "test", "", m.now))(m)
+}
+
+func (m *orderModel) releaseSome(t *rapid.T) {
+	must(m.Release(m.Context(), m.drawIDs(t, "release", 3), "test", m.now))(m)
+}
+
+func (m *orderModel) topSome(t *rapid.T) {
+	must(m.Top(m.Context(), m.drawIDs(t, "top", 2), "test", m.now))(m)
+}
+
+// editSome changes the priority, the lane and the due time of a task.
+func (m *orderModel) editSome(t *rapid.T) {
+	for _, id := range m.drawIDs(t, "edit", 1) {
+		options := []jobs.Option{jobs.Priority(rapid.IntRange(1, 3).Draw(t, "priority"))}
+		if rapid.Bool().Draw(t, "moves") {
+			options = append(options, jobs.Lane(rapid.SampledFrom(lanesOfModel).Draw(t, "lane")))
+		}
+		switch rapid.IntRange(0, 3).Draw(t, "due") {
+		case 0:
+			options = append(options, jobs.In(time.Second))
+		case 1:
+			options = append(options, jobs.At(m.now))
+		}
+		m.store.edit(id, options...)
+	}
+}
+
 func (m *orderModel) limit(t *rapid.T) {
 	target := rapid.SampledFrom([]jobs.Target{{Kind: "lane", Name: "a"}, {Kind: "queue", Name: "x"},
 		{Kind: "job", Name: "test"}, {Kind: "all"}}).Draw(t, "target")
@@ -295,7 +325,7 @@ func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.Nex
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.
 func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task) {
 	open := slices.Concat(task.After, task.AfterAny)
-	if task.Waits != (len(open) > 0) || task.Waits && task.State != jobs.Blocked {
+	if task.Waits != (len(open) > 0 || !task.HeldSince.IsZero()) || task.Waits && task.State != jobs.Blocked {
 		m.T.Fatalf("task %d: got state %s, waits %v; want blocked while it waits for %v", task.ID, task.State, task.Waits, open)
 	}
 	for _, id := range open {
@@ -339,8 +369,10 @@ func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 	return jobs.Completed // the task was deleted in an earlier step, when no task waited for it
 }
 
-// drain removes all limits and pauses and runs all tasks.
+// drain removes all limits, pauses and holds, and runs all tasks.
 func (m *orderModel) drain() {
+	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
+	m.wantNoHolds()
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

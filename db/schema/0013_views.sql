@@ -59,6 +59,25 @@ ALTER TABLE {tasks} ADD COLUMN batch INTEGER;
 -- The tasks of a batch, by id. No statement changes the column, so neither a claim nor a finish writes this index.
 CREATE INDEX {tasks_batch} ON {tasks} (batch) WHERE batch IS NOT NULL;
 
+-- Tasks that wait until somebody releases them. Such a task is blocked, and its column waits is 1, as if it waited for another task.
+CREATE TABLE {holds} (
+  task_id    INTEGER PRIMARY KEY,
+  held_since INTEGER NOT NULL,
+  held_by    TEXT NOT NULL, -- the user who asked
+  reason     TEXT CHECK (reason IS NULL OR length(CAST(reason AS BLOB)) <= 8192) -- why, if they said so
+) STRICT;
+
+-- What users have changed in tasks: the last changes of each task, in order.
+CREATE TABLE {task_changes} (
+  task_id INTEGER NOT NULL,
+  seq     INTEGER NOT NULL, -- 1 for the first change
+  made_at INTEGER NOT NULL,
+  made_by TEXT NOT NULL,
+  action  TEXT NOT NULL,    -- edit, top, hold or release
+  text    TEXT,             -- the new values, or the reason, for people
+  PRIMARY KEY (task_id, seq)
+) STRICT, WITHOUT ROWID;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
 DROP VIEW IF EXISTS {tasks_view};
@@ -76,7 +95,10 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   /* task options: columns of tasks_view */,
   CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
-  strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.created_at / 1000.0, 'unixepoch') AS created_at, t.created_by,
+  strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at,
+  CASE WHEN t.waits = 1 THEN (SELECT strftime('%Y-%m-%dT%H:%M:%fZ', held_since / 1000.0, 'unixepoch') FROM {holds} WHERE task_id = t.id) END AS held_since,
+  CASE WHEN t.waits = 1 THEN (SELECT held_by FROM {holds} WHERE task_id = t.id) END AS held_by,
+  CASE WHEN t.waits = 1 THEN (SELECT reason FROM {holds} WHERE task_id = t.id) END AS held_reason, strftime('%Y-%m-%dT%H:%M:%fZ', t.created_at / 1000.0, 'unixepoch') AS created_at, t.created_by,
   strftime('%Y-%m-%dT%H:%M:%fZ', t.updated_at / 1000.0, 'unixepoch') AS updated_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.started_at / 1000.0, 'unixepoch') AS started_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', t.finished_at / 1000.0, 'unixepoch') AS finished_at,
   CASE WHEN t.state <> 'running' THEN coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) / 1000.0 END AS duration, t.result,

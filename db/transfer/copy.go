@@ -33,6 +33,8 @@ var copiedTables = []copiedTable{
 	{"output", "task_id", "task_id, generation_id, seq"},
 	{"steps", "task_id", "task_id, seq"},
 	{"dependencies", "task_id", "task_id, on_id"},
+	{"holds", "task_id", "task_id"},
+	{"task_changes", "task_id", "task_id, seq"},
 	{"schedules", "", "name"},
 	{"schedule_open", "", "schedule, task_id"},
 	{"schedule_inputs", "", "name"},

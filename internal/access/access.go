@@ -16,6 +16,12 @@ var Store func(r any) *db.DB
 // task existed.
 var Fenced func(r any) int64
 
+// User returns the name of the user who acts through a *runner.Runner.
+var User func(r any) string
+
+// Notify tells the workers and waiting calls of a *runner.Runner that tasks have changed.
+var Notify func(r any)
+
 // HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
 var HeadSize func(limit int64) int64
 

@@ -157,6 +157,7 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 		v.wrong(v.keys["lane"], "is empty")
 	}
 	s.Replace = s.Replace && s.UniqueKey != ""
+	s.Hold = s.Hold || v.raw[keyHeldSince] != nil
 	if !v.has("backoff_max") {
 		s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 	}

@@ -29,10 +29,11 @@ const (
 	keyID         // the id that after and after_any of other lines refer to
 	keyInputBytes // read only to detect that the input is missing
 	keyState      // read only to detect that the task has finished
+	keyHeldSince  // read only to detect that the task is held
 	firstOption
 )
 
-var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state"}
+var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state", "held_since"}
 
 // mostKeys is the maximum number of keys in a lineValues.
 const mostKeys = 64
@@ -77,7 +78,8 @@ var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "ge
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
 	"exit_code", "signal", "output_bytes", "output_truncated", "children_killed", "children_left",
 	"user_time", "system_time", "max_rss", "read_bytes", "written_bytes", "progress", "enqueued", "why",
-	"dependencies", "dependents", "steps", "history", "outlived"}
+	"dependencies", "dependents", "steps", "history", "outlived", "held_by", "held_reason",
+	"changes"}
 
 // lineValues contains the JSON values of a line by the position of their key. A null counts as missing. The field err is the first error.
 type lineValues struct {

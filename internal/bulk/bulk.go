@@ -218,10 +218,36 @@ func (o *Outcomes) End() error {
 	if len(o.Missing) > 0 {
 		f.Because(failure.NoTasks(o.Missing).What)
 	}
-	if o.refused[0].why == WhyRunning || o.s.Verb == "delete" {
+	switch {
+	case o.refused[0].why == WhyRunning || o.s.Verb == "delete":
 		f.Hint("runner cancel %d", o.refused[0].id)
+	case o.refused[0].why == whyFinished:
+		f.Hint("runner retry %d", o.refused[0].id)
 	}
 	return f
 }
 
-const WhyRunning = "it is running"
+// The reasons why a command does not change a task.
+const (
+	WhyRunning  = "it is running"
+	whyFinished = "it has finished"
+)
+
+// WhyNotWaiting returns why edit, hold, release and top do not change a task in this state. It is empty for a task that waits.
+func WhyNotWaiting(s jobs.State) string {
+	switch {
+	case s == jobs.Running:
+		return WhyRunning
+	case s.Finished():
+		return whyFinished
+	}
+	return ""
+}
+
+// Remark returns what people want to know about a waiting task after hold, release or top.
+func Remark(t jobs.Task) string {
+	if !t.HeldSince.IsZero() {
+		return "held"
+	}
+	return fmt.Sprintf("priority %d", t.Priority)
+}

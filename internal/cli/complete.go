@@ -140,6 +140,10 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	case "show", "logs", "list":
 	case "wait", "cancel":
 		states = jobs.Unfinished()
+	case "edit", "hold", "top":
+		states = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retrying}
+	case "release":
+		states = []jobs.State{jobs.Blocked}
 	case "retry":
 		states = append([]jobs.State{jobs.Scheduled, jobs.Retrying}, jobs.Finished()...)
 	case "delete":
@@ -148,7 +152,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 		return nil
 	}
 	words = a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (ids []suggestion, err error) {
-		tasks, err := r.List(ctx, jobs.Filter{States: states}, runner.Page{Limit: maxCompletedIDs})
+		tasks, err := r.List(ctx, jobs.Filter{States: states, Held: line.Command.Name == "release"}, runner.Page{Limit: maxCompletedIDs})
 		for _, t := range tasks {
 			ids = append(ids, suggestion{strconv.FormatInt(t.ID, 10), string(t.State) + "  " + term.Cut(humanize.Safe(present.JobText(t)),
 				60)})

@@ -40,6 +40,9 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 		args = args[1:]
 		switch {
 		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
+			if strings.Join(line.Path, " ") == "edit" { // the ids precede the separator
+				line.words = append(line.words, word)
+			}
 			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only schedule add has such a word
 				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).Hint("%s", scheduleAddForm))
 			}

@@ -39,7 +39,7 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner show ID      runner status", "info"},
 	{"runner logs ID", "log, journal, journalctl, output, cat"},
 	{"runner logs -f ID", "follow, tail, attach"},
-	{"runner status -f", "top, htop, monitor, monit"},
+	{"runner status -f", "htop, monitor, monit"},
 	{"runner status -f      runner logs -f ID", "watch"},
 	{"runner status", "stats, stat, queue, queues, workers, group, groups, summary"},
 	{"runner status", "queue ls, queue list, queues ls, queues list, worker ls, worker list, workers list"},
@@ -49,6 +49,10 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner cancel ID      systemctl stop runner", "stop"},
 	{"runner retry ID", "rerun, requeue, redo"},
 	{"runner retry ID      systemctl restart runner", "restart"},
+	{"runner edit ID", "modify, change, update, alter"},
+	{"runner top ID", "switch, prioritize, bump"},
+	{"runner hold ID", "stash, qhold"},
+	{"runner release ID", "unstash, unhold, qrls"},
 	{"runner delete ID", "remove, del"},
 	{"runner delete --older-than DUR", "prune, clean, cleanup, purge, clear, gc"},
 	{"runner pause QUEUE", "suspend"},
@@ -95,7 +99,7 @@ type OptionSynonym struct {
 // The following constants are commands that have options in common.
 const (
 	newTask     = "enqueue, run, schedule add"
-	selections  = "list, logs, wait, cancel, retry, delete"
+	selections  = "list, logs, wait, cancel, retry, hold, release, top, delete"
 	withRecords = "runner, show, status, doctor, schedule list, schedule show, limit list, version"
 	anyCommand  = "*"
 )
@@ -107,6 +111,7 @@ var OptionSynonyms = []OptionSynonym{
 	{"runner", "runner cancel ID", "k kill"},
 	{"runner", "runner logs -f ID", "t tail"},
 	{"runner", "runner show ID", "i info"},
+	{"runner", "runner top ID", "u urgent"},
 	{"runner", "runner work --concurrency N", "S concurrency"},
 	{"runner", "runner work", "d daemon daemonize"},
 
@@ -140,6 +145,7 @@ var OptionSynonyms = []OptionSynonym{
 	{newTask, "--shell", "script sh bash c"},
 	{newTask, "--job", "function func handler kind type"},
 	{newTask, "--args", "payload params"},
+	{"enqueue", "--hold", "stashed stash held H"},
 	{"enqueue", "--batch", "file from-file bulk jsonl"},
 	{"enqueue", "--wait", "sync block foreground fg follow attach watch"},
 	{"run", "runner enqueue -- COMMAND", "d"},
@@ -159,7 +165,7 @@ var OptionSynonyms = []OptionSynonym{
 
 	{"cancel", "--now", "force f kill immediately 9"},
 	{"delete", "--yes", "force f"},
-	{"cancel, pause", "--reason", "message m comment"},
+	{"cancel, pause, hold", "--reason", "message m comment"},
 	{selections, "-s failed", "failed failures errors dead"},
 	{selections, "-s running", "running active"},
 	{selections, "-s completed", "completed done succeeded success successful"},

@@ -6,9 +6,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Ordered reports whether the initial state of the task depends on other tasks, because it has a lane or dependencies.
+// Ordered reports whether the task may be blocked at first, because it is held or has a lane or dependencies.
 func Ordered(s *jobs.Spec) bool {
-	return s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
+	return s.Hold || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
 // NewTask returns the task that the Spec describes, without an id. The parameter now is the time of the enqueue. It does not validate the

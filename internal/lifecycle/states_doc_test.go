@@ -14,7 +14,7 @@ import (
 var meanings = map[jobs.State]string{
 	jobs.Scheduled: "waits for its start time",
 	jobs.Pending:   "may start now",
-	jobs.Blocked:   "waits for another task, or for its lane",
+	jobs.Blocked:   "waits for another task, for its lane, or until somebody releases it",
 	jobs.Running:   "an attempt is in progress",
 	jobs.Retrying:  "an attempt failed; the next one is due later",
 	jobs.Completed: "finished: exit 0, or no error",
@@ -34,16 +34,19 @@ can name a state, as in ` + "`runner list -s unfinished`" + `. The table lists a
 `
 
 const statesTail = `
-A new task is pending, or scheduled if its start time lies ahead. It is blocked from the start if it names tasks that it waits for, or if
-another task holds its lane. The transition *free* ends this wait.
+A new task is pending, or scheduled if its start time lies ahead. It is blocked from the start if it names tasks that it waits for, if
+another task holds its lane, or if it was enqueued with ` + "`--hold`" + `. The transition *free* ends this wait.
 
 Every transition adds one to the ` + "`generation_id`" + ` of the task. The database rejects a write that names an older generation. When a
 worker takes over a running task from a hung worker, it adds one to the ` + "`generation_id`" + ` twice: once before it kills the
-processes of the task, and once when it *releases* the task.
+processes of the task, and once when it *returns* the task.
 
-* *release* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop.
+* *return* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop. The task returns to its queue.
 * *snooze* ends an attempt of a function that asks to be called again later.
-* *replace* is ` + "`enqueue --unique-mode replace`" + `.
+* *hold* is ` + "`runner hold`" + `. A held task is blocked until ` + "`runner release`" + `, which makes the transition *free* if nothing else
+  blocks the task. A held task gives up its lane. Other tasks that it waits for may end meanwhile.
+* *edit* is ` + "`runner edit`" + ` or ` + "`enqueue --unique-mode replace`" + `. Most edits change no state. An edit of the due time or of the
+  lane can change the state.
 
 Only ` + "`internal/lifecycle/next.go`" + ` decides which state follows from the end of an attempt.
 `

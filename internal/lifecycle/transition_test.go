@@ -13,7 +13,7 @@ var transitionTable = map[jobs.State][]jobs.State{
 	jobs.Pending:   {jobs.Running, jobs.Blocked, jobs.Cancelled, jobs.Scheduled},
 	jobs.Blocked:   {jobs.Pending, jobs.Scheduled, jobs.Cancelled},
 	jobs.Running:   {jobs.Completed, jobs.Failed, jobs.Retrying, jobs.Cancelled, jobs.Pending, jobs.Scheduled},
-	jobs.Retrying:  {jobs.Pending, jobs.Cancelled},
+	jobs.Retrying:  {jobs.Pending, jobs.Cancelled, jobs.Scheduled, jobs.Blocked},
 	jobs.Completed: {jobs.Pending, jobs.Scheduled, jobs.Blocked},
 	jobs.Failed:    {jobs.Pending, jobs.Scheduled, jobs.Blocked},
 	jobs.Cancelled: {jobs.Pending, jobs.Scheduled, jobs.Blocked},
@@ -30,14 +30,13 @@ func TestCanMoveMatchesTheTransitionTable(t *testing.T) {
 }
 
 func TestTransitionsAreUniqueAndChangeTheState(t *testing.T) {
-	seen := map[[2]jobs.State]bool{}
+	seen := map[move]bool{}
 	for _, m := range moves {
-		key := [2]jobs.State{m.From, m.To}
-		if seen[key] || m.From == m.To || m.By == "" {
+		if seen[m] || m.From == m.To || m.By == "" {
 			t.Errorf("got transition from %q to %q by %q, listed before: %v; want two states and an action, listed once",
-				m.From, m.To, m.By, seen[key])
+				m.From, m.To, m.By, seen[m])
 		}
-		seen[key] = true
+		seen[m] = true
 	}
 }
 

@@ -22,7 +22,11 @@ type Status struct {
 	Problems    []Problem
 	Alive       int // number of workers that are not lost
 	Busy, Slots int // slots of these workers
+	Held        int // number of held tasks, at most mostHeld
 }
+
+// mostHeld limits the number of held tasks that the status counts.
+const mostHeld = 100_000
 
 // ReadStatus reads the status. If only is not nil, the status has only the queues with these names.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
@@ -39,6 +43,9 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 		return s, err
 	}
 	if s.Schedules, err = r.Schedules(ctx); err != nil {
+		return s, err
+	}
+	if s.Held, err = admin.CountUpTo(ctx, r, jobs.Filter{Queues: only, Held: true}, mostHeld); err != nil {
 		return s, err
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers, now)

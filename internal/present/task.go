@@ -132,6 +132,8 @@ func Note(t jobs.Task, h runner.Holds, now time.Time) string {
 func blockedBy(t jobs.Task) string {
 	waits := slices.Concat(t.After, t.AfterAny)
 	switch {
+	case !t.HeldSince.IsZero():
+		return "held"
 	case len(waits) == 1:
 		return fmt.Sprintf("after %d", waits[0])
 	case len(waits) > 1:

@@ -28,6 +28,15 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	case "backoff":
 		return fmt.Sprintf("waits for its next attempt at %s (backoff %s)", humanize.Clock(t.RunAt, now),
 			humanize.Took(humanize.Rounded(w.Backoff)))
+	case "held":
+		text := fmt.Sprintf("held %s ago", humanize.Age(now.Sub(t.HeldSince)))
+		if t.HeldBy != "" {
+			text += " by " + t.HeldBy
+		}
+		if t.HeldReason != "" {
+			text += ": " + t.HeldReason
+		}
+		return text
 	case "dependency":
 		if more := len(w.Tasks) - 1; more > 0 {
 			return fmt.Sprintf("waits for task %d and %s more", w.Tasks[0], humanize.Count(int64(more)))

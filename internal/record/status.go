@@ -125,6 +125,7 @@ type Status struct {
 	Schema    int        `json:"schema"`
 	Version   string     `json:"version"`
 	Paused    bool       `json:"paused"`
+	Held      int        `json:"held"`
 	Workers   []Worker   `json:"workers"`
 	Queues    []any      `json:"queues"` // values of type Queue, or of type QueueStats if -q is given
 	Schedules []Schedule `json:"schedules"`

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -96,6 +97,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 	}
 	return append(r, Record{{"input_bytes", t.InputBytes}, {"generation_id", t.GenerationID}, {"worker_id", OrNull(t.WorkerID)},
 		{"worker", OrNull(t.Worker)}, {"lease_expires_at", Stamp(t.LeaseExpiresAt)}, {"cancel_requested_at", Stamp(t.CancelRequestedAt)},
+		{"held_since", Stamp(t.HeldSince)}, {"held_by", OrNull(t.HeldBy)}, {"held_reason", OrNull(t.HeldReason)},
 		{"created_at", Stamp(t.CreatedAt)}, {"created_by", OrNull(t.CreatedBy)}, {"updated_at", Stamp(t.UpdatedAt)},
 		{"started_at", Stamp(t.StartedAt)}, {"finished_at", Stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", Raw(t.Result)},
 		{"error", OrNull(t.Error)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)}, {"output_bytes", t.OutputBytes},
@@ -169,6 +171,18 @@ type Dependency struct {
 
 func NewDependency(d runner.Dependency) Dependency {
 	return Dependency{d.ID, d.Any, Known(d.State)}
+}
+
+// TaskChange is the record of a change of a task by a user.
+type TaskChange struct {
+	At     Stamp   `json:"at"`
+	By     *string `json:"by"`
+	Action string  `json:"action"`
+	Text   *string `json:"text"`
+}
+
+func NewTaskChange(c admin.TaskChange) TaskChange {
+	return TaskChange{At: Stamp(c.At), By: Known(c.By), Action: c.Action, Text: Known(c.Text)}
 }
 
 // Attempt is the record of one execution of a task.

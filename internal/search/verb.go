@@ -14,10 +14,17 @@ const (
 	VerbCancel Verb = "cancel"
 	VerbRetry  Verb = "retry"
 	VerbDelete Verb = "delete"
+	VerbHold   Verb = "hold"
+	VerbTop    Verb = "top"
+
+	VerbRelease Verb = "release"
 )
 
-// Filter limits f to the tasks that the verb applies to. Cancel applies to unfinished tasks, and delete to finished tasks. Retry applies
-// to failed tasks, or to the states that f names. It applies to completed tasks only if f selects them by id. The result ok is false if the
+// waiting are the states of tasks that do not run and have not finished.
+var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retrying}
+
+// Filter limits f to the tasks that the verb applies to. Cancel applies to unfinished tasks, and delete to finished tasks. Hold and top
+// apply to tasks that wait, and release to held tasks. Retry applies to failed tasks, or to the states that f names. It applies to completed tasks only if f selects them by id. The result ok is false if the
 // limited filter selects no task.
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
@@ -25,6 +32,11 @@ func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 		return limited(f, jobs.Unfinished(), jobs.Unfinished())
 	case VerbDelete:
 		return limited(f, jobs.Finished(), jobs.Finished())
+	case VerbHold, VerbTop:
+		return limited(f, waiting, waiting)
+	case VerbRelease:
+		f.Held = len(f.IDs) == 0
+		return limited(f, []jobs.State{jobs.Blocked}, []jobs.State{jobs.Blocked})
 	}
 	return limited(f, []jobs.State{jobs.Failed}, slices.DeleteFunc(jobs.States(), func(s jobs.State) bool { return s == jobs.Completed }))
 }

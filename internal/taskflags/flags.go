@@ -42,7 +42,7 @@ func Flags(a *cli.App) []cli.Flag {
 
 // OfOneTask returns the names of the flags that apply to a single task only and not to the tasks of a schedule.
 func OfOneTask() []string {
-	names := []string{"unique-mode"}
+	names := []string{"unique-mode", "hold"}
 	for _, o := range taskspec.OptionList() {
 		if o.OneTask && o.Flag != "" {
 			names = append(names, o.Flag)
@@ -57,6 +57,8 @@ func flagAfter(key string) []cli.Flag {
 	case "unique_key":
 		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)",
 			uniqueKeep, uniqueKeep, uniqueReplace)}
+	case "run_at":
+		return []cli.Flag{cli.BoolOption("hold", "start only after runner release")}
 	case "max_losses":
 		return []cli.Flag{cli.BoolOption("at-most-once", "start the task once: --max-attempts 1 --max-losses 0")}
 	case "env":
@@ -127,6 +129,7 @@ func options(c *cli.Context) jobs.Option {
 			}
 		}
 		s.Replace = cli.Get[string](c, "unique-mode") == uniqueReplace
+		s.Hold = cli.Get[bool](c, "hold")
 		if !c.IsSet("backoff-max") {
 			s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -210,6 +211,14 @@ var defaultSpec = jobs.NewSpec("")
 
 // Default returns a pointer to the option's default, of the same type as Field. The caller must not change it.
 func (o *OptionInfo) Default() any { return o.Field(&defaultSpec) }
+
+// Same reports whether the option has the same value in a and b.
+func (o *OptionInfo) Same(a, b *jobs.Spec) bool { return sameValue(o.Field(a), o.Field(b)) }
+
+// Reset sets the option to its default in s.
+func (o *OptionInfo) Reset(s *jobs.Spec) {
+	reflect.ValueOf(o.Field(s)).Elem().Set(reflect.ValueOf(o.Default()).Elem())
+}
 
 // IsDefault reports whether the option has its default in s.
 func (o *OptionInfo) IsDefault(s *jobs.Spec) bool { return sameValue(o.Field(s), o.Default()) }

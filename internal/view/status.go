@@ -44,7 +44,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 // Record returns the JSON record of the status.
 func (s *Status) Record() record.Status {
 	return record.Status{DB: s.Path, DBBytes: s.DBSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
-		Paused:    admin.AllPaused(s.Holds.Pauses),
+		Paused: admin.AllPaused(s.Holds.Pauses), Held: s.Held,
 		Workers:   record.List(s.Workers, func(w runner.Worker) record.Worker { return record.NewWorker(w, s.Now) }),
 		Schedules: record.List(s.Schedules, func(schedule jobs.Schedule) record.Schedule { return record.NewSchedule(schedule, false) }),
 		Problems: record.List(s.Problems, func(p present.Problem) record.Problem {

@@ -36,8 +36,11 @@ func (s *Status) Draw(p *term.Printer) {
 				"\n")
 		}
 	}
+	if s.Held > 0 {
+		p.Print("\n" + term.Cut("HELD  "+humanize.Plural(s.Held, "task")+": runner list --held", p.Stdout.Width) + "\n")
+	}
 	for i, problem := range s.Problems {
-		if i == 0 && summary == "" {
+		if i == 0 && summary == "" && s.Held == 0 {
 			p.Print("\n")
 		}
 		p.Print(problemLines(problem, p.Stdout))

@@ -21,6 +21,7 @@ type Task struct {
 	Attempts []jobs.Attempt
 	on, by   []runner.Dependency // dependencies of the task, and its dependents
 	Steps    []jobs.Step
+	Changes  []admin.TaskChange // last changes by users
 	Why      string
 	Outlived []admin.OrphanProcess // processes that should be dead
 	Tail     []string              // last lines of the last ended attempt, if it failed
@@ -39,6 +40,9 @@ func ReadTask(ctx context.Context, r *runner.Runner, id int64, now time.Time, re
 		return s, err
 	}
 	if s.Attempts, err = r.Attempts(ctx, t); err != nil {
+		return s, err
+	}
+	if s.Changes, err = admin.TaskChanges(ctx, r, id); err != nil {
 		return s, err
 	}
 	if t.Job != jobs.CommandJob {
@@ -82,6 +86,7 @@ func (s *Task) Record() record.Record {
 		With("dependencies", record.List(s.on, record.NewDependency)).
 		With("dependents", record.List(s.by, record.NewDependency)).
 		With("steps", record.List(s.Steps, record.NewStep)).
+		With("changes", record.List(s.Changes, record.NewTaskChange)).
 		With("history", record.List(s.Attempts, record.NewAttempt)).
 		With("outlived", record.List(s.Outlived, func(p admin.OrphanProcess) record.Process {
 			return record.Process{PID: p.PID, Name: p.Name, State: p.State, UID: p.UID}
@@ -99,11 +104,12 @@ func (s *Task) Lines(p *term.Printer) error {
 		return err
 	}
 	for _, pair := range list {
-		if pair.Key != "history" && pair.Key != "steps" {
+		if pair.Key != "history" && pair.Key != "steps" && pair.Key != "changes" {
 			p.Fields(pair.Key, pair.Value)
 		}
 	}
 	return cmp.Or(record.Lines(p, "step", record.List(s.Steps, record.NewStep)),
+		record.Lines(p, "change", record.List(s.Changes, record.NewTaskChange)),
 		record.Lines(p, "attempt", record.List(s.Attempts, record.NewAttempt)))
 }
 

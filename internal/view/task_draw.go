@@ -24,6 +24,10 @@ func (s *Task) Draw(p *term.Printer) {
 	for _, line := range s.fields() {
 		p.Print(fitFields(line, p.Stdout.Width))
 	}
+	if len(s.Changes) > 0 {
+		p.Print("\n")
+		s.drawChanges(p)
+	}
 	if len(s.Steps) > 0 {
 		p.Print("\n")
 		s.drawSteps(p)
@@ -249,6 +253,15 @@ func (s *Task) drawSteps(p *term.Printer) {
 	p.Table(t)
 }
 
+// drawChanges prints what users have changed in the task.
+func (s *Task) drawChanges(p *term.Printer) {
+	t := term.Table{Columns: []term.Column{{Name: "  CHANGED"}, {Name: "BY", DropOrder: 1}, {Name: "ACTION"}, {Name: ""}}}
+	for _, c := range s.Changes {
+		t.Rows = append(t.Rows, []string{"  " + humanize.Clock(c.At, s.Now), c.By, c.Action, c.Text})
+	}
+	p.Table(t)
+}
+
 // hints returns commands that are useful next.
 func (s *Task) hints() (list []string) {
 	t := s.Task
@@ -256,6 +269,8 @@ func (s *Task) hints() (list []string) {
 		list = append(list, fmt.Sprintf("logs: runner logs %d", t.ID))
 	}
 	switch {
+	case !t.HeldSince.IsZero():
+		list = append(list, fmt.Sprintf("start: runner release %d", t.ID))
 	case t.State == jobs.Retrying || t.State == jobs.Scheduled:
 		list = append(list, fmt.Sprintf("now: runner retry %d", t.ID))
 	case t.State.Finished():

@@ -34,6 +34,23 @@ END $$;
 ALTER TABLE tasks ADD COLUMN batch BIGINT;
 CREATE INDEX tasks_batch ON tasks (batch, id) WHERE batch IS NOT NULL;
 
+CREATE TABLE holds (
+  task_id    BIGINT PRIMARY KEY,
+  held_since BIGINT NOT NULL,
+  held_by    TEXT NOT NULL,
+  reason     TEXT CHECK (reason IS NULL OR octet_length(reason) <= 8192)
+);
+
+CREATE TABLE task_changes (
+  task_id BIGINT NOT NULL,
+  seq     BIGINT NOT NULL,
+  made_at BIGINT NOT NULL,
+  made_by TEXT NOT NULL,
+  action  TEXT NOT NULL,
+  text    TEXT,
+  PRIMARY KEY (task_id, seq)
+);
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. The setting runner.grants holds the statements that grant the privileges on the
 -- views again at the end.
@@ -58,6 +75,9 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   /* task options: columns of tasks_view */,
   CASE WHEN t.parts & 1 = 1 THEN (SELECT octet_length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, utc(nullif(t.lease_expires_at, 0)) AS lease_expires_at, utc(c.requested_at) AS cancel_requested_at,
+  CASE WHEN t.waits = 1 THEN (SELECT utc(held_since) FROM holds WHERE task_id = t.id) END AS held_since,
+  CASE WHEN t.waits = 1 THEN (SELECT held_by FROM holds WHERE task_id = t.id) END AS held_by,
+  CASE WHEN t.waits = 1 THEN (SELECT reason FROM holds WHERE task_id = t.id) END AS held_reason,
   utc(t.created_at) AS created_at, t.created_by, utc(t.updated_at) AS updated_at, utc(t.started_at) AS started_at, utc(t.finished_at) AS finished_at,
   CASE WHEN t.state <> 'running' THEN seconds(coalesce(whole(t.outcome ->> 'duration'), t.finished_at - t.started_at)) END AS duration, t.result,
   t.outcome ->> 'error' AS error, whole(t.outcome ->> 'exit_code') AS exit_code, whole(t.outcome ->> 'signal') AS signal,

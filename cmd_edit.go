@@ -1,0 +1,123 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/bulk"
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskflags"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func editCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "edit", Category: "Control", Usage: "change waiting tasks",
+		UsageText: "runner edit ID... [OPTIONS] [-- COMMAND [ARG...]]",
+		Description: `EXAMPLES
+  runner edit 1042 --priority 9 --queue media
+  runner edit 1042 --at 22:00 --timeout 2h
+  runner edit 1042 --unset lane,timeout -- backup.sh --full
+
+edit changes the given options of tasks that have not started, or that wait for
+another attempt. The other options stay, with the attempts and the history.
+Running and finished tasks stay unchanged. A task that a worker starts at the
+same moment runs with the old options or with the new ones, never with a mix.
+
+-e adds or replaces single variables. edit looks up a new command as enqueue
+does. If the due time moves, the expiry moves with it. The job of a task and the
+tasks that it waits for cannot change.
+
+edit prints a line for each task: its id and state. show lists the changes.
+
+EXIT STATUS
+  0   done
+  1   a task runs, has finished, or cannot have these options, or the program
+      was not found; the other tasks are changed
+  2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are changed
+  75  the database is busy, or the disk is full`,
+		Flags:  taskflags.EditFlags(a),
+		Action: cli.Action(a, false, readEditOptions, runEdit),
+	}
+}
+
+type editOptions struct {
+	ids  []int64
+	edit taskflags.Edit
+}
+
+func readEditOptions(c *cli.Context, a *cli.App) (o editOptions, err error) {
+	words := c.Args().Slice()
+	var command []string
+	if i := slices.Index(words, "--"); i >= 0 {
+		words, command = words[:i], words[i+1:]
+		if len(command) == 0 {
+			return o, failure.Usage("missing command after --").Hint("runner edit 1042 -- backup.sh --full")
+		}
+	}
+	if o.ids, err = cli.ReadIDs(words); err != nil {
+		return o, failure.Usage("%v", err).Hint("runner edit 1042 -- COMMAND")
+	}
+	if len(o.ids) == 0 {
+		return o, failure.Usage("edit needs task ids").Hint("runner edit 1042 --priority 9")
+	}
+	o.edit, err = taskflags.ReadEdit(c, a, command)
+	return o, err
+}
+
+func runEdit(ctx context.Context, r *runner.Runner, p *term.Printer, o editOptions) error {
+	out := bulk.NewOutcomes(p, &bulk.Action{Verb: "edit", Done: "edited"}, o.ids)
+	for _, id := range o.ids {
+		if err := editTask(ctx, r, p, o.edit, out, id); err != nil {
+			return err
+		}
+	}
+	return out.End()
+}
+
+// editTask edits one task and prints its line.
+func editTask(ctx context.Context, r *runner.Runner, p *term.Printer, edit taskflags.Edit, out *bulk.Outcomes, id int64) error {
+	t, err := r.Get(ctx, id)
+	if errors.Is(err, jobs.ErrNotFound) {
+		out.Missing = append(out.Missing, id)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	change, err := edit.For(t)
+	if err != nil {
+		return err
+	}
+	done, err := admin.Edit(ctx, r, id, change)
+	refused := errors.Is(err, jobs.ErrInvalid) || errors.Is(err, jobs.ErrConflict)
+	if err != nil && !refused {
+		return err
+	}
+	why := ""
+	if refused {
+		why = err.Error()
+	}
+	if t, err = r.Get(ctx, id); err != nil && !errors.Is(err, jobs.ErrNotFound) {
+		return err
+	}
+	rec := record.NewTask(t, p.Now())
+	switch {
+	case refused:
+		out.Refuse(id, string(t.State), why, rec)
+	case done.State == "":
+		out.Missing = append(out.Missing, id)
+	case !done.Done:
+		out.Refuse(id, string(done.State), bulk.WhyNotWaiting(done.State), rec)
+	default:
+		out.Line(id, string(done.State), done.Text, rec)
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/bulk"
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func holdCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "hold", Category: "Control", Usage: "keep waiting tasks from starting",
+		UsageText: "runner hold ID...|SELECTOR [--reason TEXT]",
+		Description: `EXAMPLES
+  runner hold 1042 --reason "wait for the audit"
+  runner hold --label nightly --yes
+  runner list --held
+
+A held task starts only after runner release. Its state is blocked. It gives up
+its lane, so that other tasks of the lane can run, and keeps its unique key. The
+tasks that it waits for may end meanwhile, and it can still expire. Running and
+finished tasks stay unchanged. A task that is held already keeps its first hold.
+
+A selector selects waiting tasks only. If it selects several tasks, hold asks
+for confirmation on a terminal and needs --yes elsewhere. hold prints a line for
+each task: its id and state.
+
+EXIT STATUS
+  0   the tasks do not start; also if no task was selected
+  1   a task runs or has finished, or the answer was no; the others are held
+  2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are held
+  75  the database is busy, or the disk is full`,
+		Flags:  bulk.Options(a, cli.TextOption("reason", "TEXT", "reason that is shown with the hold", "")),
+		Action: cli.Action(a, false, readHoldOptions, runWaiting),
+	}
+}
+
+func releaseCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "release", Category: "Control", Usage: "let held tasks start",
+		UsageText: "runner release ID...|SELECTOR",
+		Description: `EXAMPLES
+  runner release 1042
+  runner release --label nightly --yes
+  runner release --all --dry-run
+
+release ends the hold of tasks. A task then starts as if it had just been
+enqueued: at its start time, after the tasks that it waits for, and in its lane.
+Waiting tasks without a hold stay unchanged.
+
+A selector selects held tasks only. If it selects several tasks, release asks
+for confirmation on a terminal and needs --yes elsewhere. release prints a line
+for each task: its id and state.
+
+EXIT STATUS
+  0   no task is held; also if no task was selected
+  1   a task runs or has finished, or the answer was no; the others are released
+  2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are released
+  75  the database is busy, or the disk is full`,
+		Flags:  bulk.Options(a),
+		Action: cli.Action(a, false, readReleaseOptions, runWaiting),
+	}
+}
+
+func topCommand(a *cli.App) *cli.Command {
+	return &cli.Command{
+		Name: "top", Aliases: []string{"urgent"}, Category: "Control", Usage: "let waiting tasks start next",
+		UsageText: "runner top ID...|SELECTOR",
+		Description: `EXAMPLES
+  runner top 1042
+  runner top 1042 1040         # 1042 starts before 1040
+  runner top --label invoice --yes
+
+top gives a task a priority that is higher by one than that of all pending tasks
+of its queue, and of all tasks that wait for its lane. All else stays: a task
+that waits for its start time, for another task or for its release still waits.
+A task that has such a priority keeps it. Running and finished tasks stay
+unchanged.
+
+A selector selects waiting tasks only. If it selects several tasks, top asks for
+confirmation on a terminal and needs --yes elsewhere. top prints a line for each
+task: its id and state. "runner status -f" watches the tasks.
+
+EXIT STATUS
+  0   done; also if no task was selected
+  1   a task runs or has finished, or the answer was no; the others are changed
+  2   invalid usage; nothing was changed
+  3   some ids do not exist; the other tasks are changed
+  75  the database is busy, or the disk is full`,
+		Flags:  bulk.Options(a),
+		Action: cli.Action(a, false, readTopOptions, runWaiting),
+	}
+}
+
+// waitingOptions are the options of hold, release and top, which change waiting tasks.
+type waitingOptions struct {
+	bulk.Action
+	apply   func(context.Context, *runner.Runner, []int64) ([]runner.ActionResult, error)
+	inOrder bool // whether one call must get all tasks, because their order counts
+}
+
+func readHoldOptions(c *cli.Context, a *cli.App) (waitingOptions, error) {
+	reason := cli.Get[string](c, "reason")
+	if len(reason) > taskspec.MaxError {
+		return waitingOptions{}, failure.Usage("--reason is too long; at most %s", humanize.Size(taskspec.MaxError))
+	}
+	return readWaitingOptions(c, a, "held", func(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
+		return admin.Hold(ctx, r, ids, reason)
+	})
+}
+
+func readReleaseOptions(c *cli.Context, a *cli.App) (waitingOptions, error) {
+	return readWaitingOptions(c, a, "released", admin.Release)
+}
+
+func readTopOptions(c *cli.Context, a *cli.App) (waitingOptions, error) {
+	o, err := readWaitingOptions(c, a, "moved to the top", admin.Top)
+	if c.NArg() == 0 && c.NumFlags() == 0 {
+		return o, failure.Usage("top needs task ids or a selector").Hint("runner top 1042      runner status -f, to watch the tasks")
+	}
+	o.inOrder = true
+	return o, err
+}
+
+func readWaitingOptions(c *cli.Context, a *cli.App, done string,
+	apply func(context.Context, *runner.Runner, []int64) ([]runner.ActionResult, error)) (waitingOptions, error) {
+	s, err := bulk.Read(c, a.Now(), c.Command.Name, done)
+	s.OnlyEligible()
+	return waitingOptions{Action: s, apply: apply}, err
+}
+
+// runWaiting applies hold, release or top to the selected tasks.
+func runWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, o waitingOptions) error {
+	ids, err := o.Tasks(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if o.DryRun {
+		return o.Preview(ctx, r, p, ids, func(t jobs.Task) string { return bulk.WhyNotWaiting(t.State) })
+	}
+	if len(o.Selection.Filter.IDs) == 0 {
+		slices.Reverse(ids) // a filter lists the newest task first, and top starts the oldest task first
+	}
+	out := bulk.NewOutcomes(p, &o.Action, ids)
+	size := bulk.BatchSize
+	if o.inOrder {
+		size = max(len(ids), 1)
+	}
+	for part := range slices.Chunk(ids, size) {
+		results, err := o.apply(ctx, r, part)
+		if err != nil {
+			return err
+		}
+		tasks, err := bulk.TasksByID(ctx, r, part)
+		if err != nil {
+			return err
+		}
+		for _, m := range results {
+			t := tasks[m.ID]
+			switch {
+			case m.State == "":
+				out.Missing = append(out.Missing, m.ID)
+			case !m.Done:
+				out.Refuse(m.ID, string(m.State), bulk.WhyNotWaiting(m.State), o.Record(p, t))
+			default:
+				out.Line(m.ID, string(m.State), bulk.Remark(t), o.Record(p, t))
+			}
+		}
+	}
+	return out.End()
+}

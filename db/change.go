@@ -1,0 +1,88 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// A change is a record of what a user has changed in an unfinished task: its settings, its priority or its hold. The last changes of a task
+// stay until the task is deleted.
+
+// changesMost is the greatest number of changes that the database keeps of a task.
+const changesMost = 20
+
+// insertChange adds a change of task [1], made at [2] by [3] with action [4] and text [5]. trimChanges deletes all but the last changes of
+// task [1]. deleteChanges deletes all of them. selectChanges lists them.
+var (
+	insertChange = command(`INSERT INTO {task_changes} (task_id, seq, made_at, made_by, action, text)
+VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM {task_changes} WHERE task_id = ?1), ?2, ?3, ?4, ?5)`)
+	trimChanges = command(`DELETE FROM {task_changes} WHERE task_id = ?1
+	AND seq <= (SELECT max(seq) FROM {task_changes} AS last WHERE last.task_id = ?1) - ?2`)
+	deleteChanges = command(`DELETE FROM {task_changes} WHERE task_id = ?`)
+	selectChanges = query(`SELECT made_at, made_by, action, text FROM {task_changes} WHERE task_id = ? ORDER BY seq`)
+)
+
+// The actions of changes.
+const (
+	ActionEdit    = "edit"
+	ActionTop     = "top"
+	ActionHold    = "hold"
+	ActionRelease = "release"
+)
+
+// TaskChange is a change of a task by a user.
+type TaskChange struct {
+	At     time.Time
+	By     string
+	Action string // edit, top, hold or release
+	Text   string // new values, or the reason, for people; may be empty
+}
+
+// record stores a change of a task.
+func (t *tx) record(id int64, c TaskChange) error {
+	err := t.run(insertChange, id, c.At.UnixMilli(), c.By, c.Action, nullText(c.Text))
+	if err == nil {
+		err = t.run(trimChanges, id, changesMost)
+	}
+	return err
+}
+
+// TaskChanges lists the last changes of a task, oldest first.
+func (d *DB) TaskChanges(ctx context.Context, id int64) ([]TaskChange, error) {
+	type changeRow struct {
+		At     number `db:"made_at"`
+		By     string `db:"made_by"`
+		Action string `db:"action"`
+		Text   text   `db:"text"`
+	}
+	rows, err := readRows[changeRow](ctx, d, selectChanges, id)
+	list := make([]TaskChange, len(rows))
+	for i, r := range rows {
+		list[i] = TaskChange{At: r.At.time(), By: r.By, Action: r.Action, Text: string(r.Text)}
+	}
+	return list, err
+}
+
+// movable reports whether a task in state s has not finished and does not run, so that a user can change it.
+func movable(s jobs.State) bool {
+	return s == jobs.Scheduled || s == jobs.Pending || s == jobs.Blocked || s == jobs.Retrying
+}
+
+// changeable returns the standing of a task before a change. If plain SQL has inserted the task, it first reads its dependencies, which
+// may cancel it.
+func (t *tx) changeable(id int64, now time.Time) (standing, error) {
+	s, err := t.standing(id)
+	if err != nil || s.Generation != 0 || !bool(s.Depends) || !movable(s.State) {
+		return s, err
+	}
+	_, broken, err := t.link(id, now)
+	if err == nil && broken {
+		err = t.ended([]end{{id: id, queue: s.Queue, state: jobs.Cancelled}}, now)
+	}
+	if err != nil {
+		return s, err
+	}
+	return t.standing(id)
+}

@@ -1,0 +1,460 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// waits tests the changes of waiting tasks by users: edit, top, hold and release.
+var waits = group{
+	"hold in each state":                         holdInEachState,
+	"a held task does not start":                 heldTasksDoNotStart,
+	"release decides as an enqueue does":         releaseDecidesAnew,
+	"dependencies of a held task end":            dependenciesOfHeldTasksEnd,
+	"a hold ends with its task":                  holdsEndWithTheirTasks,
+	"a held task gives up its lane":              heldTasksGiveUpTheirLanes,
+	"enqueue with a hold":                        enqueueHeld,
+	"edit in each state":                         editInEachState,
+	"an edit of the lane or due time moves":      editMovesTasks,
+	"an edit changes nothing after an error":     refusedEditsChangeNothing,
+	"top":                                        topGoesFirst,
+	"top passes the tasks that wait for a lane":  topOfALane,
+	"the last changes are kept":                  lastChangesAreKept,
+	"a task that plain SQL inserted with others": changesOfPlainTasks,
+	"an edit and a claim at the same time":       editsRaceWithClaims,
+}
+
+// specOf returns the settings of a task.
+func specOf(t jobs.Task) jobs.Spec {
+	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane, UniqueKey: t.UniqueKey,
+		RunAt: t.RunAt, MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses, Options: t.Options}
+}
+
+// edit changes the settings of a task.
+func (s *store) edit(id int64, options ...jobs.Option) db.ActionResult {
+	s.Helper()
+	return must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+		e := db.Edit{Spec: specOf(t)}
+		for _, option := range options {
+			option(&e.Spec)
+		}
+		e.Due = e.Spec.In != 0 || !e.Spec.RunAt.Equal(t.RunAt)
+		return e, nil
+	}))(s)
+}
+
+func (s *store) hold(ids ...int64) []db.ActionResult {
+	s.Helper()
+	return must(s.Hold(s.Context(), ids, "ann", "audit", s.now))(s)
+}
+
+func (s *store) release(ids ...int64) []db.ActionResult {
+	s.Helper()
+	return must(s.Release(s.Context(), ids, "bob", s.now))(s)
+}
+
+// wantNoHolds checks that no row of the table holds is left.
+func (s *store) wantNoHolds() {
+	s.Helper()
+	if n := s.number(`SELECT count(*) FROM holds`); n != 0 {
+		s.Errorf("got %d rows in holds, want none", n)
+	}
+}
+
+func holdInEachState(s *store) {
+	for _, state := range jobs.States() {
+		id := s.inState(state)
+		before := s.get(id)
+		got, want := s.hold(id)[0], db.ActionResult{ID: id, State: state}
+		waits := !state.Finished() && state != jobs.Running
+		if waits {
+			want = db.ActionResult{ID: id, State: jobs.Blocked, Done: true}
+		}
+		after := s.get(id)
+		if got != want || after.State != want.State || after.HeldSince.IsZero() == waits || after.Attempt != before.Attempt ||
+			!after.RunAt.Equal(before.RunAt) {
+			s.Errorf("hold in state %s: got %+v, task %+v; want %+v", state, got, after, want)
+		}
+		if again := s.hold(id)[0]; again != want {
+			s.Errorf("second hold in state %s: got %+v, want %+v", state, again, want)
+		}
+		s.sleep(time.Minute)
+		got = s.release(id)[0]
+		if got.Done != waits || s.get(id).State == jobs.Blocked && state != jobs.Blocked {
+			s.Errorf("release in state %s: got %+v, task %+v", state, got, s.get(id))
+		}
+		if !waits && !equal(before, s.get(id)) {
+			s.Errorf("hold and release in state %s: got task %+v, want %+v as before", state, s.get(id), before)
+		}
+		s.exec(`DELETE FROM tasks WHERE finished_at IS NULL`)
+	}
+	s.wantNoHolds()
+}
+
+func heldTasksDoNotStart(s *store) {
+	w := newOrderStore(s)
+	now, later, free := w.add(), w.add(jobs.In(time.Minute)), w.add()
+	w.hold(now, later)
+	w.sleep(time.Hour)
+	if got := ids(w.claim(10)); !slices.Equal(got, []int64{free}) {
+		s.Fatalf("got claims %v, want %v", got, []int64{free})
+	}
+	if got := ids(must(s.List(s.Context(), jobs.Filter{Held: true}, db.Page{Oldest: true}))(s)); !slices.Equal(got, []int64{now, later}) {
+		s.Errorf("held tasks: got %v, want %v", got, []int64{now, later})
+	}
+	held := w.get(now)
+	if held.HeldBy != "ann" || held.HeldReason != "audit" || !held.HeldSince.Equal(start) {
+		s.Errorf("got hold %q, %q, %v; want ann, audit, %v", held.HeldBy, held.HeldReason, held.HeldSince, start)
+	}
+	w.release(now, later)
+	if got := ids(w.claim(10)); !slices.Equal(got, []int64{now, later}) {
+		s.Errorf("after release: got claims %v, want %v", got, []int64{now, later})
+	}
+}
+
+func releaseDecidesAnew(s *store) {
+	w := newOrderStore(s)
+	first := w.add(jobs.Lane("l"))
+	for name, c := range map[string]struct {
+		options []jobs.Option
+		want    jobs.State
+	}{
+		"now":          {nil, jobs.Pending},
+		"later":        {[]jobs.Option{jobs.In(time.Hour)}, jobs.Scheduled},
+		"lane":         {[]jobs.Option{jobs.Lane("l")}, jobs.Blocked},
+		"after":        {[]jobs.Option{jobs.After(first)}, jobs.Blocked},
+		"after, later": {[]jobs.Option{jobs.In(time.Hour), jobs.AfterAny(first)}, jobs.Blocked},
+	} {
+		id := w.add(c.options...)
+		was := w.wantState(id, c.want)
+		w.hold(id)
+		w.wantState(id, jobs.Blocked)
+		got := w.release(id)[0]
+		now := w.wantState(id, c.want)
+		if got != (db.ActionResult{ID: id, State: c.want, Done: true}) || was.Waits != now.Waits || !now.HeldSince.IsZero() {
+			s.Errorf("%s: got %+v, waits %v; want state %s, waits %v", name, got, now.Waits, c.want, was.Waits)
+		}
+	}
+}
+
+func dependenciesOfHeldTasksEnd(s *store) {
+	w := newOrderStore(s)
+	good, bad := w.add(), w.add(jobs.MaxAttempts(1))
+	held, broken, waits := w.add(jobs.After(good)), w.add(jobs.After(bad)), w.add(jobs.After(good))
+	w.hold(held, broken)
+	for _, task := range w.claim(2) {
+		var err error
+		if task.ID == bad {
+			err = errBad
+		}
+		w.finish(task, err)
+	}
+	w.wantState(waits, jobs.Pending)
+	if got := w.wantState(held, jobs.Blocked); len(got.After) != 0 || got.HeldSince.IsZero() {
+		s.Errorf("got open dependencies %v, held since %v; want none and a time", got.After, got.HeldSince)
+	}
+	if got := w.wantState(broken, jobs.Cancelled); got.Reason != jobs.ReasonDependency {
+		s.Errorf("got reason %q, want %q", got.Reason, jobs.ReasonDependency)
+	}
+	w.release(held)
+	w.wantState(held, jobs.Pending)
+	s.wantNoHolds()
+}
+
+func holdsEndWithTheirTasks(s *store) {
+	w := newOrderStore(s)
+	cancelled, expires := w.add(), w.add(jobs.ExpiresIn(time.Minute))
+	w.hold(cancelled, expires)
+	must(s.Cancel(s.Context(), []int64{cancelled}, "by ann", false, s.now))(s)
+	w.sleep(time.Hour)
+	w.claim(1)
+	w.wantState(cancelled, jobs.Cancelled)
+	if got := w.wantState(expires, jobs.Cancelled); got.Reason != jobs.ReasonExpired {
+		s.Errorf("got reason %q, want %q", got.Reason, jobs.ReasonExpired)
+	}
+	s.wantNoHolds()
+	if m := must(s.Retry(s.Context(), []int64{cancelled}, s.now, s.now))(s)[0]; m.State != jobs.Pending {
+		s.Errorf("retry after a hold: got %+v, want state pending", m)
+	}
+	must(s.Delete(s.Context(), []int64{expires}))(s)
+	if got := must(s.TaskChanges(s.Context(), expires))(s); len(got) != 0 {
+		s.Errorf("changes of a deleted task: got %+v, want none", got)
+	}
+}
+
+func heldTasksGiveUpTheirLanes(s *store) {
+	w := newOrderStore(s)
+	first, second, third := w.add(jobs.Lane("l")), w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
+	w.hold(first, second)
+	w.wantState(third, jobs.Pending)
+	w.release(second, first)
+	w.wantState(second, jobs.Blocked)
+	for _, want := range []int64{third, first, second} {
+		task := w.claim(10)
+		if !slices.Equal(ids(task), []int64{want}) {
+			s.Fatalf("got claims %v, want %v", ids(task), want)
+		}
+		w.finish(task[0], nil)
+	}
+	// A retrying task gives up its lane, too, and keeps its attempts.
+	retrying, next := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
+	w.finish(w.claim(1)[0], errBad)
+	w.wantState(retrying, jobs.Retrying)
+	w.hold(retrying)
+	w.wantState(next, jobs.Pending)
+	w.release(retrying)
+	if got := w.wantState(retrying, jobs.Scheduled); got.Attempt != 1 {
+		s.Errorf("got %d attempts, want 1", got.Attempt)
+	}
+}
+
+func enqueueHeld(s *store) {
+	w := newOrderStore(s)
+	id := w.add(jobs.Hold(), jobs.In(time.Minute))
+	if got := w.wantState(id, jobs.Blocked); got.HeldSince.IsZero() {
+		s.Errorf("got no hold")
+	}
+	done := w.add()
+	w.finish(w.claim(1)[0], jobs.Cancel(errBad))
+	w.wantState(w.add(jobs.Hold(), jobs.After(done)), jobs.Cancelled) // its dependency has failed already
+	w.release(id)
+	w.wantState(id, jobs.Scheduled)
+	unique := w.add(jobs.UniqueReplace("key"))
+	w.add(jobs.UniqueReplace("key"), jobs.Hold())
+	if got := w.wantState(unique, jobs.Blocked); got.HeldSince.IsZero() {
+		s.Errorf("a task replaced by a held one: got no hold")
+	}
+	w.add(jobs.UniqueReplace("key"), jobs.Priority(7))
+	if got := w.wantState(unique, jobs.Blocked); got.HeldSince.IsZero() || got.Priority != 7 {
+		s.Errorf("a replaced held task: got held since %v, priority %d; want a time, 7", got.HeldSince, got.Priority)
+	}
+	w.release(unique)
+	w.wantState(unique, jobs.Pending)
+	s.wantNoHolds()
+}
+
+func editInEachState(s *store) {
+	for _, state := range jobs.States() {
+		if state == jobs.Blocked { // editMovesTasks has tasks with a reason to be blocked
+			continue
+		}
+		id := s.inState(state, jobs.Unique("key "+string(state)), jobs.ExpiresIn(24*time.Hour))
+		before := s.get(id)
+		got := s.edit(id, jobs.Priority(9), jobs.Label("new"), jobs.Timeout(time.Minute))
+		want, after := before, s.get(id)
+		if !state.Finished() && state != jobs.Running {
+			want.Priority, want.Label, want.Timeout = 9, "new", time.Minute
+		}
+		if got != (db.ActionResult{ID: id, State: state, Done: want.Priority == 9}) || !reflect.DeepEqual(after, want) {
+			s.Errorf("%s: got %+v, task %+v; want task %+v", state, got, after, want)
+		}
+		s.exec(`DELETE FROM tasks WHERE finished_at IS NULL`)
+	}
+	if got := s.edit(99); got != (db.ActionResult{ID: 99}) {
+		s.Errorf("no such task: got %+v", got)
+	}
+}
+
+func editMovesTasks(s *store) {
+	w := newOrderStore(s)
+	a, b := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
+	w.edit(a, jobs.Lane("")) // a is pending without the lane, and b gets the lane
+	w.wantState(a, jobs.Pending)
+	w.wantState(b, jobs.Pending)
+	w.edit(a, jobs.Lane("l"))
+	w.wantState(a, jobs.Blocked)
+	w.edit(b, jobs.In(time.Hour))
+	w.wantState(a, jobs.Pending)
+	if got := w.wantState(b, jobs.Scheduled); !got.RunAt.Equal(s.now.Add(time.Hour)) {
+		s.Errorf("got run_at %v, want %v", got.RunAt, s.now.Add(time.Hour))
+	}
+	w.edit(b, jobs.At(s.now))
+	w.wantState(b, jobs.Blocked)
+	w.edit(b, jobs.Lane("other"))
+	w.wantState(b, jobs.Pending)
+
+	// A retrying task keeps its state until its lane or its due time changes.
+	w.finish(w.claim(1)[0], errBad)
+	w.wantState(a, jobs.Retrying)
+	w.edit(a, jobs.Priority(3))
+	w.wantState(a, jobs.Retrying)
+	w.edit(a, jobs.Lane("third"))
+	w.wantState(a, jobs.Scheduled)
+	w.edit(a, jobs.At(s.now))
+	if got := w.wantState(a, jobs.Pending); got.Attempt != 1 {
+		s.Errorf("got %d attempts, want 1", got.Attempt)
+	}
+
+	// A task that waits for others, or for its release, waits on.
+	c := w.add(jobs.After(a))
+	w.hold(b)
+	for _, id := range []int64{b, c} {
+		w.edit(id, jobs.Lane("l"), jobs.At(s.now))
+		w.wantState(id, jobs.Blocked)
+	}
+}
+
+func refusedEditsChangeNothing(s *store) {
+	w := newOrderStore(s)
+	a, b := w.add(jobs.Unique("a")), w.add()
+	before := w.get(b)
+	_, err := s.Edit(s.Context(), b, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+		e := db.Edit{Spec: specOf(t)}
+		e.Spec.UniqueKey, e.Spec.Priority = "a", 9
+		return e, nil
+	})
+	if !errors.Is(err, jobs.ErrConflict) {
+		s.Errorf("unique key of task %d: got error %v, want %v", a, err, jobs.ErrConflict)
+	}
+	if _, err := s.Edit(s.Context(), b, "ann", s.now, func(jobs.Task) (db.Edit, error) { return db.Edit{}, errBad }); !errors.Is(err,
+		errBad) {
+		s.Errorf("got error %v, want %v", err, errBad)
+	}
+	if got := w.get(b); !equal(got, before) {
+		s.Errorf("got task %+v, want %+v", got, before)
+	}
+	if got := must(s.TaskChanges(s.Context(), b))(s); len(got) != 0 {
+		s.Errorf("got changes %+v, want none", got)
+	}
+}
+
+func topGoesFirst(s *store) {
+	w := newOrderStore(s)
+	a, b, c := w.add(jobs.Priority(8)), w.add(), w.add()
+	w.add(jobs.Priority(100), jobs.Queue("y"))
+	for _, m := range must(s.Top(s.Context(), []int64{c, b}, "ann", s.now))(s) {
+		if !m.Done || m.State != jobs.Pending {
+			s.Errorf("got %+v, want a pending task", m)
+		}
+	}
+	for id, want := range map[int64]int{a: 8, b: 9, c: 10} {
+		if got := w.get(id).Priority; got != want {
+			s.Errorf("task %d: got priority %d, want %d", id, got, want)
+		}
+	}
+	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s) // c keeps its priority
+	if got := w.get(c).Priority; got != 10 {
+		s.Errorf("second top: got priority %d, want 10", got)
+	}
+	done := w.add()
+	w.edit(a, jobs.Priority(1<<31-1))
+	must(s.Top(s.Context(), []int64{done}, "ann", s.now))(s)
+	if got := w.get(done).Priority; got != 1<<31-1 {
+		s.Errorf("beside the highest priority: got %d, want %d", got, 1<<31-1)
+	}
+	running := w.claim(10)[0].ID
+	if got := must(s.Top(s.Context(), []int64{running, 99}, "ann", s.now))(s); got[0] != (db.ActionResult{ID: running,
+		State: jobs.Running}) || got[1] != (db.ActionResult{ID: 99}) {
+		s.Errorf("a running task and no task: got %+v", got)
+	}
+}
+
+func topOfALane(s *store) {
+	w := newOrderStore(s)
+	w.add(jobs.Lane("l"))
+	b, c := w.add(jobs.Lane("l"), jobs.Priority(7)), w.add(jobs.Lane("l"), jobs.Queue("y"))
+	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s)
+	for _, want := range []int64{c, b} {
+		w.finish(w.claim(10)[0], nil)
+		w.wantState(want, jobs.Pending)
+	}
+}
+
+func lastChangesAreKept(s *store) {
+	w := newOrderStore(s)
+	id := w.add()
+	w.hold(id)
+	for i := range 25 {
+		s.sleep(time.Second)
+		must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+			return db.Edit{Spec: specOf(t), Text: fmt.Sprint("edit ", i)}, nil
+		}))(s)
+	}
+	w.release(id)
+	got := must(s.TaskChanges(s.Context(), id))(s)
+	last := db.TaskChange{At: s.now, By: "bob", Action: db.ActionRelease}
+	before := db.TaskChange{At: s.now, By: "ann", Action: db.ActionEdit, Text: "edit 24"}
+	if len(got) != 20 || got[19] != last || got[18] != before {
+		s.Errorf("got %d changes, the last of which are %+v; want 20, %+v", len(got), got[max(len(got)-2, 0):],
+			[]db.TaskChange{before, last})
+	}
+}
+
+// changesOfPlainTasks changes tasks that plain SQL has inserted with dependencies, before a worker adopts them.
+func changesOfPlainTasks(s *store) {
+	w := newOrderStore(s)
+	on := w.add()
+	plain := func() int64 {
+		s.exec(fmt.Sprintf(`INSERT INTO enqueue (job, after) VALUES ('test', '[%d]')`, on))
+		return s.number(`SELECT max(id) FROM tasks`)
+	}
+	held, edited, top := plain(), plain(), plain()
+	w.hold(held)
+	w.edit(edited, jobs.Priority(9))
+	must(s.Top(s.Context(), []int64{top}, "ann", s.now))(s)
+	if got := ids(w.claim(10)); !slices.Equal(got, []int64{on}) {
+		s.Fatalf("got claims %v, want %v", got, []int64{on})
+	}
+	for _, id := range []int64{held, edited} {
+		if got := w.wantState(id, jobs.Blocked); !slices.Equal(got.After, []int64{on}) {
+			s.Errorf("task %d: got dependencies %v, want %v", id, got.After, []int64{on})
+		}
+	}
+	w.finish(w.get(on), errBad)
+	must(s.Cancel(s.Context(), []int64{on}, "by ann", false, s.now))(s)
+	w.wantState(held, jobs.Cancelled)
+	w.wantState(edited, jobs.Cancelled)
+	late := plain()
+	if got := w.hold(late)[0]; got.State != jobs.Cancelled || got.Done {
+		s.Errorf("hold of a task whose dependency was cancelled: got %+v, want cancelled", got)
+	}
+	s.wantNoHolds()
+}
+
+// editsRaceWithClaims edits tasks while a worker claims them. Each task runs with the old settings or with the new ones.
+func editsRaceWithClaims(s *store) {
+	w := newOrderStore(s)
+	const n = 60
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = w.add()
+	}
+	edited := make([]bool, n)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for i := range slices.Backward(list) {
+			m, err := s.Edit(s.Context(), list[i], "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+				e := db.Edit{Spec: specOf(t)}
+				e.Spec.Args, e.Spec.Label, e.Spec.Timeout = []byte(`"new"`), "new", time.Minute
+				return e, nil
+			})
+			if err != nil || m.State != jobs.Pending && m.State != jobs.Running {
+				s.Errorf("edit of task %d: got %+v, %v", list[i], m, err)
+			}
+			edited[i] = m.Done
+		}
+	})
+	var claimed []jobs.Task
+	for len(claimed) < n {
+		claimed = append(claimed, w.claim(2)...)
+	}
+	done.Wait()
+	for _, task := range claimed {
+		isNew := edited[slices.Index(list, task.ID)]
+		if (string(task.Args) == `"new"`) != isNew || (task.Label == "new") != isNew || (task.Timeout == time.Minute) != isNew {
+			s.Errorf("task %d: got args %s, label %q, timeout %v; want those of the edit: %v", task.ID, task.Args, task.Label, task.Timeout,
+				isNew)
+		}
+		if got := s.get(task.ID); got.Label != task.Label || string(got.Args) != string(task.Args) {
+			s.Errorf("task %d: got label %q, args %s while it runs; want %q, %s as claimed", task.ID, got.Label, got.Args, task.Label,
+				task.Args)
+		}
+	}
+}

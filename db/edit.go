@@ -1,0 +1,184 @@
+package db
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new state
+// again, as in replaceTask. It changes no row if the task runs or has finished.
+var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
+WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
+
+// raiseTask sets the priority of task [2] of generation [3] to [1]. It changes no row if the task runs or has finished.
+var raiseTask = command(`UPDATE {tasks} SET priority = ? WHERE id = ? AND generation_id = ?
+	AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
+
+// selectRivals returns the highest priority of the pending tasks of queue [2], and of the tasks that wait for lane [3], without task [1].
+// It returns null if there are no such tasks. Indexes: tasks_pending, with a seek for each job of the queue, and tasks_blocked.
+var selectRivals = query(`WITH RECURSIVE jobs (job) AS (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2
+	UNION ALL SELECT (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2 AND job > jobs.job) FROM jobs
+	WHERE job IS NOT NULL)
+SELECT max(priority) FROM (SELECT (SELECT priority FROM {tasks} WHERE state = 'pending' AND queue = ?2 AND job = jobs.job AND id <> ?1
+	ORDER BY priority DESC LIMIT 1) AS priority FROM jobs WHERE job IS NOT NULL
+	UNION ALL SELECT (SELECT priority FROM {tasks} WHERE waits = 0 AND lane = ?3 AND id <> ?1 ORDER BY priority DESC LIMIT 1)) AS rivals`)
+
+// selectPriority reads the priority of task [1].
+var selectPriority = query(`SELECT priority FROM {tasks} WHERE id = ?`)
+
+// Edit is the new definition of a task.
+type Edit struct {
+	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, and the task keeps its dependencies
+	Due    bool      // whether the due time changes to that of Spec
+	Expiry bool      // whether the expiry changes to that of Spec
+	None   bool      // whether the edit changes nothing
+	Input  bool      // whether the stdin of the command changes to that of Spec
+	Text   string    // the changes, for people
+}
+
+// Edit changes the settings of a waiting task. The function decide gets the task and returns its new settings; it must not take long. Edit
+// does not change a task that runs or has finished, and does not call decide for it. It returns an error of decide unchanged. An error of
+// kind jobs.ErrConflict means that another unfinished task has the new unique key.
+func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (ActionResult, error) {
+	var m ActionResult
+	err := d.updateAlone(ctx, full, func(t *tx) (err error) {
+		m, err = t.edit(id, by, now, decide)
+		return err
+	})
+	return m, err
+}
+
+func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (ActionResult, error) {
+	s, err := t.changeable(id, now)
+	m := ActionResult{ID: id, State: s.State}
+	if err != nil || !movable(s.State) {
+		return m, err
+	}
+	var rows []row
+	if err := t.list(&rows, selectTask, id); err != nil {
+		return m, err
+	}
+	was := rows[0].task()
+	e, err := decide(was)
+	if err != nil || e.None {
+		m.Done = err == nil
+		return m, err
+	}
+	if err := errors.Join(t.room(), t.checkKey(&e, was)); err != nil {
+		return m, err
+	}
+	to := edited(was, &e, now)
+	keepsLane := to.Lane == was.Lane && lifecycle.HoldsLane(was.State)
+	to.State = lifecycle.InitialState(to.RunAt, now, was.Waits, to.Lane != "" && !keepsLane)
+	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
+		to.State = was.State // it keeps its lane
+	}
+	if to.State == was.State && !e.Due {
+		to.UpdatedAt = was.UpdatedAt
+	}
+	values, err := appendSettings(nil, &to, settings{depends: was.Depends, waits: waitsValue(to.State, was.Waits)})
+	if err != nil {
+		return m, err
+	}
+	if err := t.one(editTask, append(values, string(to.State), id, s.Generation)...); err != nil {
+		return m, err
+	}
+	if e.Input {
+		if err := t.setInput(id, e.Spec.Input); err != nil {
+			return m, err
+		}
+	}
+	if err := t.record(id, TaskChange{At: now, By: by, Action: ActionEdit, Text: e.Text}); err != nil {
+		return m, err
+	}
+	var lanes laneSet
+	lanes.add(was.Lane)
+	lanes.add(to.Lane)
+	if err := t.freeLanes(lanes, now); err != nil {
+		return m, err
+	}
+	t.moved, m.Done = true, true
+	m.State, err = t.state(id)
+	return m, err
+}
+
+// edited returns a task with new settings.
+func edited(was jobs.Task, e *Edit, now time.Time) jobs.Task {
+	to := lifecycle.NewTask(&e.Spec, now)
+	if !e.Due {
+		to.RunAt = was.RunAt
+	}
+	if !e.Expiry {
+		to.ExpiresAt = was.ExpiresAt
+	}
+	if !e.Input {
+		to.InputBytes = was.InputBytes
+	}
+	return to
+}
+
+// checkKey returns an error if another unfinished task has the new unique key.
+func (t *tx) checkKey(e *Edit, was jobs.Task) error {
+	if e.Spec.UniqueKey == "" || e.Spec.UniqueKey == was.UniqueKey {
+		return nil
+	}
+	var holder int64
+	err := t.scan(selectUnique, []any{e.Spec.UniqueKey}, &holder)
+	if err == nil {
+		return &jobs.Error{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d has the unique key %q", holder, e.Spec.UniqueKey)}
+	}
+	return engine.NoRow(err)
+}
+
+// setInput replaces the stdin of the command of a task.
+func (t *tx) setInput(id int64, input []byte) error {
+	if err := t.run(deleteInput, id); err != nil || len(input) == 0 {
+		return err
+	}
+	return t.run(insertInput, id, input)
+}
+
+// Top gives waiting tasks a priority above that of all pending tasks of their queue, and of all tasks that wait for their lane. The first
+// id gets the highest priority. A task that has such a priority keeps it. Top does not change tasks that run or have finished.
+func (d *DB) Top(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
+	last := slices.Clone(ids)
+	slices.Reverse(last)
+	done, err := d.move(ctx, last, func(t *tx, id int64) ([]ActionResult, error) {
+		m, err := t.top(id, by, now)
+		return []ActionResult{m}, err
+	})
+	slices.Reverse(done)
+	return done, err
+}
+
+func (t *tx) top(id int64, by string, now time.Time) (ActionResult, error) {
+	s, err := t.standing(id)
+	m := ActionResult{ID: id, State: s.State, Done: movable(s.State)}
+	if err != nil || !m.Done {
+		return m, err
+	}
+	var priority int64
+	var rivals *int64
+	if err := t.scan(selectPriority, []any{id}, &priority); err != nil {
+		return m, err
+	}
+	if err := t.scan(selectRivals, []any{id, s.Queue, nullText(s.Lane)}, &rivals); err != nil || rivals == nil || priority > *rivals {
+		return m, err
+	}
+	to := min(*rivals+1, math.MaxInt32)
+	if to == priority {
+		return m, nil
+	}
+	if err := t.one(raiseTask, to, id, s.Generation); err != nil {
+		return m, err
+	}
+	return m, t.record(id, TaskChange{At: now, By: by, Action: ActionTop, Text: fmt.Sprintf("priority %d", to)})
+}

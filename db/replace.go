@@ -1,0 +1,91 @@
+package db
+
+import (
+	"fmt"
+	"time"
+
+	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// replaceTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new
+// state again: the statement compares it with the old state, since only a change of the state increments the generation. It changes no
+// row if the task has started.
+var replaceTask = command(`UPDATE {tasks} SET ` + newSettings + `
+WHERE id = ? AND generation_id = ? AND finished_at IS NULL AND started_at IS NULL`)
+
+// newSettings are the columns that replaceTask and editTask change.
+const newSettings = `state = ?, queue = ?, job = ?, args = ?,
+	label = ?, priority = ?, run_at = ?, expires_at = ?, max_attempts = ?,
+	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
+	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END`
+
+// replace replaces the unfinished task id by the new task, unless the old task has started.
+func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
+	s, err := t.standing(id)
+	if err != nil {
+		return Inserted{}, err
+	}
+	generation, lane := s.Generation, string(s.Lane)
+	keepsLane := s.State == jobs.Pending && lane == task.Lane      // a task that holds its lane keeps it
+	waits := o.waits() || o.broken != "" || bool(s.Held) || o.hold // a held task stays held
+	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
+	task.State = state
+	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
+	if err != nil {
+		return Inserted{}, err
+	}
+	n, err := t.exec(replaceTask, append(values, string(state), id, generation)...)
+	if err != nil || n == 0 {
+		return Inserted{ID: id, Kept: true}, err
+	}
+	if state != s.State {
+		generation++
+	}
+	if _, err := t.exec(deleteInput, id); err != nil {
+		return Inserted{}, err
+	}
+	if len(input) > 0 {
+		if _, err := t.exec(insertInput, id, input); err != nil {
+			return Inserted{}, err
+		}
+	}
+	one := Inserted{ID: id, Replaced: true}
+	if o.hold && !bool(s.Held) {
+		if err := t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold}); err != nil {
+			return one, err
+		}
+	}
+	if !o.used && !bool(s.Depends) && lane == "" {
+		return one, nil
+	}
+	if _, err := t.exec(deleteWaiting, id); err != nil {
+		return one, err
+	}
+	for on := range o.open {
+		if on >= id { // otherwise two tasks could wait for each other
+			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
+				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
+				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},
+				Hint: "cancel task " + fmt.Sprint(id)}
+		}
+	}
+	if err := t.keep(id, o.waiting); err != nil {
+		return one, err
+	}
+	var lanes laneSet
+	lanes.add(lane)
+	lanes.add(task.Lane)
+	if o.broken != "" {
+		var queue string
+		ms := now.UnixMilli()
+		if err := t.scan(cancelDependent, []any{brokenOutcome(o.broken), ms, ms, id, generation}, &queue); err != nil {
+			return one, err
+		}
+		if err := t.ended([]end{{id: id, queue: queue, state: jobs.Cancelled, waited: true}}, now); err != nil {
+			return one, err
+		}
+	}
+	return one, t.freeLanes(lanes, now)
+}

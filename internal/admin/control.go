@@ -1,0 +1,102 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/access"
+	"example.com/runner/internal/taskoption"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TaskChange is a change of a task by a user: an edit, a new priority, a hold or a release.
+type TaskChange = db.TaskChange
+
+// TaskChanges lists the last changes of a task, oldest first.
+func TaskChanges(ctx context.Context, r *runner.Runner, id int64) ([]TaskChange, error) {
+	return store(r).TaskChanges(ctx, id)
+}
+
+// Hold keeps waiting tasks from starting until Release. It does not change tasks that run or have finished.
+func Hold(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
+	done, err := store(r).Hold(ctx, ids, access.User(r), reason, time.Now())
+	return results(r, done, err)
+}
+
+// Release ends the hold of tasks. Each task then starts when a new task with its settings would start.
+func Release(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
+	done, err := store(r).Release(ctx, ids, access.User(r), time.Now())
+	return results(r, done, err)
+}
+
+// Top gives waiting tasks a priority above that of all pending tasks of their queue. The first id gets the highest priority.
+func Top(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
+	done, err := store(r).Top(ctx, ids, access.User(r), time.Now())
+	return results(r, done, err)
+}
+
+// Edited is the result of an edit.
+type Edited struct {
+	runner.ActionResult
+	Text string // the changes, for people; empty if nothing changed
+}
+
+// Edit changes the settings of a waiting task. The function change gets the task, and its settings as a Spec, which it changes. It must not
+// take long, because no other process can write to the database meanwhile. Edit validates the new settings. It does not change a task that
+// runs or has finished.
+func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error) (Edited, error) {
+	var e db.Edit
+	now := time.Now()
+	done, err := store(r).Edit(ctx, id, access.User(r), now, func(t jobs.Task) (_ db.Edit, err error) {
+		e, err = editOf(t, now, change)
+		return e, err
+	})
+	access.Notify(r)
+	return Edited{runner.ActionResult(done), e.Text}, err
+}
+
+// editOf returns the edit that the function change makes.
+func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error) (db.Edit, error) {
+	was := taskoption.SpecOf(&t)
+	was.After, was.AfterAny, was.RunAt, was.CreatedBy = nil, nil, t.RunAt, t.CreatedBy
+	e := db.Edit{Spec: was}
+	s := &e.Spec
+	if err := change(t, s); err != nil {
+		return e, err
+	}
+	if err := taskspec.Validate(s); err != nil {
+		return e, err
+	}
+	switch {
+	case s.MaxAttempts > 0 && s.MaxAttempts <= t.Attempt:
+		return e, &jobs.FieldError{Field: "max_attempts", Msg: fmt.Sprintf("%d attempts have started; use %d or more", t.Attempt, t.Attempt+1)}
+	case s.MaxLosses < t.Losses:
+		return e, &jobs.FieldError{Field: "max_losses", Msg: fmt.Sprintf("%d workers were lost; use %d or more", t.Losses, t.Losses)}
+	}
+	if s.In != 0 {
+		s.RunAt, s.In = now.Add(s.In).Round(time.Millisecond), 0
+	}
+	e.Due = !s.RunAt.Equal(was.RunAt)
+	e.Expiry = s.ExpiresIn != was.ExpiresIn || !s.ExpiresAt.IsZero() || e.Due && !t.ExpiresAt.IsZero()
+	e.Input = s.Input != nil
+	changed := taskoption.Changed(&was, s)
+	if e.Input && len(s.Input) == 0 {
+		changed = append(changed, "input –")
+	}
+	e.Text, e.None = strings.Join(changed, ", "), len(changed) == 0
+	return e, nil
+}
+
+func results(r *runner.Runner, list []db.ActionResult, err error) ([]runner.ActionResult, error) {
+	access.Notify(r)
+	done := make([]runner.ActionResult, len(list))
+	for i, m := range list {
+		done[i] = runner.ActionResult(m)
+	}
+	return done, err
+}

@@ -1,0 +1,191 @@
+package taskflags
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+)
+
+// notEdited lists the flags of new tasks that edit does not have. The job and the dependencies of a task never change.
+var notEdited = []string{"job", "after", "after-any", "unique-mode", "inherit-env", "hold"}
+
+// EditFlags returns the flags of edit: the flags of all task options that can change, and --unset.
+func EditFlags(a *cli.App) []cli.Flag {
+	var names []string
+	for _, o := range taskspec.OptionList() {
+		if canUnset(&o) {
+			names = append(names, o.Flag)
+		}
+	}
+	unset := cli.Repeated("unset", "OPTION,...", "set these options to their defaults", func(text string) ([]string, error) {
+		list := strings.Split(text, ",")
+		for i, name := range list {
+			list[i] = strings.TrimPrefix(strings.TrimSpace(name), "--")
+			if !slices.Contains(names, list[i]) {
+				return nil, fmt.Errorf("unknown option %q (%s)", list[i], strings.Join(names, ", "))
+			}
+		}
+		return list, nil
+	})
+	return append(cli.Without(Flags(a), notEdited...), cli.Group(What, unset)...)
+}
+
+// canUnset reports whether a task can do without the option.
+func canUnset(o *taskspec.OptionInfo) bool {
+	return o.Flag != "" && o.Flag != "in" && o.Flag != "at" && !slices.Contains(notEdited, o.Flag)
+}
+
+// Edit holds the changes that a command line of edit describes.
+type Edit struct {
+	changes   []func(*jobs.Spec)
+	words     []string        // words of the new command; nil if the command stays
+	path      string          // path of the program of --shell
+	args      json.RawMessage // new arguments of a function; nil if they stay
+	noResolve bool
+	caller    invocation.Invocation
+}
+
+// ReadEdit reads the changes from the flags. The parameter words contains the words of the new command, or is nil.
+func ReadEdit(c *cli.Context, a *cli.App, words []string) (e Edit, err error) {
+	e.words, e.noResolve = words, noResolve(c, a)
+	if e.caller, err = invocation.Current(a.Getenv); err != nil {
+		return e, err
+	}
+	switch {
+	case c.IsSet("in") && c.IsSet("at"):
+		return e, failure.Exclusive("--in", "--at")
+	case c.IsSet("shell") && words != nil:
+		return e, failure.Exclusive("--shell", "a command")
+	case c.IsSet("args") && (c.IsSet("shell") || words != nil):
+		return e, failure.Exclusive("--args", "a command")
+	case c.IsSet("shell"):
+		shell := jobs.Shell(cli.Get[string](c, "shell"))
+		e.words, e.path = shell.Argv, shell.Path
+	case c.IsSet("args"):
+		if e.args, err = invocation.ReadArgs(cli.Get[string](c, "args"), a.Stdin); err != nil {
+			return e, err
+		}
+	}
+	if err := e.readOptions(c, a); err != nil {
+		return e, err
+	}
+	if len(e.changes) == 0 && e.words == nil && e.args == nil {
+		return e, failure.Usage("edit needs an option or a command").Hint("runner edit 1042 --priority 9      runner edit 1042 -- backup.sh")
+	}
+	return e, nil
+}
+
+// readOptions reads the task options and --unset.
+func (e *Edit) readOptions(c *cli.Context, a *cli.App) error {
+	for i := range taskspec.OptionList() {
+		o := &taskspec.OptionList()[i]
+		if slices.Contains(cli.Get[[]string](c, "unset"), o.Flag) && canUnset(o) {
+			e.changes = append(e.changes, func(s *jobs.Spec) { unset(o, s) })
+		}
+		if o.Flag == "" || !c.IsSet(o.Flag) || slices.Contains(notEdited, o.Flag) {
+			continue
+		}
+		change, err := e.option(c, a, o)
+		if err != nil {
+			return err
+		}
+		e.changes = append(e.changes, change)
+	}
+	if cli.Get[bool](c, "at-most-once") {
+		e.changes = append(e.changes, jobs.AtMostOnce())
+	}
+	return nil
+}
+
+// unset sets an option to its default.
+func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
+	o.Reset(s)
+	switch {
+	case o.Key == "input":
+		s.Input = []byte{} // nil would keep the input
+	case o.Key == "max_attempts" && s.Job == jobs.CommandJob:
+		s.MaxAttempts = jobs.CommandAttempts
+	}
+}
+
+// option returns the change that a flag of a task option describes.
+func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(*jobs.Spec), error) {
+	switch o.Key {
+	case "cwd":
+		dir, err := e.caller.WorkDir(cli.Get[string](c, "cwd"), e.noResolve)
+		return func(s *jobs.Spec) { s.Cwd = dir }, err
+	case "env":
+		env, err := invocation.Environment(cli.Get[[]string](c, "env"), false)
+		return func(s *jobs.Spec) {
+			all := maps.Clone(s.Env)
+			if all == nil {
+				all = map[string]string{}
+			}
+			maps.Copy(all, env)
+			s.Env = all
+		}, err
+	case "env_file":
+		path := e.caller.Absolute(cli.Get[string](c, "env-file"))
+		return func(s *jobs.Spec) { s.EnvFile = path }, nil
+	case "input":
+		data, err := invocation.ReadSource("input", cli.Get[string](c, "input"), taskspec.MaxInput, a.Stdin)
+		if data == nil {
+			data = []byte{}
+		}
+		return func(s *jobs.Spec) { s.Input = data }, err
+	case "in", "run_at":
+		return func(s *jobs.Spec) {
+			s.In, s.RunAt = 0, jobs.Spec{}.RunAt
+			setOption(c, o, s)
+		}, nil
+	case "backoff_delay":
+		return func(s *jobs.Spec) {
+			setOption(c, o, s)
+			if !c.IsSet("backoff-max") {
+				s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
+			}
+		}, nil
+	}
+	return func(s *jobs.Spec) { setOption(c, o, s) }, nil
+}
+
+// For returns the function that changes the settings of the task t. It looks up the program of the new command.
+func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
+	command := jobs.Command{Argv: e.words, Path: e.path, Dir: t.Cwd}
+	for _, change := range e.changes { // --cwd decides where a relative program is
+		s := jobs.Spec{Options: jobs.Options{Cwd: command.Dir}}
+		change(&s)
+		command.Dir = s.Cwd
+	}
+	if e.words != nil && t.Job == jobs.CommandJob && !e.noResolve {
+		find := Task{Words: e.words, Caller: e.caller}
+		if f := find.resolve(&command); f != nil {
+			f.Exit = 1
+			return nil, f
+		}
+	}
+	return func(t jobs.Task, s *jobs.Spec) error {
+		for _, change := range e.changes {
+			change(s)
+		}
+		switch {
+		case e.words != nil && t.Job != jobs.CommandJob:
+			return &jobs.FieldError{Field: "args", Msg: "it calls the function " + t.Job + ", which has no command; use --args"}
+		case e.words != nil:
+			s.Args, s.Path = command.With().Args, command.Path
+		case e.args != nil && t.Job == jobs.CommandJob:
+			return &jobs.FieldError{Field: "args", Msg: "it runs a command; write the new command after --"}
+		case e.args != nil:
+			s.Args = e.args
+		}
+		return nil
+	}, nil
+}
