@@ -18,20 +18,26 @@ import (
 func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "status", Category: "Inspect", Usage: "show queues, workers and problems",
-		UsageText: "runner status [-q NAME]... [-f] [--format TEMPLATE]",
+		UsageText: "runner status [-q NAME]... [-f [--batch ID]] [--format TEMPLATE]",
 		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with figures of the last hour; repeatable",
 			cli.One(cli.ParseQueue)),
 			cli.BoolOption("follow f", "print again every 2s, with charts of the last hour, until ^C; a line a minute without a terminal"),
+			cli.Scalar("batch", "ID", "with --follow: show the progress of this batch", 0, cli.ParseID),
 			cli.FormatOption()},
 		Description: `EXAMPLES
   runner status
   runner status -q mail -q media
   runner status -f
+  runner status -f --batch 1042
 
 The first line of status says whether workers run. Then status prints the
-queues, the workers, and the problems, each with a command to type. ^C ends -f
-with exit status 0. Without a terminal -f prints a line with a summary every
-minute.
+queues, the workers, and the problems, each with a command to type.
+
+With -f a bar shows how many tasks have ended since then, of those and the ones
+that wait or run, and their rate, the estimated time left and the failures. With
+--batch it shows the tasks of the batch. The screen is cut to the height of the
+terminal. ^C ends -f with exit status 0. Without a terminal -f prints a line with
+a summary every minute.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in this state
@@ -56,6 +62,7 @@ EXIT STATUS
   0   the database can be read; also if there are problems
   1   no database, or it cannot be read
   2   invalid usage
+  3   no tasks in the batch of --batch
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readStatusOptions, runStatus),
 	}
@@ -64,6 +71,7 @@ EXIT STATUS
 type statusOptions struct {
 	queues []string // nil means all queues
 	follow bool
+	batch  int64             // id of the batch whose progress --follow shows; 0 for the queues
 	format *record.Formatter // template of --format; nil if not given
 }
 
@@ -75,10 +83,13 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 		}
 		return o, failure.Usage("status takes no arguments; got %q", words[0]).Hint("%s", hint)
 	}
-	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow")}
+	o = statusOptions{queues: cli.Get[[]string](c, "queue"), follow: cli.Get[bool](c, "follow"), batch: cli.Get[int64](c, "batch")}
 	o.format, err = cli.FormatterOf(c, a.Printer)
 	if err == nil && o.follow && (a.Printer.JSON || o.format != nil) {
 		err = failure.Usage("--follow cannot be used with --json or --format").Hint("runner status --json")
+	}
+	if err == nil && o.batch != 0 && !o.follow {
+		err = failure.Usage("--batch requires --follow").Hint("runner status -f --batch %d      runner list --batch %[1]d", o.batch)
 	}
 	return o, err
 }
@@ -112,15 +123,17 @@ func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusO
 func followStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
 	ctx, stop := signals.Until(ctx)
 	defer stop()
+	progress := view.Progress{Batch: o.batch}
 	for {
-		err := o.printAgain(ctx, r, p)
+		began := time.Now()
+		err := o.printAgain(ctx, r, p, &progress)
 		if err == nil {
 			err = p.Flush()
 		}
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		interval := redrawEvery
+		interval := max(redrawEvery, 4*time.Since(began)) // reading a large batch takes long
 		if !p.Stdout.TTY {
 			interval = lineEvery
 		}
@@ -136,11 +149,19 @@ func followStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o stat
 }
 
 // printAgain draws the status over the previous one, or prints a line if there is no terminal.
-func (o statusOptions) printAgain(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+func (o statusOptions) printAgain(ctx context.Context, r *runner.Runner, p *term.Printer, progress *view.Progress) error {
 	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
+	if err == nil {
+		s.Head, s.Progress, err = progress.Read(ctx, r, &s)
+	}
 	switch {
 	case err != nil:
 		return err
+	case o.batch != 0 && s.Progress.Total == 0:
+		return failure.NotFound("runner list", "no tasks in batch %d", o.batch)
+	case !p.Stdout.TTY && o.batch != 0:
+		p.Print(p.Now().Format(time.RFC3339) + " " + s.Head + ": " + s.Progress.Text() + "\n")
+		return nil
 	case !p.Stdout.TTY:
 		p.Print(s.Summary() + "\n")
 		return nil

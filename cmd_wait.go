@@ -33,13 +33,14 @@ func waitCommand(a *cli.App) *cli.Command {
   runner wait --output 1042            # also print its output
   runner wait 1042 1043                # exit 0 if both completed, else 1
   runner wait -q media && runner enqueue -- publish.sh
+  runner wait --batch "$(ls *.mov | runner enqueue --each -- convert.sh)"
 
 wait prints nothing if the tasks complete soon. After a second of waiting for
 several tasks, a terminal shows how many have ended, how many of them failed,
 their rate, and an estimate of the time left. Without a terminal a line with
 these numbers goes to stderr every minute. With a selector, wait waits for the
 matching tasks that are unfinished when it starts. If there are none, it exits
-0. ^C and --timeout end only the wait; the tasks continue. --json prints the
+0. With --batch it also counts the tasks that have already failed. ^C and --timeout end only the wait; the tasks continue. --json prints the
 record of each task when it ends, and no progress.
 
 EXIT STATUS with one task or --any
@@ -119,6 +120,8 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	switch {
 	case err != nil:
 		return err
+	case len(w.ids) == 0 && o.selection.Filter.Batch != 0:
+		return o.noneInBatch(ctx, r)
 	case len(w.ids) == 0 && len(w.missing) == 0:
 		return view.WarnUnknownQueues(ctx, r, p, o.selection.Filter.Queues)
 	case len(w.ids) == 0:
@@ -143,7 +146,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 		}
 	}
 	var end error
-	if o.any || len(w.ids)+len(w.missing) == 1 {
+	if o.any || len(w.ids)+len(w.missing) == 1 && o.selection.Filter.Batch == 0 {
 		end, err = waitForOne(ctx, r, p, w.ids, o.result)
 	} else {
 		end, err = w.waitForAll(ctx, r, p, o.result)
@@ -185,12 +188,26 @@ func (w waited) waitForAll(ctx context.Context, r *runner.Runner, p *term.Printe
 	return nil, nil
 }
 
-// tasks returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now.
+// noneInBatch returns an error if the batch that was selected has no tasks at all.
+func (o waitOptions) noneInBatch(ctx context.Context, r *runner.Runner) error {
+	id := o.selection.Filter.Batch
+	n, err := admin.CountUpTo(ctx, r, jobs.Filter{Batch: id}, 1)
+	if err == nil && n == 0 {
+		err = failure.NotFound("runner list", "no tasks in batch %d", id)
+	}
+	return err
+}
+
+// tasks returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now. The tasks of a
+// batch include those that have already failed or were cancelled, because they count for the exit status.
 func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err error) {
 	f := o.selection.Filter
 	if len(f.IDs) == 0 {
 		states := jobs.Unfinished()
-		if len(f.States) > 0 {
+		switch {
+		case f.Batch != 0 && len(f.States) == 0:
+			states = append(states, jobs.Failed, jobs.Cancelled)
+		case len(f.States) > 0:
 			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
 		}
 		if f.States = states; len(states) == 0 {

@@ -236,7 +236,7 @@ func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqu
 
 // note prints to a terminal how to follow the batch.
 func (b *batch) note(id int64, n int) {
-	if b.p.Interactive() && id != 0 {
+	if b.p.Interactive() && id != 0 && b.wait == nil {
 		b.p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(n, "task"))
 	}
 }

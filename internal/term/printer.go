@@ -50,6 +50,7 @@ type Stream struct {
 	io.Writer
 	TTY    bool // whether the stream is a terminal
 	Width  int  // columns of the terminal; 80 if it is not one
+	Height int  // rows of the terminal; 0 if unknown
 	Colour bool // whether to write colours
 	ASCII  bool // whether the stream is a terminal in a locale without UTF-8
 }
@@ -87,8 +88,8 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	s := Stream{Writer: w, Width: 80}
 	if f, ok := w.(*os.File); ok && forced <= 0 && term.IsTerminal(int(f.Fd())) {
 		s.TTY = true
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			s.Width = columns
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			s.Width, s.Height = columns, rows
 		}
 	}
 	if forced > 0 {
@@ -126,11 +127,11 @@ func (s *Stream) Readable(text string) string {
 	return text
 }
 
-// Resize reads the width of the terminal again. A person may have resized the window since the last call.
+// Resize reads the size of the terminal again. A person may have resized the window since the last call.
 func (s *Stream) Resize() {
 	if f, ok := s.Writer.(*os.File); ok {
-		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
-			s.Width = columns
+		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
+			s.Width, s.Height = columns, rows
 		}
 	}
 }

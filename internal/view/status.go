@@ -23,6 +23,9 @@ type Status struct {
 	stats       map[string]runner.QueueStats // statistics of each queue; nil if not requested
 	Trend       []admin.TimeBucket           // the last hour by minute; nil if not requested
 	Now         time.Time
+
+	Head     string        // name of Progress
+	Progress term.Progress // progress that the bar shows; there is no bar if Total is 0
 }
 
 // ReadStatus reads the status. If only is not nil, the status has only the queues with these names, and their statistics.

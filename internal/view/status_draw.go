@@ -15,6 +15,9 @@ import (
 // Draw prints the status for a terminal.
 func (s *Status) Draw(p *term.Printer) {
 	p.Print(s.firstLine(p.Stdout))
+	if s.Progress.Total > 0 {
+		p.Print(s.Progress.Line(s.Head, p.Stdout.Width) + "\n")
+	}
 	p.Print(s.charts(p.Stdout))
 	if len(s.Queues) > 0 {
 		p.Print("\n")
@@ -172,7 +175,13 @@ func problemLines(problem present.Problem, to term.Stream) string {
 	return b.String()
 }
 
-// Redraw prints the status over the previous one, line by line. It clears the rest of each line, so the screen does not flicker.
+// Redraw prints the status over the previous one, line by line. It clears the rest of each line, so the screen does not flicker. If the
+// status has more lines than the terminal, Redraw omits the last ones. The last row stays empty, so that the terminal does not scroll.
 func (s *Status) Redraw(p *term.Printer) {
-	p.Print("\x1b[H" + strings.ReplaceAll(p.Capture(s.Draw), "\n", "\x1b[K\n") + "\x1b[J")
+	lines := strings.SplitAfter(strings.TrimSuffix(p.Capture(s.Draw), "\n"), "\n")
+	if most := p.Stdout.Height - 1; p.Stdout.Height > 2 && len(lines) > most {
+		more := fmt.Sprintf("… %d more lines; a taller window shows them", len(lines)-most+1)
+		lines = append(lines[:most-1:most-1], term.Cut(more, p.Stdout.Width))
+	}
+	p.Print("\x1b[H" + strings.ReplaceAll(strings.Join(lines, "")+"\n", "\n", "\x1b[K\n") + "\x1b[J")
 }
