@@ -36,8 +36,8 @@ queues, the workers, and the problems, each with a command to type.
 With -f a bar shows how many tasks have ended since then, of those and the ones
 that wait or run, and their rate, the estimated time left and the failures. With
 --batch it shows the tasks of the batch. The screen is cut to the height of the
-terminal. ^C ends -f with exit status 0. Without a terminal -f prints a line with
-a summary every minute.
+terminal. ^C ends -f with exit status 0. Without a terminal -f prints a line
+with a summary every minute.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in this state

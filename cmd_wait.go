@@ -40,8 +40,9 @@ several tasks, a terminal shows how many have ended, how many of them failed,
 their rate, and an estimate of the time left. Without a terminal a line with
 these numbers goes to stderr every minute. With a selector, wait waits for the
 matching tasks that are unfinished when it starts. If there are none, it exits
-0. With --batch it also counts the tasks that have already failed. ^C and --timeout end only the wait; the tasks continue. --json prints the
-record of each task when it ends, and no progress.
+0. With --batch it also counts the tasks that have already failed. ^C and
+--timeout end only the wait; the tasks continue. --json prints the record of
+each task when it ends, and no progress.
 
 EXIT STATUS with one task or --any
   0         the task completed
