@@ -106,6 +106,7 @@ func workFlags() []cli.Flag {
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
 		cli.TextOption("on-failure", "CMD", "--on-failure of tasks without their own: run CMD as a task for each failed task", ""),
 		cli.TextOption("on-success", "CMD", "--on-success of tasks without their own", ""),
+		cli.TextOption("on-recovery", "CMD", "--on-recovery of tasks without their own", ""),
 		cli.TextOption("on-output", "CMD", "--on-output of tasks without their own", ""),
 		cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never (7d)", 7*24*time.Hour),
 		cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never (30d)", 30*24*time.Hour),
@@ -142,7 +143,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		MaxLoad: cli.Get[float64](c, "max-load"), MinFreeMemory: cli.Get[int64](c, "min-free-memory"),
 		LeaveChildren: cli.Get[bool](c, "leave-children"), InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
-			OnOutput: cli.Get[string](c, "on-output")}}
+			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}

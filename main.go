@@ -64,6 +64,7 @@ func commands(a *cli.App) []*cli.Command {
 		pauseCommand(a),
 		resumeCommand(a),
 		limitCommand(a),
+		hookCommand(a),
 		doctorCommand(a),
 		backupCommand(a),
 		moveCommand(a),

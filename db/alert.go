@@ -68,7 +68,16 @@ func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time
 		if err != nil || n == 0 {
 			return false, err
 		}
-		spec, ok := lifecycle.AlertSpec(&a.Schedule, a.Event, lifecycle.WithDefaults(a.Schedule.Spec.Hooks, t.hooks), now)
+		hooks, err := t.hooksFor(a.Schedule.Spec.Hooks, a.Schedule.Spec.Queue)
+		if err != nil {
+			return true, err
+		}
+		if hooks.OnRecovery != "" && a.Event == taskspec.EventLate {
+			if err := t.run(openFailure, lifecycle.SubjectOf(a.Schedule.Name), now.UnixMilli()); err != nil {
+				return true, err
+			}
+		}
+		spec, ok := lifecycle.AlertSpec(&a.Schedule, a.Event, hooks, now)
 		if ok {
 			err = t.addHook(&spec, now)
 		}

@@ -38,9 +38,11 @@ type features struct {
 	dependencies bool
 	limits       bool
 	pauses       bool
+	hooks        bool // hooks of queues
 }
 
-// selectFeatures returns the features that are in use as bits of one number: 1 for dependencies, 2 for limits and 4 for pauses. One
+// selectFeatures returns the features that are in use as bits of one number: 1 for dependencies, 2 for limits, 4 for pauses, 8 for hooks of
+// queues. One
 // number is read faster than three.
 var selectFeatures = query(`SELECT {features}`)
 
@@ -59,7 +61,7 @@ func (t *tx) features() (features, error) {
 
 // featuresOf converts the bits of selectFeatures to features.
 func featuresOf(bits int64) features {
-	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0}
+	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0, hooks: bits&8 != 0}
 }
 
 // ended handles the effects of ends. Every function that ends tasks calls it in the same transaction. It updates the counters, and

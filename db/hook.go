@@ -2,24 +2,79 @@ package db
 
 import (
 	"bytes"
+	"context"
 	"slices"
 	"time"
 
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/lines"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
 // A hook is a command that runs because a task has ended. It is a task of its own, which the transaction of that end enqueues. So a hook is
-// neither lost in a crash nor enqueued twice. The hooks of a task come from its options; the worker has commands for tasks without hooks.
-// A task without hooks costs no statement.
+// neither lost in a crash nor enqueued twice. The hooks of a task come from its options, else from its queue, else from the worker. A task
+// without hooks costs no statement.
 
-// hooksFor returns the hooks of a task, with the defaults of the worker that writes the end.
-func (t *tx) hooksFor(task *jobs.Task) jobs.Hooks { return lifecycle.WithDefaults(task.Hooks, t.hooks) }
+// selectQueueHooks reads the hooks of queue [1]. selectAllQueueHooks reads the hooks of all queues.
+var (
+	selectQueueHooks    = query(`SELECT hooks FROM {queue_hooks} WHERE queue = ?`)
+	selectAllQueueHooks = query(`SELECT queue, hooks FROM {queue_hooks} ORDER BY queue`)
+)
+
+// setQueueHooks sets the hooks of queue [1]. deleteQueueHooks removes them.
+var (
+	setQueueHooks    = command(`INSERT INTO {queue_hooks} (queue, hooks) VALUES (?, ?)`)
+	deleteQueueHooks = command(`DELETE FROM {queue_hooks} WHERE queue = ?`)
+)
+
+// openFailure records at time [2] that the last task of subject [1] failed. closeFailure forgets it. pruneFailures forgets the failures
+// before [1].
+var (
+	openFailure = command(`INSERT INTO {open_failures} (subject, failed_at) VALUES (?, ?)
+ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
+	closeFailure  = command(`DELETE FROM {open_failures} WHERE subject = ?`)
+	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
+)
+
+// hooksFor returns the hooks of a task. The parameter own has the hooks of the task itself. The defaults are those of its queue, and then
+// those of the worker that writes the end.
+func (t *tx) hooksFor(own jobs.Hooks, queue string) (jobs.Hooks, error) {
+	features, err := t.features()
+	if err != nil {
+		return own, err
+	}
+	if features.hooks {
+		var stored []string
+		if err := t.list(&stored, selectQueueHooks, queue); err != nil {
+			return own, err
+		}
+		for _, text := range stored {
+			own = lifecycle.WithDefaults(own, taskspec.DecodeOptions([]byte(text)).Hooks)
+		}
+	}
+	return lifecycle.WithDefaults(own, t.hooks), nil
+}
 
 // addHooks enqueues the hooks of a task after one of its attempts has ended with the change c.
 func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
-	hooks := t.hooksFor(&f.Task)
+	if f.Task.Event != "" || c.State != jobs.Failed && c.State != jobs.Completed {
+		return nil
+	}
+	hooks, err := t.hooksFor(f.Task.Hooks, f.Task.Queue)
+	if err != nil {
+		return err
+	}
+	if subject := lifecycle.Subject(&f.Task); hooks.OnRecovery != "" && subject != "" {
+		if c.State == jobs.Failed {
+			err = t.run(openFailure, subject, now.UnixMilli())
+		} else if n, closed := t.exec(closeFailure, subject); n == 0 {
+			hooks.OnRecovery, err = "", closed
+		}
+		if err != nil {
+			return err
+		}
+	}
 	list := lifecycle.HooksOf(&f.Task, &hooks, &f.Outcome, c.State)
 	if len(list) == 0 {
 		return nil
@@ -39,6 +94,14 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+// addQueueHooks is addHooks for a task that completed in a statement for many tasks. Such a task has no hooks, but its queue may have some.
+func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
+	if features, err := t.features(); err != nil || !features.hooks {
+		return err
+	}
+	return t.addHooks(f, c, now)
 }
 
 // addHook enqueues the task of a hook. It does not ask whether the disk has room: otherwise a disk that is nearly full would prevent the
@@ -71,4 +134,36 @@ func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 		text.Write(c.Data)
 	}
 	return text.Bytes(), nil
+}
+
+// SetQueueHooks sets the hooks of the tasks of a queue that have none of their own. Empty hooks remove them. It reports whether the queue
+// had hooks before.
+func (d *DB) SetQueueHooks(ctx context.Context, queue string, h jobs.Hooks) (had bool, err error) {
+	options := jobs.NewSpec("").Options
+	options.Hooks = h
+	text, err := taskspec.EncodeOptions(&options)
+	if err != nil {
+		return false, err
+	}
+	return updateAs(ctx, d, full, func(t *tx) (bool, error) {
+		t.used.known = false
+		n, err := t.exec(deleteQueueHooks, queue)
+		if err == nil && len(text) > 0 {
+			err = t.run(setQueueHooks, queue, string(text))
+		}
+		return n > 0, err
+	})
+}
+
+// QueueHooks returns the hooks of all queues that have some.
+func (d *DB) QueueHooks(ctx context.Context) (map[string]jobs.Hooks, error) {
+	rows, err := readRows[struct {
+		Queue string `db:"queue"`
+		Hooks string `db:"hooks"`
+	}](ctx, d, selectAllQueueHooks)
+	hooks := make(map[string]jobs.Hooks, len(rows))
+	for _, r := range rows {
+		hooks[r.Queue] = taskspec.DecodeOptions([]byte(r.Hooks)).Hooks
+	}
+	return hooks, err
 }

@@ -124,7 +124,7 @@ func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 }
 
 // RollUp adds the counters of the minutes before the time minutes to the counters of their hours. It deletes the counters of the hours
-// before the time hours.
+// before the time hours, and forgets the failures before that time.
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that the counters of an hour are in one table
 	return d.update(ctx, normal, func(t *tx) error {
@@ -132,6 +132,9 @@ func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 			return err
 		}
 		if err := t.run(deleteMinutes, minute); err != nil {
+			return err
+		}
+		if err := t.run(pruneFailures, hours.UnixMilli()); err != nil {
 			return err
 		}
 		return t.run(deleteHours, hours.Unix()/3600)

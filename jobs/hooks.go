@@ -10,7 +10,9 @@ package jobs
 type Hooks struct {
 	OnFailure string // runs when the task has failed and is not retried
 	OnSuccess string // runs when the task has completed
-	OnOutput  string // runs when the task has completed or failed, and its last attempt has printed something
+	// OnRecovery runs when the task has completed, and the task before it of the same schedule or with the same unique key failed.
+	OnRecovery string
+	OnOutput   string // runs when the task has completed or failed, and its last attempt has printed something
 }
 
 // OnEnd sets the hooks of the task.

@@ -44,7 +44,9 @@ func (s *store) wantAlerts(w *db.Worker, want ...string) {
 
 var alertTests = group{
 	"a schedule without a success is late once in each episode": func(s *store) {
-		w := s.alertSchedule(allHooks)
+		hooks := allHooks
+		hooks.OnRecovery = "well"
+		w := s.alertSchedule(hooks)
 		s.sleep(59 * time.Minute)
 		s.wantAlerts(w)
 		s.sleep(2 * time.Minute)
@@ -57,6 +59,7 @@ var alertTests = group{
 		}
 		s.finish(w, hook, lifecycle.Outcome{})
 		s.finish(w, s.runScheduled(w), lifecycle.Outcome{})
+		s.wantHooks("completed of 2: good", "late of 0: bad", "recovered of 2: well")
 		s.sleep(time.Hour)
 		s.wantAlerts(w)
 		s.sleep(time.Minute)

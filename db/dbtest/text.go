@@ -12,8 +12,9 @@ import (
 
 // tableNames matches quoted texts and the names of runner's tables and views.
 var tableNames = regexp.MustCompile(`'(?:[^']|'')*'|\b(?:attempts|attempts_view|cancel_requests|counter_hours|` +
-	`counters|dependencies|enqueue|holds|inputs|last_ids|limits|output|` +
-	`pauses|progress_reports|schedule_inputs|schedule_open|schedules|schedules_view|steps|task_changes|tasks|tasks_view|totals|workers)\b`)
+	`counters|dependencies|enqueue|holds|inputs|last_ids|limits|open_failures|output|` +
+	`pauses|progress_reports|queue_hooks|schedule_inputs|schedule_open|schedules|schedules_view|steps|task_changes|tasks|tasks_view|` +
+	`totals|workers)\b`)
 
 // Text returns a statement in the syntax of the database: with the table prefix, and with $1 parameters on a
 // server.

@@ -78,6 +78,18 @@ CREATE TABLE {task_changes} (
   PRIMARY KEY (task_id, seq)
 ) STRICT, WITHOUT ROWID;
 
+-- The last task of a subject failed, and its hook on_recovery runs when the next one completes. A subject is a schedule or a unique key.
+CREATE TABLE {open_failures} (
+  subject   TEXT PRIMARY KEY, -- schedule NAME, or unique KEY
+  failed_at INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The hooks of the tasks of a queue that have none of their own.
+CREATE TABLE {queue_hooks} (
+  queue TEXT PRIMARY KEY,
+  hooks TEXT NOT NULL CHECK (json_valid(hooks)) -- a JSON object with the keys on_failure, on_success, on_recovery and on_output
+) STRICT, WITHOUT ROWID;
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
 DROP VIEW IF EXISTS {tasks_view};

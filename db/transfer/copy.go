@@ -40,6 +40,8 @@ var copiedTables = []copiedTable{
 	{"schedule_inputs", "", "name"},
 	{"limits", "", "kind, name"},
 	{"pauses", "", "queue"},
+	{"open_failures", "", "subject"},
+	{"queue_hooks", "", "queue"},
 	{"workers", "", "number"},
 	{"counters", "", "queue, state, minute"},
 	{"counter_hours", "", "queue, state, hour"},

@@ -32,11 +32,27 @@ type Hook struct {
 // WithDefaults returns hooks in which the empty commands are replaced by those of usual.
 func WithDefaults(h, usual jobs.Hooks) jobs.Hooks {
 	return jobs.Hooks{OnFailure: cmp.Or(h.OnFailure, usual.OnFailure), OnSuccess: cmp.Or(h.OnSuccess, usual.OnSuccess),
-		OnOutput: cmp.Or(h.OnOutput, usual.OnOutput)}
+		OnRecovery: cmp.Or(h.OnRecovery, usual.OnRecovery), OnOutput: cmp.Or(h.OnOutput, usual.OnOutput)}
 }
 
+// Subject returns the text that identifies tasks of the same schedule or with the same unique key, for OnRecovery. It returns an empty text
+// for a task without both.
+func Subject(t *jobs.Task) string {
+	switch {
+	case t.Schedule != "":
+		return SubjectOf(t.Schedule)
+	case t.UniqueKey != "":
+		return "unique " + t.UniqueKey
+	}
+	return ""
+}
+
+// SubjectOf returns the subject of the tasks of a schedule.
+func SubjectOf(schedule string) string { return "schedule " + schedule }
+
 // HooksOf returns the hooks to run after an attempt of a task. The parameter h has the hooks of the task and their defaults, o is the
-// outcome of the attempt, and state is the new state of the task. The end of a hook runs no hooks.
+// outcome of the attempt, and state is the new state of the task. The end of a hook runs no hooks. The result may contain OnRecovery with
+// the event EventRecovered. That hook runs only if the task before it failed, which HooksOf does not know.
 func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
 	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil
@@ -50,6 +66,9 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 		add(taskspec.EventFailed, h.OnFailure)
 	} else {
 		add(taskspec.EventCompleted, h.OnSuccess)
+		if Subject(t) != "" {
+			add(taskspec.EventRecovered, h.OnRecovery)
+		}
 	}
 	if o.OutputBytes > 0 {
 		add(taskspec.EventOutput, h.OnOutput)
@@ -59,7 +78,8 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 
 // hookFlags has the flag of a hook for each event.
 var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.EventCompleted: "on-success",
-	taskspec.EventOutput: "on-output", taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
+	taskspec.EventOutput: "on-output", taskspec.EventRecovered: "on-recovery",
+	taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
 
 // HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the
 // change of the task. The parameter output has the last lines of its output.

@@ -6,8 +6,9 @@ const (
 	EventCompleted = "completed" // the task has completed
 	EventLate      = "late"      // no task of the schedule has completed for too long
 	EventSlow      = "slow"      // the task of the schedule runs for much longer than usual
+	EventRecovered = "recovered" // the task has completed, and the one before it failed
 	EventOutput    = "output"    // the task has completed or failed, and has printed something
 )
 
 // Events lists all events.
-var Events = []string{EventFailed, EventCompleted, EventOutput, EventLate, EventSlow}
+var Events = []string{EventFailed, EventCompleted, EventRecovered, EventOutput, EventLate, EventSlow}

@@ -19,7 +19,8 @@ var fragments = sqltext.Parts{
 	"greatest":      "greatest",
 	"bigint_param":  "CAST(? AS bigint)",
 	"features": "CASE WHEN EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) THEN 1 ELSE 0 END +\n\tCASE WHEN EXISTS " +
-		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END",
+		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END +\n\tCASE WHEN EXISTS " +
+		"(SELECT 1 FROM {queue_hooks}) THEN 8 ELSE 0 END",
 	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
 		jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json)`,
 

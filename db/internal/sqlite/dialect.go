@@ -27,7 +27,7 @@ var fragments = sqltext.Parts{
 	"bigint_param": "?",
 	// features is a number with the bits 1, 2 and 4 for open dependencies, limits and pauses. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
-		"FROM {pauses})",
+		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks})",
 	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
 

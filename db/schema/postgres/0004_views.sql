@@ -51,6 +51,17 @@ CREATE TABLE task_changes (
   PRIMARY KEY (task_id, seq)
 );
 
+-- The last task of a subject failed, and its hook on_recovery runs when the next one completes.
+CREATE TABLE open_failures (
+  subject   TEXT PRIMARY KEY,
+  failed_at BIGINT NOT NULL
+);
+-- The hooks of the tasks of a queue that have none of their own.
+CREATE TABLE queue_hooks (
+  queue TEXT PRIMARY KEY,
+  hooks TEXT NOT NULL CHECK (is_jsonb(hooks))
+);
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. The setting runner.grants holds the statements that grant the privileges on the
 -- views again at the end.

@@ -1,0 +1,26 @@
+package admin
+
+import (
+	"context"
+
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// SetHooks sets the hooks of the tasks of a queue that have none of their own. Empty hooks remove them. The result reports whether the queue
+// had hooks before.
+func SetHooks(ctx context.Context, r *runner.Runner, queue string, h jobs.Hooks) (had bool, err error) {
+	return store(r).SetQueueHooks(ctx, queue, h)
+}
+
+// Hooks returns the hooks of all queues that have some.
+func Hooks(ctx context.Context, r *runner.Runner) (map[string]jobs.Hooks, error) {
+	return store(r).QueueHooks(ctx)
+}
+
+// ValidHooks returns an error if the commands of hooks are invalid.
+func ValidHooks(h jobs.Hooks) error {
+	s := jobs.Command{Argv: []string{"true"}}.With(jobs.OnEnd(h))
+	return taskspec.Validate(&s)
+}
