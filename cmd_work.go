@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 	"unicode"
 
@@ -103,6 +104,10 @@ func workFlags() []cli.Flag {
 			"tasks that have been due for longer than this start first in their queue, whatever their priority (off)", 0),
 		cli.Scalar("max-load", "LOAD", "start no task while the load average of the last minute is above LOAD (off)", 0.0, parseLoad),
 		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory (off)", 0),
+		cli.SizeOption("output-limit", "size of an attempt's output that is stored, for tasks without --output-limit; 0: nothing (1MiB)",
+			jobs.DefaultOutputLimit),
+		cli.TextOption("log-dir", "DIR", "also write the output of each attempt to a file in DIR, such as 41-1.log", ""),
+		cli.SizeOption("log-size", "size at which a file of --log-dir is renamed to NAME.1 and a new one begins; 0: any size (1GiB)", 1<<30),
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
 		cli.TextOption("on-failure", "CMD", "--on-failure of tasks without their own: run CMD as a task for each failed task", ""),
 		cli.TextOption("on-success", "CMD", "--on-success of tasks without their own", ""),
@@ -124,6 +129,8 @@ type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
 	tee        bool
+	logDir     string             // directory for files with the output of attempts; empty for none
+	logSize    int64              // see --log-size
 	notifier   *systemd.Notifier  // reports to the service manager; nil if there is none
 	terminal   bool               // whether a person started the worker at a terminal; such a worker ends when the terminal closes
 	serve      *web.ServerOptions // options of the web pages; nil if they are not served
@@ -146,6 +153,10 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
+	}
+	o.logDir, o.logSize = cli.Get[string](c, "log-dir"), cli.Get[int64](c, "log-size")
+	if o.engine.OutputLimit = cli.Get[int64](c, "output-limit"); o.engine.OutputLimit == 0 {
+		o.engine.OutputLimit = -1 // -1 means nothing; 0 would mean the default
 	}
 	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")),
 		neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
@@ -260,6 +271,36 @@ func servePages(ctx context.Context, r *runner.Runner, p *term.Printer, o workOp
 	return func() { cancel(); <-ended }, nil
 }
 
+// registerCommands registers the handler of commands, which copies their output as the options say. The caller must call stop at the end.
+func registerCommands(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) (stop func(), err error) {
+	var tee func(jobs.Task, string, []byte)
+	if o.tee {
+		tee = output.NewTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).Copy
+	}
+	if o.logDir == "" {
+		r.Register(runner.Commands(runner.CommandOptions{Tee: tee}))
+		return func() {}, nil
+	}
+	files, err := output.OpenFiles(r, o.logDir, o.logSize, o.engine.Log)
+	if err != nil {
+		return nil, err
+	}
+	r.Register(files.Record(runner.Commands(runner.CommandOptions{Tee: func(task jobs.Task, stream string, data []byte) {
+		files.Copy(task, stream, data)
+		if tee != nil {
+			tee(task, stream, data)
+		}
+	}})))
+	ctx, cancel := context.WithCancel(ctx)
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() { files.Sweep(ctx, r) })
+	return func() {
+		cancel()
+		sweeper.Wait()
+		_ = files.Close()
+	}, nil
+}
+
 func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {
 	if o.serve != nil {
 		stop, err := servePages(ctx, r, p, o)
@@ -268,11 +309,11 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 		}
 		defer stop()
 	}
-	commands := runner.CommandOptions{}
-	if o.tee {
-		commands.Tee = output.NewTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).Copy
+	stopFiles, err := registerCommands(ctx, r, p, o)
+	if err != nil {
+		return err
 	}
-	r.Register(runner.Commands(commands))
+	defer stopFiles()
 	defer o.notifier.Start(r)()
 	ctx, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: o.engine.Log, Slots: o.engine.Concurrency, Terminal: o.terminal})
 	defer stop()
@@ -280,7 +321,7 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	if o.untilEmpty {
 		work = r.WorkUntilEmpty
 	}
-	err := work(ctx)
+	err = work(ctx)
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log has already reported it
 		return failure.ExitStatus(1)

@@ -62,6 +62,9 @@ type Options struct {
 	// LeaveChildren lets the processes that commands leave behind live on when the commands exit by themselves, also for tasks without
 	// jobs.LeaveChildren. Defaults to false.
 	LeaveChildren bool
+	// OutputLimit is how many bytes of an attempt's output are stored, for tasks that have the default limit. A negative value means none.
+	// Defaults to jobs.DefaultOutputLimit.
+	OutputLimit int64
 	// Name is the name of the worker in lists and logs. Defaults to HOST:PID.
 	Name string
 	// Keep is how long Work keeps tasks that completed or were cancelled, with their attempts and output. KeepFailed is the same for tasks

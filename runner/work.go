@@ -132,7 +132,8 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 		Handlers: r.wrapped(), Fenced: &r.fenced, UntilEmpty: untilEmpty, Concurrency: o.Concurrency, MaxWait: o.MaxWait,
 		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
 		Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }),
-		Grace:  o.Grace, Lease: o.Lease, Timeout: o.Timeout, LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
+		Grace:  o.Grace, Lease: o.Lease, Timeout: o.Timeout, OutputLimit: o.OutputLimit,
+		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
 		KeepFailed: o.KeepFailed, Hooks: o.Hooks,
 		LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}
 	if o.Liveness != nil {

@@ -80,8 +80,8 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	if out.String() != want {
 		t.Errorf("stdout\n%.300s\nwant\n%.300s", out, want)
 	}
-	if want := "[7] error\n[7] more\n[7] --- 12.3 MiB not kept (--output-limit 1MiB) ---\n[7] --- some output not kept " +
-		"(--output-limit 1MiB) ---\n"; talk.String() != want {
+	if want := "[7] error\n[7] more\n[7] --- 12.3 MiB not kept (--output-limit) ---\n[7] --- some output not kept " +
+		"(--output-limit) ---\n"; talk.String() != want {
 		t.Errorf("stderr\n%s\nwant\n%s", talk, want)
 	}
 }

@@ -107,8 +107,11 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 	if missing != unknown {
 		what = binarySize(missing)
 	}
-	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (--output-limit %s) ---\n", what,
-		humanize.ExactSize(t.OutputLimit))
+	limit := "--output-limit"
+	if t.OutputLimit != jobs.DefaultOutputLimit { // otherwise the limit of the worker counts
+		limit += " " + humanize.ExactSize(t.OutputLimit)
+	}
+	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)
 	return s.write("stderr", []byte(text))
 }
 

@@ -50,6 +50,9 @@ type attempt struct {
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
+	if e.o.OutputLimit != 0 && task.OutputLimit == jobs.DefaultOutputLimit {
+		task.OutputLimit = max(e.o.OutputLimit, 0)
+	}
 	a := &attempt{e: e, task: task, claim: db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, kill: make(chan struct{})}
 	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(context.Background(), attemptKey{}, a))
 	return a

@@ -61,6 +61,7 @@ type Options struct {
 	Grace            time.Duration
 	Lease            time.Duration
 	Timeout          time.Duration
+	OutputLimit      int64
 	LeaveChildren    bool
 	Name             string
 	Keep, KeepFailed time.Duration
