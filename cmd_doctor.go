@@ -31,9 +31,9 @@ In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
   integrity    quick_check of SQLite; with --full: integrity_check
   wal          size of the write-ahead log; processes that keep it large
   clock        clock behind the times in the database, jumps of the clock
-  workers      running workers, lost workers, last heartbeat
+  workers      running workers, lost workers, last heartbeat, old programs
   queues       paused queues, and queues without a worker
-  schedules    late schedules, skipped ticks, schedules whose last task failed
+  schedules    late or failed ones, skipped ticks, missing programs and files
   other db     databases in the other places that runner searches
 
 EXIT STATUS

@@ -293,6 +293,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 			report(Warn, problem.Message, problem.Try)
 		}
 	}
+	oldPrograms(s.Workers, report)
 	return d.orphans(ctx, report)
 }
 
@@ -355,6 +356,9 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 			report(Warn, fmt.Sprintf("schedule %s was due %s ago and has not ticked", schedule.Name, humanize.Age(late)),
 				"runner schedule show "+schedule.Name)
 		}
+	}
+	if !missingFiles(s.Schedules, s.Workers, report) {
+		ok = false
 	}
 	if ok {
 		report(OK, humanize.Plural(len(s.Schedules), "schedule"), "")

@@ -1,0 +1,124 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// localWorkers returns the workers that run on this host. The result others is true if workers run, but all of them on other hosts.
+func localWorkers(workers []runner.Worker) (local []runner.Worker, others bool) {
+	host, _ := os.Hostname() // workers record their host in the same way
+	for _, w := range workers {
+		switch {
+		case w.Dead:
+		case w.Host == host:
+			local = append(local, w)
+		default:
+			others = true
+		}
+	}
+	return local, others && len(local) == 0
+}
+
+// oldPrograms reports workers whose program is not the installed one: it has another version, or its file was replaced after the start.
+func oldPrograms(workers []runner.Worker, report reportFunc) {
+	const try = "systemctl restart runner     or stop it, and start it again"
+	local, _ := localWorkers(workers)
+	for _, w := range local {
+		program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.PID)) // Linux only; the processes of other users cannot be read
+		switch {
+		case w.Version != runner.Version:
+			report(Warn, fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version), try)
+		case strings.HasSuffix(program, " (deleted)"):
+			report(Warn, fmt.Sprintf("worker %s runs a program that was replaced since the worker started", w.Name), try)
+		}
+	}
+}
+
+// missingFiles reports programs, directories and environment files of schedules that do not exist on this host. It reports nothing if all
+// workers run on other hosts.
+func missingFiles(schedules []jobs.Schedule, workers []runner.Worker, report reportFunc) (ok bool) {
+	local, elsewhere := localWorkers(workers)
+	if elsewhere {
+		return true
+	}
+	path := workerPath(local)
+	ok = true
+	for _, s := range schedules {
+		if missing := missingFile(&s.Spec, path); missing != "" {
+			ok = false
+			report(Warn, fmt.Sprintf("schedule %s cannot run: %s", s.Name, missing), "runner schedule show "+s.Name)
+		}
+	}
+	return ok
+}
+
+// workerPath returns the PATH of the first worker whose environment can be read, or the PATH of this process.
+func workerPath(workers []runner.Worker) string {
+	for _, w := range workers {
+		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", w.PID))
+		if err != nil {
+			continue
+		}
+		for variable := range strings.SplitSeq(string(environ), "\x00") {
+			if path, ok := strings.CutPrefix(variable, "PATH="); ok {
+				return path
+			}
+		}
+	}
+	return os.Getenv("PATH")
+}
+
+// missingFile returns why the command of a task cannot start, or an empty text. The parameter path is the PATH of the worker.
+func missingFile(s *jobs.Spec, path string) string {
+	argv, err := jobs.Argv(s.Args)
+	if s.Job != jobs.CommandJob || err != nil {
+		return ""
+	}
+	if s.Cwd != "" && isMissing(s.Cwd) {
+		return "directory " + s.Cwd + " not found"
+	}
+	if s.EnvFile != "" && isMissing(s.EnvFile) {
+		return "environment file " + s.EnvFile + " not found"
+	}
+	if own, ok := s.Env["PATH"]; ok {
+		path = own
+	}
+	program := argv[0]
+	switch {
+	case s.Path != "":
+		if isMissing(s.Path) {
+			return "program " + s.Path + " not found"
+		}
+	case filepath.IsAbs(program):
+		if isMissing(program) {
+			return "program " + program + " not found"
+		}
+	case strings.ContainsRune(program, filepath.Separator):
+		if s.Cwd != "" && isMissing(filepath.Join(s.Cwd, program)) {
+			return "program " + filepath.Join(s.Cwd, program) + " not found"
+		}
+	case runtime.GOOS != "windows": // Windows also tries the extensions of PATHEXT
+		for _, dir := range filepath.SplitList(path) {
+			if !isMissing(filepath.Join(dir, program)) {
+				return ""
+			}
+		}
+		return "program " + program + " not found in the PATH of the worker"
+	}
+	return ""
+}
+
+// isMissing reports whether a file does not exist. A file that this user cannot look at is not missing.
+func isMissing(path string) bool {
+	_, err := os.Stat(path)
+	return errors.Is(err, fs.ErrNotExist)
+}
