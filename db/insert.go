@@ -92,7 +92,7 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 		of = t.inserter()
 		for spec, err := range specs {
 			if err == nil {
-				err = ctx.Err() // checked between rows, since no statement may be interrupted
+				err = context.Cause(ctx) // checked between rows, since no statement may be interrupted
 			}
 			if err != nil {
 				return err

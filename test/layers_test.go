@@ -133,7 +133,7 @@ var layers = []layer{
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record",
 		"internal/term", "internal/view", "jobs", "runner"}},
 	{path: "internal/batch", ours: []string{"internal/crontab", "internal/failure", "internal/humanize", "internal/invocation",
-		"internal/jsonscan", "internal/record", "internal/spelling", "internal/taskspec", "internal/term", "jobs", "runner"}},
+		"internal/jsonscan", "internal/record", "internal/signals", "internal/spelling", "internal/taskspec", "internal/term", "jobs", "runner"}},
 	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
 		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},
 	{path: "", // not db, because the command line uses only the library

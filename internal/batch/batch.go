@@ -17,6 +17,7 @@ import (
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/invocation"
+	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -62,9 +63,15 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 		return err
 	}
 	b.bar.Start("enqueueing", n)
-	added, err := r.EnqueueAll(ctx, b.specs())
+	waiting, stop := b.untilSignal(ctx)
+	defer stop()
+	added, err := r.EnqueueAll(waiting, b.specs())
 	if err != nil {
 		b.bar.Clear()
+		if s, ok := errors.AsType[signals.Received](err); ok {
+			p.Say("nothing was enqueued")
+			return failure.ExitStatus(s.Status())
+		}
 		// This error occurs if the file was changed after the check, or if a line names a task that does not exist.
 		if bad, ok := errors.AsType[*LineError](err); ok {
 			return bad.Failure("nothing was enqueued")
@@ -79,7 +86,16 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	if err := o.Notes(ctx, r, p); err != nil || o.Wait == nil {
 		return err
 	}
-	return o.Wait(ctx, added)
+	return o.Wait(waiting, added)
+}
+
+// untilSignal returns a context that a signal ends if the caller waits for the tasks. Otherwise a signal ends the process. The function must
+// not be called while the batch is read, because a read that blocks does not end with the context.
+func (b *batch) untilSignal(ctx context.Context) (context.Context, func()) {
+	if b.wait == nil {
+		return ctx, func() {}
+	}
+	return signals.Until(ctx)
 }
 
 // batch is the input of --batch.
@@ -247,15 +263,20 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	batch := int64(jobs.NewBatch)
 	var part []jobs.Spec
 	var all []runner.Enqueued // tasks to wait for
-	commit := func() error {
+	commit := func(ctx context.Context) error {
 		if len(part) == 0 {
 			return nil
 		}
 		added, err := r.EnqueueAll(ctx, slices.Values(part))
 		if err != nil {
 			b.bar.Clear()
+			earlier := fmt.Sprintf("%s tasks of earlier lines are enqueued", humanize.Count(int64(good)))
+			if s, ok := errors.AsType[signals.Received](err); ok {
+				b.p.Say("%s", earlier)
+				return failure.ExitStatus(s.Status())
+			}
 			f := failure.Explain(err)
-			f.Why = append(f.Why, fmt.Sprintf("%s tasks of earlier lines are enqueued", humanize.Count(int64(good))))
+			f.Why = append(f.Why, earlier)
 			return f
 		}
 		good, part = good+len(added), part[:0]
@@ -285,12 +306,14 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		spec.Batch = batch
 		part = append(part, spec)
 		if b.bar.Step(good + len(part)); len(part) == batchPart {
-			if err := commit(); err != nil {
+			if err := commit(ctx); err != nil {
 				return err
 			}
 		}
 	}
-	if err := commit(); err != nil {
+	ctx, stop := b.untilSignal(ctx)
+	defer stop()
+	if err := commit(ctx); err != nil {
 		return err
 	}
 	b.bar.Finish(fmt.Sprintf("%s tasks enqueued", humanize.Count(int64(good))))
