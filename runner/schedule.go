@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -45,33 +46,46 @@ type Applied struct {
 }
 
 // ApplySchedules adds, changes or keeps each schedule of a list. All changes are in one transaction. The results are in the order of the
-// list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. The error of an invalid definition is a
-// *SpecError.
+// list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. If definitions are invalid, the error joins
+// a *SpecError for each of them. If Keep forbids changes, it joins one for each schedule that differs.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)
+	var bad []error
+	before := make(map[string]bool, len(list))
 	for i := range list {
-		if err := prepareSchedule(&list[i], list[:i], at); err != nil {
-			return nil, &SpecError{Index: i, Err: err}
+		if err := prepareSchedule(&list[i], before, at); err != nil {
+			bad = append(bad, &SpecError{Index: i, Err: err})
 		}
 		if s := &list[i]; !s.PausedAt.IsZero() {
 			s.PausedAt, s.PausedBy = at, r.user()
 		}
 	}
+	if len(bad) > 0 {
+		return nil, errors.Join(bad...)
+	}
 	var done []Applied
 	err := r.store.ChangeSchedules(ctx, engine.BootID(), at, func(have []jobs.Schedule) (put []jobs.Schedule, remove []string, err error) {
-		done = nil
+		done, bad = nil, nil
+		old := make(map[string]*jobs.Schedule, len(have))
+		for i := range have {
+			old[have[i].Name] = &have[i]
+		}
 		for i, s := range list {
-			applied, err := apply(s, have, o)
+			applied, err := apply(s, old[s.Name], o)
 			if err != nil {
-				return nil, nil, &SpecError{Index: i, Err: err}
+				bad = append(bad, &SpecError{Index: i, Err: err})
+				continue
 			}
 			if done = append(done, applied); applied.Did != ScheduleUnchanged {
 				put = append(put, applied.Schedule)
 			}
 		}
+		if len(bad) > 0 {
+			return nil, nil, errors.Join(bad...)
+		}
 		for _, old := range have {
-			if o.Prune && !slices.ContainsFunc(list, func(s jobs.Schedule) bool { return s.Name == old.Name }) {
+			if o.Prune && !before[old.Name] {
 				remove, done = append(remove, old.Name), append(done, Applied{old, ScheduleRemoved})
 			}
 		}
@@ -86,9 +100,9 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 	return done, err
 }
 
-// prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter before has the definitions that come
-// earlier in the list.
-func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) error {
+// prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter before has the names of the valid
+// definitions that come earlier in the list. prepareSchedule adds the name of a valid definition to it.
+func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) error {
 	*s = s.WithDefaults()
 	if err := taskspec.ValidateSchedule(s); err != nil {
 		return err
@@ -101,31 +115,30 @@ func prepareSchedule(s *jobs.Schedule, before []jobs.Schedule, at time.Time) err
 		return &jobs.FieldError{Field: "cron", Msg: "@reboot needs Linux, because this system has no id of a boot; " +
 			"let a service manager start the command at boot"}
 	}
-	if slices.ContainsFunc(before, func(other jobs.Schedule) bool { return other.Name == s.Name }) {
+	if before[s.Name] {
 		return &jobs.FieldError{Field: "name", Msg: fmt.Sprintf("%q appears twice", s.Name)}
 	}
+	before[s.Name] = true
 	s.NextAt, s.CreatedAt, s.UpdatedAt = expression.Next(at), at, at
 	return nil
 }
 
-// apply returns the change that a definition makes to the existing schedules.
-func apply(s jobs.Schedule, have []jobs.Schedule, o ApplyOptions) (Applied, error) {
-	n := slices.IndexFunc(have, func(old jobs.Schedule) bool { return old.Name == s.Name })
-	if n < 0 {
+// apply returns the change that a definition makes to the existing schedule of its name. The parameter old is nil if there is none.
+func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error) {
+	if old == nil {
 		if !s.PausedAt.IsZero() {
 			s.NextAt = time.Time{}
 		}
 		return Applied{s, ScheduleAdded}, nil
 	}
-	old := have[n]
-	differences := taskspec.Differences(&old, &s)
+	differences := taskspec.Differences(old, &s)
 	switch {
 	case len(differences) == 0:
-		return Applied{old, ScheduleUnchanged}, nil
+		return Applied{*old, ScheduleUnchanged}, nil
 	case o.Keep:
 		return Applied{}, differs(s.Name, differences)
 	}
-	return Applied{redefined(old, s), ScheduleChanged}, nil
+	return Applied{redefined(*old, s), ScheduleChanged}, nil
 }
 
 // redefined returns the schedule old with the definition of s and its old history. The next tick stays if the cron expression and the zone

@@ -89,8 +89,8 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	return o.Wait(waiting, added)
 }
 
-// untilSignal returns a context that a signal ends if the caller waits for the tasks. Otherwise a signal ends the process. The function must
-// not be called while the batch is read, because a read that blocks does not end with the context.
+// untilSignal returns a context that a signal ends if the caller waits for the tasks. Otherwise a signal ends the process. The function
+// must not be called while the batch is read, because a read that blocks does not end with the context.
 func (b *batch) untilSignal(ctx context.Context) (context.Context, func()) {
 	if b.wait == nil {
 		return ctx, func() {}

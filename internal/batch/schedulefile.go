@@ -122,13 +122,34 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, sy
 	return nil
 }
 
-// Refuse finds the schedule that caused an error of ApplySchedules. It removes that schedule and stores the error for Refused. It returns
-// false if no schedule caused the error.
+// Refuse finds the schedules that caused an error of ApplySchedules. It removes them and stores their errors for Refused. It returns false
+// if no schedule caused the error.
 func (f *ScheduleFile) Refuse(err error) bool {
-	bad, ok := errors.AsType[*runner.SpecError](err)
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // ApplySchedules does not wrap the joined error
 	if !ok {
 		return false
 	}
+	refused := map[int]bool{}
+	for _, err := range joined.Unwrap() {
+		bad, ok := errors.AsType[*runner.SpecError](err)
+		if !ok {
+			return false
+		}
+		refused[bad.Index] = true
+		f.refuse(bad)
+	}
+	schedules, lines := f.Schedules[:0], f.lines[:0]
+	for i, s := range f.Schedules {
+		if !refused[i] {
+			schedules, lines = append(schedules, s), append(lines, f.lines[i])
+		}
+	}
+	f.Schedules, f.lines = schedules, lines
+	return true
+}
+
+// refuse stores the error of one schedule.
+func (f *ScheduleFile) refuse(bad *runner.SpecError) {
 	i := bad.Index
 	one := f.lineError(f.lines[i], bad.Err)
 	if errors.Is(bad.Err, jobs.ErrConflict) {
@@ -139,8 +160,6 @@ func (f *ScheduleFile) Refuse(err error) bool {
 		e.Hint("--update, or --prefix")
 	}
 	f.refused = append(f.refused, refusal{line: f.lines[i], err: e})
-	f.Schedules, f.lines = slices.Delete(f.Schedules, i, i+1), slices.Delete(f.lines, i, i+1)
-	return true
 }
 
 // MaySkip reports whether an import can leave out the lines that cannot be imported. It cannot leave out an environment line, because the

@@ -1,0 +1,44 @@
+package runner_test
+
+import (
+	"errors"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TestApplySchedulesReportsEveryInvalidDefinition checks that one call returns all errors. An import of many lines would otherwise need a
+// call for each line that it refuses.
+func TestApplySchedulesReportsEveryInvalidDefinition(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	schedule := func(name, expression string) jobs.Schedule {
+		return jobs.Schedule{Name: name, Cron: expression, Spec: jobs.Command{Argv: []string{"true"}}.With()}
+	}
+	indexes := func(err error) (list []int) {
+		t.Helper()
+		joined, ok := err.(interface{ Unwrap() []error })
+		if !ok {
+			t.Fatalf("got error %v, want joined errors", err)
+		}
+		for _, err := range joined.Unwrap() {
+			bad, ok := errors.AsType[*runner.SpecError](err)
+			if !ok {
+				t.Fatalf("got error %v, want a SpecError", err)
+			}
+			list = append(list, bad.Index)
+		}
+		return list
+	}
+	_, err := r.ApplySchedules(t.Context(), []jobs.Schedule{schedule("a", "@hourly"), schedule("b", "* * * * 9"), schedule("a", "@daily"),
+		schedule("c", "60 * * * *"), schedule("b", "@daily")}, runner.ApplyOptions{})
+	testkit.Equal(t, "invalid definitions", indexes(err), []int{1, 2, 3})
+	list := []jobs.Schedule{schedule("a", "@hourly"), schedule("b", "@hourly"), schedule("c", "@hourly")}
+	_, err = r.ApplySchedules(t.Context(), list, runner.ApplyOptions{})
+	testkit.NoError(t, err)
+	list[0].Cron, list[2].Cron = "@daily", "@daily"
+	_, err = r.ApplySchedules(t.Context(), list, runner.ApplyOptions{Keep: true})
+	testkit.Equal(t, "definitions that differ", indexes(err), []int{0, 2})
+}
