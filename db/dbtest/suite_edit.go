@@ -1,0 +1,232 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+func editInEachState(s *store) {
+	for _, state := range jobs.States() {
+		if state == jobs.Blocked { // editMovesTasks has tasks with a reason to be blocked
+			continue
+		}
+		id := s.inState(state, jobs.Unique("key "+string(state)), jobs.ExpiresIn(24*time.Hour))
+		before := s.get(id)
+		got := s.edit(id, jobs.Priority(9), jobs.Label("new"), jobs.Timeout(time.Minute))
+		want, after := before, s.get(id)
+		if !state.Finished() && state != jobs.Running {
+			want.Priority, want.Label, want.Timeout = 9, "new", time.Minute
+		}
+		if got != (db.ActionResult{ID: id, State: state, Done: want.Priority == 9}) || !reflect.DeepEqual(after, want) {
+			s.Errorf("%s: got %+v, task %+v; want task %+v", state, got, after, want)
+		}
+		s.exec(`DELETE FROM tasks WHERE finished_at IS NULL`)
+	}
+	if got := s.edit(99); got != (db.ActionResult{ID: 99}) {
+		s.Errorf("no such task: got %+v", got)
+	}
+}
+
+func editMovesTasks(s *store) {
+	w := newOrderStore(s)
+	a, b := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
+	w.edit(a, jobs.Lane("")) // a is pending without the lane, and b gets the lane
+	w.wantState(a, jobs.Pending)
+	w.wantState(b, jobs.Pending)
+	w.edit(a, jobs.Lane("l"))
+	w.wantState(a, jobs.Blocked)
+	w.edit(b, jobs.In(time.Hour))
+	w.wantState(a, jobs.Pending)
+	if got := w.wantState(b, jobs.Scheduled); !got.RunAt.Equal(s.now.Add(time.Hour)) {
+		s.Errorf("got run_at %v, want %v", got.RunAt, s.now.Add(time.Hour))
+	}
+	w.edit(b, jobs.At(s.now))
+	w.wantState(b, jobs.Blocked)
+	w.edit(b, jobs.Lane("other"))
+	w.wantState(b, jobs.Pending)
+
+	// A retrying task keeps its state until its lane or its due time changes.
+	w.finish(w.claim(1)[0], errBad)
+	w.wantState(a, jobs.Retrying)
+	w.edit(a, jobs.Priority(3))
+	w.wantState(a, jobs.Retrying)
+	w.edit(a, jobs.Lane("third"))
+	w.wantState(a, jobs.Scheduled)
+	w.edit(a, jobs.At(s.now))
+	if got := w.wantState(a, jobs.Pending); got.Attempt != 1 {
+		s.Errorf("got %d attempts, want 1", got.Attempt)
+	}
+
+	// A task that waits for others, or for its release, waits on.
+	c := w.add(jobs.After(a))
+	w.hold(b)
+	for _, id := range []int64{b, c} {
+		w.edit(id, jobs.Lane("l"), jobs.At(s.now))
+		w.wantState(id, jobs.Blocked)
+	}
+}
+
+func refusedEditsChangeNothing(s *store) {
+	w := newOrderStore(s)
+	a, b := w.add(jobs.Unique("a")), w.add()
+	before := w.get(b)
+	_, err := s.Edit(s.Context(), b, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+		e := db.Edit{Spec: specOf(t)}
+		e.Spec.UniqueKey, e.Spec.Priority = "a", 9
+		return e, nil
+	})
+	if !errors.Is(err, jobs.ErrConflict) {
+		s.Errorf("unique key of task %d: got error %v, want %v", a, err, jobs.ErrConflict)
+	}
+	if _, err := s.Edit(s.Context(), b, "ann", s.now, func(jobs.Task) (db.Edit, error) { return db.Edit{}, errBad }); !errors.Is(err,
+		errBad) {
+		s.Errorf("got error %v, want %v", err, errBad)
+	}
+	if got := w.get(b); !equal(got, before) {
+		s.Errorf("got task %+v, want %+v", got, before)
+	}
+	if got := must(s.TaskChanges(s.Context(), b))(s); len(got) != 0 {
+		s.Errorf("got changes %+v, want none", got)
+	}
+}
+
+func topGoesFirst(s *store) {
+	w := newOrderStore(s)
+	a, b, c := w.add(jobs.Priority(8)), w.add(), w.add()
+	w.add(jobs.Priority(100), jobs.Queue("y"))
+	for _, m := range must(s.Top(s.Context(), []int64{c, b}, "ann", s.now))(s) {
+		if !m.Done || m.State != jobs.Pending {
+			s.Errorf("got %+v, want a pending task", m)
+		}
+	}
+	for id, want := range map[int64]int{a: 8, b: 9, c: 10} {
+		if got := w.get(id).Priority; got != want {
+			s.Errorf("task %d: got priority %d, want %d", id, got, want)
+		}
+	}
+	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s) // c keeps its priority
+	if got := w.get(c).Priority; got != 10 {
+		s.Errorf("second top: got priority %d, want 10", got)
+	}
+	done := w.add()
+	w.edit(a, jobs.Priority(1<<31-1))
+	must(s.Top(s.Context(), []int64{done}, "ann", s.now))(s)
+	if got := w.get(done).Priority; got != 1<<31-1 {
+		s.Errorf("beside the highest priority: got %d, want %d", got, 1<<31-1)
+	}
+	running := w.claim(10)[0].ID
+	if got := must(s.Top(s.Context(), []int64{running, 99}, "ann", s.now))(s); got[0] != (db.ActionResult{ID: running,
+		State: jobs.Running}) || got[1] != (db.ActionResult{ID: 99}) {
+		s.Errorf("a running task and no task: got %+v", got)
+	}
+}
+
+func topOfALane(s *store) {
+	w := newOrderStore(s)
+	w.add(jobs.Lane("l"))
+	b, c := w.add(jobs.Lane("l"), jobs.Priority(7)), w.add(jobs.Lane("l"), jobs.Queue("y"))
+	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s)
+	for _, want := range []int64{c, b} {
+		w.finish(w.claim(10)[0], nil)
+		w.wantState(want, jobs.Pending)
+	}
+}
+
+func lastChangesAreKept(s *store) {
+	w := newOrderStore(s)
+	id := w.add()
+	w.hold(id)
+	for i := range 25 {
+		s.sleep(time.Second)
+		must(s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+			return db.Edit{Spec: specOf(t), Text: fmt.Sprint("edit ", i)}, nil
+		}))(s)
+	}
+	w.release(id)
+	got := must(s.TaskChanges(s.Context(), id))(s)
+	last := db.TaskChange{At: s.now, By: "bob", Action: db.ActionRelease}
+	before := db.TaskChange{At: s.now, By: "ann", Action: db.ActionEdit, Text: "edit 24"}
+	if len(got) != 20 || got[19] != last || got[18] != before {
+		s.Errorf("got %d changes, the last of which are %+v; want 20, %+v", len(got), got[max(len(got)-2, 0):],
+			[]db.TaskChange{before, last})
+	}
+}
+
+// changesOfPlainTasks changes tasks that plain SQL has inserted with dependencies, before a worker adopts them.
+func changesOfPlainTasks(s *store) {
+	w := newOrderStore(s)
+	on := w.add()
+	plain := func() int64 {
+		s.exec(fmt.Sprintf(`INSERT INTO enqueue (job, after) VALUES ('test', '[%d]')`, on))
+		return s.number(`SELECT max(id) FROM tasks`)
+	}
+	held, edited, top := plain(), plain(), plain()
+	w.hold(held)
+	w.edit(edited, jobs.Priority(9))
+	must(s.Top(s.Context(), []int64{top}, "ann", s.now))(s)
+	if got := ids(w.claim(10)); !slices.Equal(got, []int64{on}) {
+		s.Fatalf("got claims %v, want %v", got, []int64{on})
+	}
+	for _, id := range []int64{held, edited} {
+		if got := w.wantState(id, jobs.Blocked); !slices.Equal(got.After, []int64{on}) {
+			s.Errorf("task %d: got dependencies %v, want %v", id, got.After, []int64{on})
+		}
+	}
+	w.finish(w.get(on), errBad)
+	must(s.Cancel(s.Context(), []int64{on}, "by ann", false, s.now))(s)
+	w.wantState(held, jobs.Cancelled)
+	w.wantState(edited, jobs.Cancelled)
+	late := plain()
+	if got := w.hold(late)[0]; got.State != jobs.Cancelled || got.Done {
+		s.Errorf("hold of a task whose dependency was cancelled: got %+v, want cancelled", got)
+	}
+	s.wantNoHolds()
+}
+
+// editsRaceWithClaims edits tasks while a worker claims them. Each task runs with the old settings or with the new ones.
+func editsRaceWithClaims(s *store) {
+	w := newOrderStore(s)
+	const n = 60
+	list := make([]int64, n)
+	for i := range list {
+		list[i] = w.add()
+	}
+	edited := make([]bool, n)
+	var done sync.WaitGroup
+	done.Go(func() {
+		for i := range slices.Backward(list) {
+			m, err := s.Edit(s.Context(), list[i], "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+				e := db.Edit{Spec: specOf(t)}
+				e.Spec.Args, e.Spec.Label, e.Spec.Timeout = []byte(`"new"`), "new", time.Minute
+				return e, nil
+			})
+			if err != nil || m.State != jobs.Pending && m.State != jobs.Running {
+				s.Errorf("edit of task %d: got %+v, %v", list[i], m, err)
+			}
+			edited[i] = m.Done
+		}
+	})
+	var claimed []jobs.Task
+	for len(claimed) < n {
+		claimed = append(claimed, w.claim(2)...)
+	}
+	done.Wait()
+	for _, task := range claimed {
+		isNew := edited[slices.Index(list, task.ID)]
+		if (string(task.Args) == `"new"`) != isNew || (task.Label == "new") != isNew || (task.Timeout == time.Minute) != isNew {
+			s.Errorf("task %d: got args %s, label %q, timeout %v; want those of the edit: %v", task.ID, task.Args, task.Label, task.Timeout,
+				isNew)
+		}
+		if got := s.get(task.ID); got.Label != task.Label || string(got.Args) != string(task.Args) {
+			s.Errorf("task %d: got label %q, args %s while it runs; want %q, %s as claimed", task.ID, got.Label, got.Args, task.Label,
+				task.Args)
+		}
+	}
+}
