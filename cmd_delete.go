@@ -30,7 +30,8 @@ for each task: its id and "deleted".
 
 EXIT STATUS
   0   done; also if no task was selected
-  1   a task has not finished; the other tasks are deleted
+  1   a task has not finished; the other tasks are deleted. Also if the answer
+      was no: nothing was deleted
   2   invalid usage; nothing was deleted
   3   some ids do not exist; the other tasks are deleted
   75  the database is busy, or the disk is full`,
