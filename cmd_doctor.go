@@ -34,6 +34,7 @@ In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
   workers      running workers, lost workers, last heartbeat, old programs
   queues       paused queues, and queues without a worker
   schedules    late or failed ones, skipped ticks, missing programs and files
+  backup       age of the last copy by runner backup
   other db     databases in the other places that runner searches
 
 EXIT STATUS

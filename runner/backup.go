@@ -11,7 +11,10 @@ import (
 // and only this user can read it. The error is jobs.ErrConflict if the file exists and replace is false. The error is jobs.ErrConflict,
 // whatever replace is, if the file is the database itself, another database in use, or not a regular file.
 func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int64, err error) {
-	return r.store.Backup(ctx, to, replace)
+	if bytes, err = r.store.Backup(ctx, to, replace); err == nil {
+		r.store.NoteBackup()
+	}
+	return bytes, err
 }
 
 // BackupTo writes a consistent copy of the database to w. It first makes a temporary copy in the directory beside the database.
@@ -26,5 +29,8 @@ func (r *Runner) BackupTo(ctx context.Context, w io.Writer) (bytes int64, err er
 		return 0, err
 	}
 	defer file.Close()
-	return io.Copy(w, file)
+	if bytes, err = io.Copy(w, file); err == nil {
+		r.store.NoteBackup()
+	}
+	return bytes, err
 }

@@ -77,3 +77,6 @@ func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, lim
 
 // HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
 func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
+
+// LastBackup returns the time of the last backup by runner, or the zero time if none was recorded.
+func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }

@@ -27,11 +27,12 @@ const (
 
 // The thresholds of the checks.
 const (
-	walWarn      = 64 << 20        // size of the write-ahead log to warn of; SQLite truncates the log to it unless a reader prevents that
-	diskWarn     = 1 << 30         // free bytes to warn of; a fiftieth of the disk if that is less
-	clockSlack   = 5 * time.Second // tolerated difference between the clocks of two machines, or between two reads of one clock
-	maxTickDelay = time.Minute     // tolerated delay of a schedule's tick
-	otherTimeout = time.Second     // time limit for each of the other databases
+	walWarn      = 64 << 20           // size of the write-ahead log to warn of; SQLite truncates the log to it unless a reader prevents that
+	diskWarn     = 1 << 30            // free bytes to warn of; a fiftieth of the disk if that is less
+	clockSlack   = 5 * time.Second    // tolerated difference between the clocks of two machines, or between two reads of one clock
+	maxTickDelay = time.Minute        // tolerated delay of a schedule's tick
+	backupWarn   = 8 * 24 * time.Hour // age of the last backup to warn of, if there was one
+	otherTimeout = time.Second        // time limit for each of the other databases
 )
 
 // Doctor is one run of "runner doctor".
@@ -57,7 +58,8 @@ func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error 
 	checks := []check{
 		{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
 		{"integrity", d.integrity, true}, {"wal", d.wal, true}, {"clock", d.clock, true}, {"workers", d.workers, true},
-		{"queues", d.queues, true}, {"schedules", d.schedules, true}, {"other db", d.otherDB, false},
+		{"queues", d.queues, true}, {"schedules", d.schedules, true}, {"backup", d.backup, true},
+		{"other db", d.otherDB, false},
 	}
 	if !d.isFile() {
 		checks = slices.Insert(checks, 1, check{"messages", d.messages, true})

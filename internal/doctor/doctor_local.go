@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -59,6 +62,23 @@ func missingFiles(schedules []jobs.Schedule, workers []runner.Worker, report rep
 		}
 	}
 	return ok
+}
+
+// backup reports the age of the last backup that runner has made. Other programs may make backups too, so a missing backup is no warning.
+func (d *Doctor) backup(_ context.Context, report reportFunc) error {
+	const try = "runner backup FILE"
+	at := admin.LastBackup(d.Runner)
+	switch age := d.Now.Sub(at); {
+	case !d.isFile():
+		report(OK, "made by the tools of the server", "")
+	case at.IsZero():
+		report(OK, "runner has made no backup", try)
+	case age > backupWarn:
+		report(Warn, "the last backup by runner is "+humanize.Age(age)+" old", try)
+	default:
+		report(OK, "last backup "+humanize.Age(age)+" ago", "")
+	}
+	return nil
 }
 
 // workerPath returns the PATH of the first worker whose environment can be read, or the PATH of this process.

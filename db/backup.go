@@ -1,0 +1,32 @@
+package db
+
+import (
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// backupMark is the name of the file in the directory beside the database whose time is that of the last backup.
+const backupMark = "last-backup"
+
+// NoteBackup records that a backup was made now. It ignores errors: a user who can only read the database can make backups, too.
+func (d *DB) NoteBackup() {
+	path := filepath.Join(d.Dir(), backupMark)
+	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) { // the file of another user could not be written
+		_ = os.WriteFile(path, nil, 0o600)
+	}
+}
+
+// LastBackup returns the time of the last backup, or the zero time if none was recorded.
+func (d *DB) LastBackup() time.Time {
+	info, err := os.Stat(filepath.Join(d.Dir(), backupMark))
+	if err != nil {
+		return time.Time{}
+	}
+	return info.ModTime()
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
