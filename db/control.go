@@ -225,7 +225,7 @@ func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 // forget deletes the rows of a deleted task in other tables.
 func (t *tx) forget(id int64) error {
 	for _, of := range []*statement{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps,
-		deleteChanges} {
+		deleteChanges, deleteHold} {
 		if err := t.run(of, id); err != nil {
 			return err
 		}

@@ -17,9 +17,11 @@ var holdTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated
 	generation_id = generation_id + CASE WHEN state = 'blocked' THEN 0 ELSE 1 END
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
-// insertHold holds task [1] since [2]; [3] says who holds it, and [4] why. deleteHold deletes the hold of task [1].
+// insertHold holds task [1] since [2]; [3] says who holds it, and [4] why. A row may be there already, if plain SQL has changed the state
+// of a held task. deleteHold deletes the hold of task [1].
 var (
-	insertHold = command(`INSERT INTO {holds} (task_id, held_since, held_by, reason) VALUES (?, ?, ?, ?)`)
+	insertHold = command(`INSERT INTO {holds} (task_id, held_since, held_by, reason) VALUES (?, ?, ?, ?)
+ON CONFLICT (task_id) DO UPDATE SET held_since = excluded.held_since, held_by = excluded.held_by, reason = excluded.reason`)
 	deleteHold = command(`DELETE FROM {holds} WHERE task_id = ?`)
 )
 

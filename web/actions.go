@@ -128,7 +128,8 @@ func (a *actionRequest) parse() error {
 	return nil
 }
 
-// tasksAction retries, cancels, deletes, holds or releases tasks, or moves them to the top. It first asks the user for a confirmation if needsConfirmation says so.
+// tasksAction retries, cancels, deletes, holds or releases tasks, or moves them to the top. It first asks the user for a
+// confirmation if needsConfirmation says so.
 func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	if err := a.parse(); err != nil {
 		return actionResult{}, err

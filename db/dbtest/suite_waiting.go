@@ -16,6 +16,7 @@ var waits = group{
 	"dependencies of a held task end":            dependenciesOfHeldTasksEnd,
 	"a hold ends with its task":                  holdsEndWithTheirTasks,
 	"a held task gives up its lane":              heldTasksGiveUpTheirLanes,
+	"a hold outlives its state by plain SQL":     holdsOutliveTheirStates,
 	"enqueue with a hold":                        enqueueHeld,
 	"edit in each state":                         editInEachState,
 	"an edit of the lane or due time moves":      editMovesTasks,
@@ -209,6 +210,25 @@ func heldTasksGiveUpTheirLanes(s *store) {
 	if got := w.wantState(retrying, jobs.Scheduled); got.Attempt != 1 {
 		s.Errorf("got %d attempts, want 1", got.Attempt)
 	}
+}
+
+// holdsOutliveTheirStates makes a held task pending by plain SQL. Then its hold has no effect until the task is held again.
+func holdsOutliveTheirStates(s *store) {
+	w := newOrderStore(s)
+	id := w.add()
+	w.hold(id)
+	s.exec(`UPDATE tasks SET state = 'pending', waits = NULL, generation_id = generation_id + 1 WHERE id = ?`, id)
+	if got := w.get(id); !got.HeldSince.IsZero() {
+		s.Errorf("got held since %v, want no hold", got.HeldSince)
+	}
+	s.sleep(time.Minute)
+	w.hold(id)
+	if got := w.wantState(id, jobs.Blocked); !got.HeldSince.Equal(s.now) {
+		s.Errorf("got held since %v, want %v", got.HeldSince, s.now)
+	}
+	w.release(id)
+	w.wantState(id, jobs.Pending)
+	s.wantNoHolds()
 }
 
 func enqueueHeld(s *store) {

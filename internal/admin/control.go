@@ -74,7 +74,8 @@ func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error
 	}
 	switch {
 	case s.MaxAttempts > 0 && s.MaxAttempts <= t.Attempt:
-		return e, &jobs.FieldError{Field: "max_attempts", Msg: fmt.Sprintf("%d attempts have started; use %d or more", t.Attempt, t.Attempt+1)}
+		return e, &jobs.FieldError{Field: "max_attempts",
+			Msg: fmt.Sprintf("%d attempts have started; use %d or more", t.Attempt, t.Attempt+1)}
 	case s.MaxLosses < t.Losses:
 		return e, &jobs.FieldError{Field: "max_losses", Msg: fmt.Sprintf("%d workers were lost; use %d or more", t.Losses, t.Losses)}
 	}

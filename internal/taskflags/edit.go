@@ -78,7 +78,8 @@ func ReadEdit(c *cli.Context, a *cli.App, words []string) (e Edit, err error) {
 		return e, err
 	}
 	if len(e.changes) == 0 && e.words == nil && e.args == nil {
-		return e, failure.Usage("edit needs an option or a command").Hint("runner edit 1042 --priority 9      runner edit 1042 -- backup.sh")
+		return e, failure.Usage("edit needs an option or a command").
+			Hint("runner edit 1042 --priority 9      runner edit 1042 -- backup.sh")
 	}
 	return e, nil
 }
