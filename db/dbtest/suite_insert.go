@@ -55,6 +55,31 @@ var inserts = group{
 			s.Errorf("input of nothing: got input %v, error %v; want nil, nil", input, err)
 		}
 	},
+	"tasks that one call adds share a batch": func(s *store) {
+		spec := jobs.NewSpec("test")
+		spec.Batch = jobs.NewBatch
+		keyed, other := spec, jobs.NewSpec("test")
+		keyed.UniqueKey = "k"
+		alone := s.insert(keyed)[0]
+		first := must(s.InsertSeq(s.Context(), specSeq([]jobs.Spec{keyed, spec, other, spec, spec}, nil), s.now))(s)
+		second := s.insert(spec, keyed, spec)
+		later := spec
+		later.Batch = first[1].ID
+		joined := s.insert(later)[0]
+		for _, c := range []struct {
+			id, batch int64
+		}{{alone, alone}, {first[0].ID, alone}, {first[1].ID, first[1].ID}, {first[2].ID, 0}, {first[3].ID, first[1].ID},
+			{second[0], second[0]}, {second[1], alone}, {second[2], second[0]}, {joined, first[1].ID}} {
+			if got := s.get(c.id).Batch; got != c.batch {
+				s.Errorf("task %d: got batch %d, want %d", c.id, got, c.batch)
+			}
+		}
+		want := []int64{first[1].ID, first[3].ID, first[4].ID, joined}
+		ids := must(s.IDs(s.Context(), jobs.Filter{Batch: first[1].ID}, db.Page{Oldest: true}))(s)
+		if !slices.Equal(ids, want) {
+			s.Errorf("got tasks %v of the batch, want %v", ids, want)
+		}
+	},
 	"callers that share a transaction get their own ids, and only the failed one gets an error": func(s *store) {
 		const callers = 60
 		results := make([][]db.Inserted, callers)
