@@ -51,8 +51,8 @@ func AfterAny(ids ...int64) Option { return func(s *Spec) { s.AfterAny = ids } }
 // Hold lets the task start only after somebody has released it. The task is blocked until then.
 func Hold() Option { return func(s *Spec) { s.Hold = true } }
 
-// Lane sets the task's lane key. Tasks with the same key run one at a time, even in different workers and queues; a Limit of the lane allows
-// more. Higher priorities run first, and tasks of the same priority run in the order of their ids.
+// Lane sets the task's lane key. Tasks with the same key run one at a time, even in different workers and queues; a Limit of the lane
+// allows more. Higher priorities run first, and tasks of the same priority run in the order of their ids.
 func Lane(key string) Option { return func(s *Spec) { s.Lane = key } }
 
 // MaxAttempts sets how often the task may start; losses do not count. The default is 1 for commands and 10 for functions.

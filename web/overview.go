@@ -193,6 +193,9 @@ func (v *queueView) setLimit(holds runner.Holds) {
 		v.Limit, v.Rate = present.LimitRunning(l), present.LimitRate(l)
 		_, v.Limited = holds.Closed[target]
 	}
+	if _, full := holds.Closed[jobs.Target{Kind: jobs.AllTarget}]; full {
+		v.Limited = true
+	}
 }
 
 // search returns the URL of the task list for a query.

@@ -373,6 +373,7 @@ func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 func (m *orderModel) drain() {
 	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
 	m.wantNoHolds()
+	m.check() // a released task may get a slot of a lane, which the lower limit leaves to it
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

@@ -189,7 +189,8 @@ func aSlotOfALaneHasOneHolder(s *store) {
 	w := newOrderStore(s)
 	w.add(jobs.Lane("l"))
 	b := w.add(jobs.Lane("l"))
-	if _, err := s.raw.ExecContext(s.Context(), s.statement(fmt.Sprintf(`UPDATE tasks SET state = 'pending', waits = NULL WHERE id = %d`, b))); err == nil {
+	text := fmt.Sprintf(`UPDATE tasks SET state = 'pending', waits = NULL WHERE id = %d`, b)
+	if _, err := s.raw.ExecContext(s.Context(), s.statement(text)); err == nil {
 		s.Error("got two holders of one slot, want an error")
 	}
 }

@@ -60,8 +60,8 @@ const (
 
 var outputName = regexp.MustCompile(`^([1-9][0-9]{0,17})-[0-9]+\.log(\.1)?$`)
 
-// OpenFiles opens the directory at path for the output of the tasks of r. It creates a missing directory. The parameter most is the greatest
-// size of a file in bytes; 0 for any size.
+// OpenFiles opens the directory at path for the output of the tasks of r. It creates a missing directory. The parameter most is the
+// greatest size of a file in bytes; 0 for any size.
 func OpenFiles(r *runner.Runner, path string, most int64, log *slog.Logger) (*Files, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, directoryError(path, err)
