@@ -89,6 +89,7 @@ func hookRemoveCommand(a *cli.App) *cli.Command {
 		Name: "remove", Usage: "remove the hooks of a queue", UsageText: "runner hook remove QUEUE...",
 		Description: `EXAMPLES
   runner hook remove media
+  runner hook remove media mail
 
 Hooks that are tasks already still run.
 

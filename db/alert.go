@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A schedule with alert_after has two alerts: no task has completed for too long (late), and the last task runs for much longer than usual
-// (slow). Package lifecycle decides. An alert runs the hook on_failure of the schedule once: alerted_at is then later than the last success,
-// and slow_task_id is the slow task.
+// A schedule with alert_after has two alerts. It is late if no task has completed for too long. It is slow if the last task runs for much
+// longer than usual. Package lifecycle decides. An alert runs the hook on_failure of the schedule once: alerted_at is then later than the
+// last success, and slow_task_id is the slow task.
 
 // selectAlerting reads the schedules with alerts that are not paused. Index: schedules_alert.
 var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND paused_at IS NULL ORDER BY schedules.name`)
@@ -46,12 +46,14 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 		}
 		since, late := lifecycle.Late(&s, now)
 		if late && !s.AlertedAt.After(since) {
-			if alerts, err = w.alert(ctx, alerts, Alert{s, taskspec.EventLate}, now, setLate, now.UnixMilli(), int64(rows[i].AlertedAt)); err != nil {
+			alerts, err = w.alert(ctx, alerts, Alert{s, taskspec.EventLate}, now, setLate, now.UnixMilli(), int64(rows[i].AlertedAt))
+			if err != nil {
 				return alerts, err
 			}
 		}
 		if slow := int64(rows[i].SlowTaskID); lifecycle.Slow(&s, now) && slow != s.LastTaskID {
-			if alerts, err = w.alert(ctx, alerts, Alert{s, taskspec.EventSlow}, now, setSlow, s.LastTaskID, slow); err != nil {
+			alerts, err = w.alert(ctx, alerts, Alert{s, taskspec.EventSlow}, now, setSlow, s.LastTaskID, slow)
+			if err != nil {
 				return alerts, err
 			}
 		}
@@ -59,8 +61,8 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 	return alerts, nil
 }
 
-// alert records one alert by the statement record, which replaces the value was by is. It appends the alert to the list unless another worker
-// has recorded it.
+// alert records one alert by the statement record, which replaces the value was by is. It appends the alert to the list unless another
+// worker has recorded it.
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks

@@ -43,7 +43,8 @@ func (o old) keptAll(t *testing.T, want any) {
 	}
 	defer d.Close()
 	for _, difference := range differences("", contentsOf(t, d), want) {
-		if !regexp.MustCompile(`^\[(19|20|21)\]\.Dependencies: |: (|false|0|0001-01-01T00:00:00Z|map\[(\w+:0 ?)+\]) is new$|\.LastStart: .* is new$`).
+		if !regexp.MustCompile(`^\[(19|20|21)\]\.Dependencies: |: ` +
+			`(|false|0|0001-01-01T00:00:00Z|map\[(\w+:0 ?)+\]) is new$|\.LastStart: .* is new$`).
 			MatchString(difference) {
 			t.Errorf("got difference %s, want differences in the dependencies of tasks 19 to 21 and empty new fields only", difference)
 		}

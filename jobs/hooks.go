@@ -5,8 +5,8 @@ package jobs
 //
 // A hook is a task of its own. The transaction that ends the first task enqueues the hook, so a crash cannot lose it. The hook goes to the
 // queue of the first task and starts before the other tasks there. It runs for at most a minute, and up to 10 times until it succeeds.
-// Variables named RUNNER_EVENT… describe the first task, and the standard input has the last lines of its output. The end of a hook runs no
-// hooks.
+// Variables named RUNNER_EVENT… describe the first task, and the standard input has the last lines of its output. The end of a hook runs
+// no hooks.
 type Hooks struct {
 	OnFailure string // runs when the task has failed and is not retried
 	OnSuccess string // runs when the task has completed

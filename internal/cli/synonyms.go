@@ -62,6 +62,9 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner limit set TARGET", "throttle, limit add, semaphore, sem"},
 	{"runner limit list", "limits, limit ls"},
 	{"runner limit remove TARGET", "limit rm, limit delete"},
+	{"runner hook set QUEUE --on-failure CMD", "callback, notify, notification, notifications, hooks, alert, hook add"},
+	{"runner hook list", "hook ls"},
+	{"runner hook remove QUEUE", "hook rm, hook delete"},
 
 	// Hints for commands of the group Maintain.
 	{"runner doctor", "check, health, healthcheck, diagnose, fsck"},
@@ -138,6 +141,9 @@ var OptionSynonyms = []OptionSynonym{
 	{newTask, "--max-attempts", "attempts tries max-tries"},
 	{newTask, "--backoff-delay", "retry-delay retry-wait retry-interval"},
 	{newTask, "--backoff", "retry-backoff"},
+	{newTask, "--on-failure CMD", "on-error on-fail notify-failure callback mail-on-failure"},
+	{newTask, "--on-success CMD", "on-complete on-completion"},
+	{newTask, "--on-output CMD", "mail m mailto"},
 	{newTask, "--timeout", "time-limit runtime-max max-runtime max-time hard-timeout"},
 	{newTask, "--kill-after", "stop-timeout kill-timeout grace"},
 	{newTask, "--cwd", "working-directory workdir working-dir dir directory chdir"},

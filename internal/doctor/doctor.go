@@ -367,38 +367,3 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 	}
 	return nil
 }
-
-// otherDB checks the databases that runner would find without --db or without some variables. The tasks in such a database may have no
-// worker.
-func (d *Doctor) otherDB(ctx context.Context, report reportFunc) error {
-	ok := true
-	for _, path := range d.Others {
-		tasks, workers, err := countUnfinished(ctx, path)
-		if err == nil && tasks > 0 && workers == 0 {
-			ok = false
-			report(Warn, fmt.Sprintf("%s: %s, no worker", path, humanize.Plural(tasks, "task")), "runner --db "+path+" list -s unfinished")
-		}
-	}
-	if ok {
-		report(OK, "no tasks without a worker in other databases", "")
-	}
-	return nil
-}
-
-// countUnfinished returns the numbers of unfinished tasks and of workers in a database. It fails if the database cannot be read in time.
-func countUnfinished(ctx context.Context, path string) (tasks, workers int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, otherTimeout)
-	defer cancel()
-	r, err := runner.Open(ctx, path, runner.Options{ReadOnly: true, BusyTimeout: otherTimeout})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer r.Close()
-	s, err := view.ReadStatus(ctx, r, time.Now(), nil)
-	for _, q := range s.Queues {
-		for _, n := range q.Counts {
-			tasks += n
-		}
-	}
-	return tasks, s.Alive, err
-}
