@@ -15,10 +15,11 @@ var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 
 // setBackNew shortens the wait of tasks that were created later than [2], when the clock was more than a day ahead. Each task then waits
-// for its original duration, from [1] on. Index: tasks_due.
+// for its original duration, from [1] on. The statement leaves out rows of plain SQL whose sums would overflow. Index: tasks_due.
 var setBackNew = command(`UPDATE {tasks} SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
 	updated_at = ?1
-WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL`)
+WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL AND run_at < 4611686018427387904
+	AND created_at < 4611686018427387904 AND coalesce(expires_at, 0) BETWEEN 0 AND 4611686018427387904`)
 
 // setBackEnds sets the end time of each task that ended later than [2] to [1]. The clock was more than a day ahead when the task ended.
 // Without the correction, the retention could delete the task years too late. setBackWorkers corrects the last heartbeats of workers in

@@ -27,7 +27,7 @@ var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? 
 // selectCancelRequests lists the claims of worker [1] with a cancel request. Index: tasks_running.
 var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text
 	FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
-WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id >= tasks.generation_id - 1`)
+WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id`)
 
 // selectLeases lists the claims of all workers except [1], with their leases. Index: tasks_running.
 var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id,

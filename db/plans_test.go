@@ -46,7 +46,7 @@ var plans = statementtest.Plans{
 	"firstDue":       {Text: firstDue, By: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":  {Text: selectOrdered, By: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"setBackTasks":   {Text: setBackTasks, By: []string{"INDEX tasks_due (run_at>?)"}},
-	"setBackNew":     {Text: setBackNew, By: []string{"INDEX tasks_due (run_at>?)"}},
+	"setBackNew":     {Text: setBackNew, By: []string{"INDEX tasks_due (run_at>? AND run_at<?)"}},
 	"setBackEnds":    {Text: setBackEnds, By: []string{"INDEX tasks_finished (finished_at>?)"}},
 	"setBackWorkers": {Text: setBackWorkers, Allow: []string{"SCAN workers"}},
 	"setBackLimits":  {Text: setBackLimits, Allow: []string{"SCAN limits"}},

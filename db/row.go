@@ -34,7 +34,8 @@ const (
 	CASE WHEN waits = 1 THEN (SELECT held_by FROM {holds} WHERE task_id = tasks.id) END AS held_by,
 	CASE WHEN waits = 1 THEN (SELECT reason FROM {holds} WHERE task_id = tasks.id) END AS held_reason`
 	taskTables = `{tasks} LEFT JOIN {workers} ON workers.number = tasks.worker
-	LEFT JOIN {cancel_requests} ON cancel_requests.task_id = tasks.id AND cancel_requests.generation_id >= tasks.generation_id - 2
+	LEFT JOIN {cancel_requests} ON cancel_requests.task_id = tasks.id
+	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 2 AND tasks.generation_id
 		AND (tasks.state = 'running' OR finished_at IS NOT NULL)
 	LEFT JOIN {progress_reports} ON progress_reports.task_id = tasks.id AND progress_reports.generation_id >= tasks.generation_id - 1`
 	inputBytes = `CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = tasks.id) ELSE 0 END`

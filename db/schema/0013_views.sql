@@ -120,7 +120,8 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   (t.outcome ->> '$.usage[0]') / 1000.0 AS user_time, (t.outcome ->> '$.usage[1]') / 1000.0 AS system_time,
   t.outcome ->> '$.usage[2]' AS max_rss, t.outcome ->> '$.usage[3]' AS read_bytes, t.outcome ->> '$.usage[4]' AS written_bytes, p.report AS progress
 FROM {tasks} AS t LEFT JOIN {workers} AS w ON w.number = t.worker
-  LEFT JOIN {cancel_requests} AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
+  LEFT JOIN {cancel_requests} AS c ON c.task_id = t.id AND c.generation_id BETWEEN t.generation_id - 2 AND t.generation_id
+    AND (t.state = 'running' OR t.finished_at IS NOT NULL)
   LEFT JOIN {progress_reports} AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
 
 -- Attempts that have ended. A running attempt is in tasks_view.

@@ -99,7 +99,8 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   whole(t.outcome -> 'usage' ->> 2) AS max_rss, whole(t.outcome -> 'usage' ->> 3) AS read_bytes, whole(t.outcome -> 'usage' ->> 4) AS written_bytes,
   p.report AS progress
 FROM tasks AS t LEFT JOIN workers AS w ON w.number = t.worker
-  LEFT JOIN cancel_requests AS c ON c.task_id = t.id AND c.generation_id >= t.generation_id - 2 AND (t.state = 'running' OR t.finished_at IS NOT NULL)
+  LEFT JOIN cancel_requests AS c ON c.task_id = t.id AND c.generation_id BETWEEN t.generation_id - 2 AND t.generation_id
+    AND (t.state = 'running' OR t.finished_at IS NOT NULL)
   LEFT JOIN progress_reports AS p ON p.task_id = t.id AND p.generation_id >= t.generation_id - 1;
 
 -- attempts_view shows ended attempts. A running attempt is in tasks_view.
