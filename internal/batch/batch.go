@@ -201,7 +201,9 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 // read yields the task of each line, or the line's error.
 func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineError] {
 	return func(yield func(jobs.Spec, *LineError) bool) {
-		for drafts := range beside(parts(in, b.lines.end), func(p part) []lineDraft { return b.lines.drafts(p, validate) }) {
+		for drafts := range beside(parts(in, b.lines.end), func(p part) []lineDraft {
+			return b.lines.drafts(p, validate, b.ids == nil)
+		}) {
 			for i := range drafts {
 				d := &drafts[i]
 				switch {

@@ -60,8 +60,9 @@ func newLineReader(o Options) *lineReader {
 	return l
 }
 
-// drafts parses the lines of a part. It skips blank lines.
-func (l *lineReader) drafts(p part, validate bool) []lineDraft {
+// drafts parses the lines of a part. It skips blank lines. If counting is set, the Specs are not used, so drafts does not make those of lines
+// that are surely valid.
+func (l *lineReader) drafts(p part, validate, counting bool) []lineDraft {
 	if p.err != nil {
 		return []lineDraft{{line: p.line, err: p.err}}
 	}
@@ -73,6 +74,10 @@ func (l *lineReader) drafts(p part, validate bool) []lineDraft {
 			continue
 		}
 		d := lineDraft{line: n}
+		if counting && l.command != nil && len(list) > 0 && l.command.surelyValid(text) {
+			list = append(list, d)
+			continue
+		}
 		parse := l.spec
 		if l.command != nil {
 			parse = l.each
