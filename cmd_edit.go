@@ -27,8 +27,9 @@ func editCommand(a *cli.App) *cli.Command {
 
 edit changes the given options of tasks that have not started, or that wait for
 another attempt. The other options stay, with the attempts and the history.
-Running and finished tasks stay unchanged. A task that a worker starts at the
-same moment runs with the old options or with the new ones, never with a mix.
+Parentheses below contain the defaults of new tasks. Running and finished tasks
+stay unchanged. A task that a worker starts at the same moment runs with the old
+options or with the new ones, never with a mix.
 
 -e adds or replaces single variables. edit looks up a new command as enqueue
 does. If the due time moves, the expiry moves with it. The job of a task and the

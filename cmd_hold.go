@@ -27,7 +27,8 @@ func holdCommand(a *cli.App) *cli.Command {
 A held task starts only after runner release. Its state is blocked. It gives up
 its lane, so that other tasks of the lane can run, and keeps its unique key. The
 tasks that it waits for may end meanwhile, and it can still expire. Running and
-finished tasks stay unchanged. A task that is held already keeps its first hold.
+finished tasks stay unchanged. If a task is held already, the user, time and
+reason of its first hold stay.
 
 A selector selects waiting tasks only. If it selects several tasks, hold asks
 for confirmation on a terminal and needs --yes elsewhere. hold prints a line for

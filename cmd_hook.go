@@ -26,7 +26,7 @@ func hookCommand(a *cli.App) *cli.Command {
   runner hook list
   runner hook remove media
 
-The hooks of a queue are for its tasks without their own. They apply to tasks
+The hooks of a queue are for its tasks that have none. They apply to tasks
 that end from now on. The hooks of work are for the tasks of other queues.
 
 EXIT STATUS

@@ -40,7 +40,7 @@ EXIT STATUS
 }
 
 type pauseOptions struct {
-	queues []string // names of queues; only runner.AllQueues with --all
+	queues []string // names of queues; with --all the only element is runner.AllQueues
 	reason string
 }
 

@@ -24,10 +24,10 @@ func resumeCommand(a *cli.App) *cli.Command {
 resume ends the pause of queues. Workers start their tasks within a second.
 --all ends every pause, of the database and of single queues.
 
-Workers do not delete old tasks for an hour after the clock has jumped forwards
-by more than a day, or when no worker ran for more than a day. --deletion
-confirms that the clock is right: workers delete old tasks again within ten
-minutes.
+Workers pause deletions for an hour in two cases: the clock has jumped forwards
+by more than a day, or a worker starts after more than a day without any worker.
+If the clock is right, --deletion ends the pause: workers delete old tasks again
+within ten minutes.
 
 resume prints a line for each queue: its name and "running". It prints nothing
 for --deletion.

@@ -77,8 +77,8 @@ func logOf(p *term.Printer) *slog.Logger {
 	return logging.New(p.Stderr, logging.StyleFor("text", p.Stderr, ""), slog.LevelInfo)
 }
 
-// workHere starts a worker in this process that runs one task until the caller calls stop. If the worker fails, workHere cancels the
-// returned context with the error as the cause.
+// workHere starts a worker in this process. The worker runs only the task with this id, and works until the caller calls stop. If the
+// worker fails, workHere cancels the returned context with the error as the cause.
 func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Context, stop func()) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, fail := context.WithCancelCause(ctx)

@@ -74,7 +74,7 @@ func (e *env) size(n int) int {
 		return n
 	case n >= 5000 && n <= 100_000: // a drain of only a thousand tasks would mainly measure the start of a fresh process
 		return n / 4
-	case n < 1000: // measurements of waits for single tasks, whose 99th percentile needs a hundred waits
+	case n < 1000: // percentiles of single waits need more than a twentieth of the waits
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)

@@ -31,9 +31,9 @@ import (
 const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
 	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
-// claimTasks claims the first pending tasks of n jobs, and claimSuspects claims suspects. Each part of a statement selects the tasks of
-// one job. The parameters of the parts come first. Then come the maximum number of tasks, the worker, the end of the lease, and the time
-// twice.
+// claimTasks has the statements that claim the first pending tasks of several jobs. The statements of claimSuspects claim suspects. A
+// statement has one part per job, with the three parameters of claimArm or suspectArm. The parameters after all the parts are the maximum
+// number of tasks, the worker, the end of the lease, and the time twice.
 var (
 	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
 		Parts: sqltext.Parts{"tasks_of_job": claimArm}}

@@ -55,9 +55,9 @@ type completions struct {
 	lanes   bool               // whether some tasks have a lane
 }
 
-// completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter usual has the
+// completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter defaults has the
 // hooks of tasks without hooks.
-func completionsOf(list []Finish, usual jobs.Hooks, now time.Time) completions {
+func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
 		changes: make([]lifecycle.Change, 0, len(list))}
 	for i := range list {
@@ -70,7 +70,7 @@ func completionsOf(list []Finish, usual jobs.Hooks, now time.Time) completions {
 		if c.State != jobs.Completed {
 			continue
 		}
-		if hooks := lifecycle.WithDefaults(f.Task.Hooks, usual); lifecycle.HooksOf(&f.Task, &hooks, &f.Outcome, c.State) != nil {
+		if hooks := lifecycle.WithDefaults(f.Task.Hooks, defaults); lifecycle.HooksOf(&f.Task, &hooks, &f.Outcome, c.State) != nil {
 			continue
 		}
 		o := f.Outcome

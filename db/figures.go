@@ -36,8 +36,8 @@ var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 
 	OR tasks.state = 'retrying')
 		AND queue = ?2 AND attempts.started_at >= ?1)`)
 
-// HistoryPoint is the number of tasks of a queue that ended in one state within a minute. A point that is more than two days old covers
-// an hour instead.
+// HistoryPoint counts the tasks of one queue that ended in the same state within the same minute. A point that is more than two days old
+// covers an hour instead.
 type HistoryPoint struct {
 	Queue string
 	State jobs.State

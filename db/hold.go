@@ -28,8 +28,8 @@ ON CONFLICT (task_id) DO UPDATE SET held_since = excluded.held_since, held_by = 
 // waitsForTasks reports whether task [1] has an open dependency.
 var waitsForTasks = query(`SELECT EXISTS (SELECT 1 FROM {dependencies} WHERE task_id = ? AND open = 1)`)
 
-// Hold keeps waiting tasks from starting until Release. It does not change tasks that run or have finished. Tasks that are held already
-// keep their first hold.
+// Hold keeps waiting tasks from starting until Release. It does not change tasks that run or have finished. If a task is held
+// already, the user, time and reason of its first hold stay.
 func (d *DB) Hold(ctx context.Context, ids []int64, by, reason string, now time.Time) ([]ActionResult, error) {
 	reason = lifecycle.CutError(reason)
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {

@@ -28,7 +28,7 @@ type scenario struct {
 	finished    []ClaimID      // claims whose finish was confirmed
 	deleting    map[int64]bool // ids of tasks whose deletion has begun
 	otherJoined bool           // whether the other worker was registered
-	startedOnce bool           // whether the worker knows that its claim of the task that may start only once is durable
+	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is durable
 }
 
 func newScenario(d *DB) *scenario {

@@ -277,8 +277,8 @@ func (d *DB) PauseSchedule(ctx context.Context, name, by string, now time.Time) 
 	})
 }
 
-// ResumeSchedule resumes a paused schedule at the tick that the function next returns. It reports whether there is a schedule of that
-// name.
+// ResumeSchedule resumes a paused schedule. It calls the function next, which returns the first tick after the pause. ResumeSchedule
+// reports whether there is a schedule of that name.
 func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Schedule) time.Time, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
 		return t.run(resumeSchedule, nullTime(next(s)), now.UnixMilli(), name)

@@ -78,7 +78,7 @@ type Worker struct {
 	claimer        *claimer
 	attemptCounter attemptCounter
 	hooks          jobs.Hooks   // hooks of tasks without hooks
-	slowPath       atomic.Int64 // number of cycles that still take the slow path
+	slowPath       atomic.Int64 // number of next cycles that take the slow path (fastpath.go); 0 or less for none
 }
 
 // Number returns the number that identifies the worker in the rows of tasks and attempts.

@@ -15,6 +15,6 @@
 //
 // Work is the worker. It runs the functions and commands of tasks, renews the leases of running tasks, takes over the tasks of workers
 // that died, and enqueues the tasks of schedules (internal/engine). A program that registers Commands begins its main with Guardian,
-// because the worker starts its own program again as the guardian of its commands (internal/exec). A program with functions only needs no
-// guardian.
+// because the worker starts its own program again as the guardian of its commands (internal/exec). A program that registers only functions
+// needs no guardian.
 package runner

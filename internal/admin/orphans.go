@@ -130,7 +130,9 @@ func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool
 		}
 		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool { return m == markOf(a) })
 		over = known || i >= 0
-		if i >= 0 && attempts[i].ChildrenLeft > 0 { // a process of another user keeps its mark when it is left behind on purpose
+		if i >= 0 && attempts[i].ChildrenLeft > 0 {
+			// The command left processes behind with --leave-children. The guardian gives such processes another mark, but it cannot do
+			// so for a process of another user. So this process may run on, although it has the mark of the attempt.
 			over = false
 		}
 		return over, over, nil

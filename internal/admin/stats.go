@@ -9,11 +9,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// HistoryPoint is the number of tasks of a queue that ended in one state within one minute. For tasks that ended more than two days ago,
-// the period is one hour.
+// HistoryPoint counts the tasks of one queue that ended in the same state within the same minute. For tasks that ended more than two days
+// ago, the period is one hour.
 type HistoryPoint = db.HistoryPoint
 
-// Total is the number of attempts of a job in a queue that ended with one result since the database was created.
+// Total counts the attempts of one job in one queue that have ended with the same result. It counts from the creation of the database.
 type Total = db.Total
 
 // History returns the numbers of tasks that ended after the time since, by queue and state, oldest first. It has a point per minute for the

@@ -26,7 +26,7 @@ type ScheduleFile struct {
 	Name      string // name for messages
 	Schedules []jobs.Schedule
 	Notes     []string // remarks about lines that have no equivalent
-	Unchanged string   // sentence for errors: the database is unchanged
+	Unchanged string   // sentence that errors of this file contain; it says that the command has not changed the database
 
 	text    []byte
 	lines   []int // line number of each schedule

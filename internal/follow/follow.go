@@ -35,8 +35,8 @@ import (
 )
 
 const (
-	// confirmMost is the maximum time that a worker waits for the confirmation of a follower. A stopped process that follows the task
-	// therefore delays the start of the command by no more than this time.
+	// confirmMost is the maximum time that a worker waits for the byte with which a follower answers a new connection. So a follower
+	// that is suspended (SIGSTOP) delays the start of the command by no more than this time.
 	confirmMost = 5 * time.Second
 
 	// hurryMost is the maximum time that an attempt waits for a follower that does not read, after somebody has stopped the attempt.

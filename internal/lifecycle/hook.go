@@ -29,10 +29,10 @@ type Hook struct {
 	Command string
 }
 
-// WithDefaults returns hooks in which the empty commands are replaced by those of usual.
-func WithDefaults(h, usual jobs.Hooks) jobs.Hooks {
-	return jobs.Hooks{OnFailure: cmp.Or(h.OnFailure, usual.OnFailure), OnSuccess: cmp.Or(h.OnSuccess, usual.OnSuccess),
-		OnRecovery: cmp.Or(h.OnRecovery, usual.OnRecovery), OnOutput: cmp.Or(h.OnOutput, usual.OnOutput)}
+// WithDefaults returns the hooks h. In the result, the commands of defaults replace the empty commands.
+func WithDefaults(h, defaults jobs.Hooks) jobs.Hooks {
+	return jobs.Hooks{OnFailure: cmp.Or(h.OnFailure, defaults.OnFailure), OnSuccess: cmp.Or(h.OnSuccess, defaults.OnSuccess),
+		OnRecovery: cmp.Or(h.OnRecovery, defaults.OnRecovery), OnOutput: cmp.Or(h.OnOutput, defaults.OnOutput)}
 }
 
 // Subject returns the text that identifies tasks of the same schedule or with the same unique key, for OnRecovery. It returns an empty text

@@ -27,7 +27,7 @@ type Live struct {
 	err      error                  // error of stdout or stderr
 }
 
-// liveAttempt is an attempt that a worker sends or has sent.
+// liveAttempt is an attempt whose output a worker sends or has sent to this process.
 type liveAttempt struct {
 	ended    chan struct{} // closed when the worker will send no more
 	complete bool          // whether every byte has arrived; set before ended is closed

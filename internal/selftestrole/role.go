@@ -1,5 +1,5 @@
-// Package selftestrole runs the processes of a selftest on package runner. Package selftest starts and kills these
-// processes.
+// Package selftestrole contains what the processes of a selftest do, such as the worker and the browser of the pages. It
+// uses package runner. Package selftest starts and kills these processes.
 package selftestrole
 
 import (

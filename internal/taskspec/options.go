@@ -96,7 +96,7 @@ var taskOptions = []OptionInfo{
 		Doc:    "absolute path of the program; null if the worker looks it up",
 		stored: func(o *jobs.Options) any { return &o.Path }, check: validPath},
 	{Key: "cwd", Group: "Environment", Flag: "cwd", Letter: "C", Value: "DIR",
-		Help: "working directory of the command", Zero: "this one", Commands: true,
+		Help: "working directory of the command", Zero: "the current directory", Commands: true,
 		Doc:    "absolute path of the working directory; null for that of the worker",
 		stored: func(o *jobs.Options) any { return &o.Cwd }, check: validPath},
 	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]",

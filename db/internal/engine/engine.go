@@ -145,8 +145,9 @@ type Lifecycle interface {
 // Transactions are the steps of a write in which the engines differ.
 type Transactions interface {
 	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can
-	// hold the lock at the same time. If single is true, another write of this process is unlikely to follow soon. The function begin
-	// runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
+	// hold the lock at the same time. The parameter single reports that this process has not written for a moment, so that another
+	// write is unlikely to follow soon. In SQLite such a write does not wait for the end of a series of writes of another process. Begin
+	// calls the function begin, which runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
 	// Later sends a statement together with the next one. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error

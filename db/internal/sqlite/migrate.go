@@ -121,8 +121,9 @@ func foreignSchemaTable(file string, err error) error {
 // migrate upgrades the schema to SchemaVersion in one transaction. So after a crash at any point the file has the old schema or the
 // new one. migrate changes nothing if another process has upgraded the schema in the meantime.
 func (d *File) migrate(ctx context.Context) error {
-	// SQLite sorts an index of millions of rows in a temporary file. With legacy_alter_table, views and triggers of other programs
-	// keep the name tasks while the migration renames that table.
+	// With temp_store = FILE, SQLite sorts the rows of a large index in a temporary file and not in memory. With legacy_alter_table = ON,
+	// the views and triggers of other programs keep the name tasks when the migration renames the table tasks. So they refer to the new
+	// table tasks afterwards.
 	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE; PRAGMA legacy_alter_table = ON"); err != nil {
 		return d.Explain(err)
 	}

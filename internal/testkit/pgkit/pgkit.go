@@ -69,8 +69,8 @@ func Address(t testing.TB) string {
 	return Shared(t).Address("postgres", "search_path="+NewSchema())
 }
 
-// Prepare prepares statements on a new server, which checks their names and types. The keys of the map are the names of
-// the statements. The tables are in a schema with the name ours.
+// Prepare prepares statements on a new server. The server then checks the names of the tables and columns in them, and
+// the types. Each key of the map is the name of its statement. The tables are in a schema with the name ours.
 func Prepare(t testing.TB, statements map[string]string) {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), Start(t).Address("postgres"))

@@ -47,7 +47,7 @@ func (x *Expression) realign(at, now time.Time) time.Time {
 }
 
 // newest returns the newest ticks between two moments, which are both included. It returns at most n ticks, oldest first. The parameter
-// first is any earlier tick.
+// first is any tick that is not after from. The ticks of @every are counted from it.
 func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 	if x.every > 0 {
 		last := to.Sub(first) / x.every
