@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
 	"slices"
 	"strconv"
@@ -379,29 +378,6 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		return o.stopped(ctx, r, p, live, err, added)
 	}
 	return to.Complete(end)
-}
-
-// waitForBatch waits until all tasks of a batch have ended, and returns exit status 1 if some of them did not complete.
-func waitForBatch(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
-	ctx, stop := await.Context(ctx, timeout)
-	defer stop()
-	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
-	byID := make(map[int64]runner.Enqueued, len(added)) // two lines with the same unique key are one task
-	for _, one := range added {
-		if _, twice := byID[one.ID]; !twice {
-			byID[one.ID] = one
-		}
-	}
-	failed, err := await.All(ctx, r, p, slices.Sorted(maps.Keys(byID)), func(t jobs.Task) error {
-		if !p.JSON || t.State == "" {
-			return nil
-		}
-		return p.Record(batch.EnqueuedRecord(t, byID[t.ID], p.Now()))
-	})
-	if err == nil && failed > 0 {
-		err = failure.ExitStatus(1)
-	}
-	return err
 }
 
 // stopped returns the error to report for a wait that ended early because of err. It cancels a task that this command has added and

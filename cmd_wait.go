@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
+	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -266,4 +268,27 @@ func showEnd(p *term.Printer, t jobs.Task, result bool) error {
 		return p.Record(record.Raw(t.Result))
 	}
 	return nil
+}
+
+// waitForBatch waits until all tasks of a batch have ended, and returns exit status 1 if some of them did not complete.
+func waitForBatch(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
+	ctx, stop := await.Context(ctx, timeout)
+	defer stop()
+	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
+	byID := make(map[int64]runner.Enqueued, len(added)) // two lines with the same unique key are one task
+	for _, one := range added {
+		if _, twice := byID[one.ID]; !twice {
+			byID[one.ID] = one
+		}
+	}
+	failed, err := await.All(ctx, r, p, slices.Sorted(maps.Keys(byID)), func(t jobs.Task) error {
+		if !p.JSON || t.State == "" {
+			return nil
+		}
+		return p.Record(batch.EnqueuedRecord(t, byID[t.ID], p.Now()))
+	})
+	if err == nil && failed > 0 {
+		err = failure.ExitStatus(1)
+	}
+	return err
 }

@@ -56,8 +56,8 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))
 	}
-	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "batch", "worker", "match", "since", "until",
-		"older-than"},
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "batch", "worker", "match", "since",
+		"until", "older-than"},
 		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
 	if slices.Contains(except, "since") {
 		f.Since = time.Time{}
