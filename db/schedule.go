@@ -171,7 +171,8 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 		CatchUp:       jobs.CatchUp(r.CatchUp),
 		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
 		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
-		AlertAfter: r.AlertAfter.duration(), AlertedAt: r.AlertedAt.time(), LastSuccess: r.LastSuccess.time(), LastStart: r.LastStarted.time(),
+		AlertAfter: r.AlertAfter.duration(), AlertedAt: r.AlertedAt.time(), LastSuccess: r.LastSuccess.time(),
+		LastStart:    r.LastStarted.time(),
 		LastDuration: lasted, Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
 }
 

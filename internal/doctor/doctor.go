@@ -27,7 +27,7 @@ const (
 
 // The thresholds of the checks.
 const (
-	walWarn      = 64 << 20           // size of the write-ahead log to warn of; SQLite truncates the log to it unless a reader prevents that
+	walWarn      = 64 << 20           // size of the write-ahead log to warn of; SQLite truncates the log unless a reader prevents that
 	diskWarn     = 1 << 30            // free bytes to warn of; a fiftieth of the disk if that is less
 	clockSlack   = 5 * time.Second    // tolerated difference between the clocks of two machines, or between two reads of one clock
 	maxTickDelay = time.Minute        // tolerated delay of a schedule's tick
