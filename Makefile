@@ -5,7 +5,7 @@ FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own def
 
 export FOR
 
-.PHONY: help build install uninstall release package test tools lint race examples cross rename service readme failures rows selftest \
+.PHONY: help build install uninstall release package test tools lint race examples cross rename service limits readme failures rows selftest \
 	selftest-user selftest-postgres mutants benchmarks peers bench fuzz storm soak docs sample ci clean
 
 help: ## list the targets
@@ -49,6 +49,9 @@ rename: ## contrib/rename-module: a program fetches the module by its new path
 
 service: ## runner service under a systemd of its own (Linux, as root)
 	scripts/service
+
+limits: ## memory and CPU limits of tasks on a kernel of its own, user mode Linux (Debian, as root)
+	scripts/limits
 
 readme: ## the first command of README.md in a clean clone
 	scripts/readme

@@ -95,12 +95,12 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 		"coalesce(NEW.job, '%s')":                             jobs.CommandJob,
 		"coalesce(NEW.queue, '%s')":                           jobs.DefaultQueue,
 		"coalesce(NEW.priority, %d)":                          jobs.DefaultPriority,
-		"coalesce(NEW.max_losses, %d)":                        jobs.DefaultMaxLosses,
-		"coalesce(t.options ->> '$.kill_after', %d)":          jobs.DefaultKillAfter.Milliseconds(),
+		"coalesce(NEW.max_losses, %d)":                        jobs.NewSpec("").MaxLosses,
+		"coalesce(t.options ->> '$.kill_after', %d)":          jobs.NewSpec("").KillAfter.Milliseconds(),
 		"coalesce(t.options ->> '$.backoff', '%s')":           jobs.DefaultBackoff.Strategy,
 		"coalesce(t.options ->> '$.backoff_delay', %d)":       jobs.DefaultBackoff.Delay.Milliseconds(),
 		"coalesce(t.options ->> '$.backoff_max', %d)":         jobs.DefaultBackoff.Max.Milliseconds(),
-		"coalesce(t.options ->> '$.output_limit', %d)":        jobs.DefaultOutputLimit,
+		"coalesce(t.options ->> '$.output_limit', %d)":        jobs.NewSpec("").OutputLimit,
 		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.Fixed,
 	} {
 		if want = fmt.Sprintf(want, of); !strings.Contains(text, want) {

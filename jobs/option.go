@@ -95,3 +95,6 @@ func OutputLimit(bytes int64) Option { return func(s *Spec) { s.OutputLimit = by
 // LeaveChildren lets the processes live on that the command leaves behind when it exits by itself, such as a daemon. By default they are
 // killed. A timeout, a cancellation and the loss of the worker kill them in any case.
 func LeaveChildren() Option { return func(s *Spec) { s.LeaveChildren = true } }
+
+// WithResources sets the user and the resources of a command.
+func WithResources(r Resources) Option { return func(s *Spec) { s.Resources = r } }

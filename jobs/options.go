@@ -20,6 +20,7 @@ type Options struct {
 	Cwd     string // working directory; if empty, that of the worker
 	Env     map[string]string
 	EnvFile string
+	Resources
 
 	Hooks
 	// Event is the event that the task reports if it is the command of a hook; empty for any other task. The Runner sets it. Such a task
@@ -29,4 +30,14 @@ type Options struct {
 	// Unknown holds options that a newer version has written, by key. The database keeps these options. A worker postpones a task with such
 	// options instead of running it without them.
 	Unknown map[string]json.RawMessage
+}
+
+// Resources are the user and the resources of a command. Only workers on Linux can apply them. If a worker cannot apply one of them, the
+// attempt fails with ReasonStart, and the command does not run.
+type Resources struct {
+	User   string // name or id of the user that runs the command; if empty, that of the worker. Another user needs a worker that is root
+	Nice   int    // niceness, from -20 to 19; 0 for that of the worker. Less than that of the worker needs root
+	IONice string // priority of disk access: "idle", "best-effort" or "best-effort:0" to ":7", or as root "realtime"; empty for the default
+	Memory int64  // bytes of memory and swap of all processes together, at least 1 MiB; 0 for no limit. It needs a control group
+	CPU    string // CPU time as a part of one CPU, such as "50%" or "200%"; empty for no limit. It needs a control group
 }

@@ -18,6 +18,7 @@ const (
 	ReasonError      Reason = "error"      // the function returned an error or an invalid result
 	ReasonPanic      Reason = "panic"      // the function panicked
 	ReasonStart      Reason = "start"      // the command could not be started
+	ReasonMemory     Reason = "memory"     // the command was killed because it used more memory than its limit
 	ReasonLost       Reason = "lost"       // the worker died or lost its lease
 	ReasonShutdown   Reason = "shutdown"   // the worker shut down before the attempt had ended
 	ReasonCancelled  Reason = "cancelled"  // a person or the function itself cancelled the task

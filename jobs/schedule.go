@@ -57,8 +57,8 @@ const (
 	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, but at most for the last 100 ticks
 )
 
-// DefaultCatchUpWindow is the default of Schedule.CatchUpWindow.
-const DefaultCatchUpWindow = 24 * time.Hour
+// defaultCatchUpWindow is the default of Schedule.CatchUpWindow.
+const defaultCatchUpWindow = 24 * time.Hour
 
 // WithDefaults returns the schedule with its empty fields set to their defaults.
 func (s Schedule) WithDefaults() Schedule {
@@ -72,7 +72,7 @@ func (s Schedule) WithDefaults() Schedule {
 		s.CatchUp = CatchUpOne
 	}
 	if s.CatchUpWindow == 0 {
-		s.CatchUpWindow = DefaultCatchUpWindow
+		s.CatchUpWindow = defaultCatchUpWindow
 	}
 	return s
 }

@@ -16,8 +16,8 @@ const (
 const (
 	DefaultQueue       = "default"
 	DefaultPriority    = 5
-	DefaultMaxLosses   = 3
-	DefaultKillAfter   = 10 * time.Second
+	defaultMaxLosses   = 3
+	defaultKillAfter   = 10 * time.Second
 	DefaultOutputLimit = 1 << 20
 	CommandAttempts    = 1  // default of MaxAttempts for a command
 	FuncAttempts       = 10 // default of MaxAttempts for a registered function
@@ -73,8 +73,8 @@ type Spec struct {
 func NewSpec(job string, options ...Option) Spec { return newSpec(job, options) }
 
 func newSpec(job string, options ...[]Option) Spec {
-	s := Spec{Job: job, Queue: DefaultQueue, Priority: DefaultPriority, MaxLosses: DefaultMaxLosses,
-		Options: Options{KillAfter: DefaultKillAfter, Backoff: DefaultBackoff, OutputLimit: DefaultOutputLimit}}
+	s := Spec{Job: job, Queue: DefaultQueue, Priority: DefaultPriority, MaxLosses: defaultMaxLosses,
+		Options: Options{KillAfter: defaultKillAfter, Backoff: DefaultBackoff, OutputLimit: DefaultOutputLimit}}
 	for _, list := range options {
 		for _, option := range list {
 			option(&s)

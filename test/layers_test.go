@@ -73,7 +73,7 @@ var layers = []layer{
 	{path: "internal/follow"},
 	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/taskspec", "db",
 		"jobs",
-		"internal/supervisor"}},
+		"internal/supervisor", "internal/humanize"}},
 	{path: "runner/internal/engine", ours: []string{"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
 		"runner/internal/notify", "db", "jobs",
 		"internal/lifecycle",

@@ -25,13 +25,13 @@ var plains = group{
 		got := s.claimOnly(s.worker())
 		argv, err := jobs.Argv(got.Args)
 		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != jobs.DefaultPriority ||
-			got.MaxLosses != jobs.DefaultMaxLosses ||
-			got.KillAfter != jobs.DefaultKillAfter || got.Backoff != jobs.DefaultBackoff ||
-			got.OutputLimit != jobs.DefaultOutputLimit || got.MaxAttempts != 3 {
+			got.MaxLosses != jobs.NewSpec("").MaxLosses ||
+			got.KillAfter != jobs.NewSpec("").KillAfter || got.Backoff != jobs.DefaultBackoff ||
+			got.OutputLimit != jobs.NewSpec("").OutputLimit || got.MaxAttempts != 3 {
 			s.Errorf("got task %+v, arguments %q and error %v; want two arguments, queue %v, priority %v, max losses %v, kill after %v, "+
 				"backoff %v, output limit %v, max attempts 3",
-				got, argv, err, jobs.DefaultQueue, jobs.DefaultPriority, jobs.DefaultMaxLosses, jobs.DefaultKillAfter,
-				jobs.DefaultBackoff, jobs.DefaultOutputLimit)
+				got, argv, err, jobs.DefaultQueue, jobs.DefaultPriority, jobs.NewSpec("").MaxLosses, jobs.NewSpec("").KillAfter,
+				jobs.DefaultBackoff, jobs.NewSpec("").OutputLimit)
 		}
 	},
 	"every task option can be set": plainOptions,

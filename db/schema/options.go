@@ -1,6 +1,7 @@
 package schema
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -60,7 +61,7 @@ func optionRange(o *taskspec.OptionInfo) (low, high int64, unit string) {
 	case *int64:
 		return o.Min, 1 << 53, "bytes"
 	}
-	return o.Min, 1<<31 - 1, "a number"
+	return o.Min, cmp.Or(o.Max, 1<<31-1), "a number"
 }
 
 // optionDefault returns the default of an option as an SQL literal, or "" if it has none.
@@ -71,7 +72,9 @@ func optionDefault(o *taskspec.OptionInfo) string {
 			return fmt.Sprint(value.Milliseconds())
 		}
 	case *int64:
-		return fmt.Sprint(*value)
+		if o.Zero == "" {
+			return fmt.Sprint(*value)
+		}
 	case *int:
 		return fmt.Sprint(*value)
 	case *bool:

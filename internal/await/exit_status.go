@@ -36,7 +36,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 		if t.ExitCode != nil {
 			return *t.ExitCode, ""
 		}
-	case jobs.ReasonSignal:
+	case jobs.ReasonSignal, jobs.ReasonMemory:
 		return 128 + t.Signal, what
 	case jobs.ReasonStart:
 		if t.ExitCode != nil {

@@ -21,8 +21,8 @@ var (
 // parseSize parses a SIZE in bytes.
 func parseSize(text string) (int64, error) {
 	number, unit := text, int64(1)
-	for shift, suffix := range map[int]string{10: "KiB", 20: "MiB", 30: "GiB"} {
-		if rest, ok := strings.CutSuffix(text, suffix); ok {
+	for shift, name := range map[int]string{10: "K", 20: "M", 30: "G"} {
+		if rest, ok := strings.CutSuffix(strings.TrimSuffix(text, "iB"), name); ok { // K is KiB, as in systemd and docker
 			number, unit = rest, 1<<shift
 		}
 	}

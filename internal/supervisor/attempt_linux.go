@@ -59,10 +59,13 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	}
 	pid, pidfd, err := g.spawn(o)
 	if err != nil {
-		errno := syscall.EIO
+		errno, why := syscall.EIO, reasonExec
 		errors.As(err, &errno)
+		if failed, ok := errors.AsType[*ResourceError](err); ok {
+			why = failed.Resource
+		}
 		_ = g.lock.setRecord(g.slot, Key{})
-		return refuse(reasonExec, errno)
+		return refuse(why, errno)
 	}
 	closeAll(o.files)
 	g.mu.Lock()
@@ -86,8 +89,8 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	if exit.Left = g.leaveRemaining(a); exit.Left == 0 {
 		exit.LeftOver, exit.Denied = g.killRemaining(a)
 	}
-	exit.Usage = g.takeUsage()
-	if a.endedBy != bySelf {
+	exit.Usage, exit.OutOfMemory = g.takeUsage(), g.limited && oomKills(g.cgroupDir) > 0
+	if a.endedBy != bySelf || exit.OutOfMemory {
 		// Processes that were killed together with the leader are not left over.
 		exit.LeftOver = 0
 	}
@@ -102,9 +105,11 @@ func (g *guardian) finish(a *attempt) {
 	g.mu.Lock()
 	a.ended = true
 	g.attempt = nil
-	cgroupKilled := g.cgroupKilled
+	used := g.cgroupKilled || g.limited
+	g.limited = false
 	g.mu.Unlock()
-	if cgroupKilled {
+	close(a.over)
+	if used {
 		g.closeCgroup()
 		g.makeCgroup()
 	}
@@ -114,7 +119,10 @@ func (g *guardian) finish(a *attempt) {
 // pidfd is -1 if the kernel has none.
 func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	attr := &syscall.ProcAttr{Dir: o.request.Dir, Env: o.request.Env,
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd}}
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd, Credential: o.request.User.credential()}}
+	if err := g.applyLimits(o.request.Resources); err != nil {
+		return 0, -1, err
+	}
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
@@ -122,14 +130,14 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	defer func() { _ = SetMark(0, g.originalMark) }()
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
-		pid, err := forkExec(o.request, attr)
-		if err == nil {
-			return pid, pidfd, nil
+		pid, err := forkWith(o, attr)
+		if err == nil || g.limited {
+			return pid, pidfd, err
 		}
 		// The cgroup may have caused the error: it was removed, or it is of a type that takes no processes.
 		attr.Sys.UseCgroupFD = false
 	}
-	pid, err = forkExec(o.request, attr)
+	pid, err = forkWith(o, attr)
 	return pid, pidfd, err
 }
 

@@ -35,7 +35,8 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
 	}
-	r := request{Op: opStart, Key: k, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Deadline: clockAt(deadline)}
+	r := request{Op: opStart, Key: k, Path: c.Path, Argv: c.Argv, Env: c.Env, Dir: c.Dir, Deadline: clockAt(deadline),
+		Resources: c.Resources}
 	if c.LeaveChildren {
 		r.Leave = 1
 	}
@@ -45,6 +46,9 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 			return nil, &DirError{Dir: ".", Err: err}
 		}
 		r.Dir = filepath.Join(here, c.Dir)
+	}
+	if err := g.options.Lock.prepareLimits(c.Resources); err != nil {
+		return nil, err
 	}
 	var fds []int
 	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
@@ -120,6 +124,8 @@ func (c *Child) awaitStart(ctx context.Context, cmd *Command) (*Child, error) {
 		return nil, ErrLost
 	case r.Reason == reasonExec:
 		return nil, cmd.explain(&os.PathError{Op: "fork/exec", Path: cmd.Path, Err: unix.Errno(r.Errno)})
+	case r.Errno != 0:
+		return nil, &ResourceError{r.Reason, unix.Errno(r.Errno)}
 	default:
 		return nil, fmt.Errorf("%w: %s", ErrRefused, r.Reason)
 	}

@@ -42,6 +42,27 @@ func (r *request) fields(c *codec) {
 	integer(c, &r.After)
 	integer(c, &r.N)
 	integer(c, &r.Leave)
+	r.Resources.fields(c)
+}
+
+func (r *Resources) fields(c *codec) {
+	c.flag(r.User != nil, func() { r.User = &User{} })
+	if u := r.User; u != nil {
+		integer(c, &u.UID)
+		integer(c, &u.GID)
+		n := len(u.Groups)
+		c.length(&n)
+		for i := range n {
+			if c.reading {
+				u.Groups = append(u.Groups, 0)
+			}
+			integer(c, &u.Groups[i])
+		}
+	}
+	integer(c, &r.Nice)
+	integer(c, &r.IOPriority)
+	integer(c, &r.Memory)
+	integer(c, &r.CPU)
 }
 
 func (r *reply) fields(c *codec) {
@@ -55,17 +76,21 @@ func (r *reply) fields(c *codec) {
 	integer(c, &r.Errno)
 	c.text(&r.EndedBy)
 	integer(c, &r.N)
-	ended := 0
+	c.flag(r.Exit != nil, func() { r.Exit = &Exit{} })
 	if r.Exit != nil {
-		ended = 1
+		r.Exit.fields(c)
 	}
-	if integer(c, &ended); ended == 0 {
-		return
+}
+
+// flag writes or reads whether a field is set. It calls set if it reads that the field is set.
+func (c *codec) flag(isSet bool, set func()) {
+	number := 0
+	if isSet {
+		number = 1
 	}
-	if c.reading {
-		r.Exit = &Exit{}
+	if integer(c, &number); c.reading && number != 0 {
+		set()
 	}
-	r.Exit.fields(c)
 }
 
 func (e *Exit) fields(c *codec) {
@@ -73,6 +98,7 @@ func (e *Exit) fields(c *codec) {
 	integer(c, &e.Signal)
 	integer(c, &e.LeftOver)
 	integer(c, &e.Left)
+	c.flag(e.OutOfMemory, func() { e.OutOfMemory = true })
 	integer(c, &e.Usage.User)
 	integer(c, &e.Usage.System)
 	integer(c, &e.Usage.MaxRSS)

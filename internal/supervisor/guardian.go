@@ -127,7 +127,7 @@ var (
 
 // These are the operations. The comment of each operation lists the fields of its message.
 const (
-	opStart = "start" // key, path, argv, env, dir, null, deadline, leave; also the descriptors 0, 1 and 2, except null devices
+	opStart = "start" // key, path, argv, env, dir, null, deadline, leave, resources; also descriptors 0, 1 and 2, except null devices
 	opRenew = "renew" // key, deadline
 	opKill  = "kill"  // key, signal, milliseconds until KILL follows
 	opPing  = "ping"  // n
@@ -154,6 +154,7 @@ type request struct {
 	After    int64 // milliseconds until KILL follows; 0 for never
 	N        int64
 	Leave    int // 1 if the processes that the command leaves behind live on; see Command.LeaveChildren
+	Resources
 }
 
 // reply is a message from a guardian to its worker.
@@ -174,6 +175,12 @@ const (
 	reasonLate     = "its deadline has passed"
 	reasonStopping = "the start was cancelled"
 	reasonExec     = "exec"
+
+	// The names of resources that could not be applied.
+	reasonNice   = "nice"
+	reasonIONice = "ionice"
+	reasonMemory = "memory"
+	reasonCPU    = "cpu"
 
 	bySelf     = "self"
 	byKill     = "kill"

@@ -94,6 +94,7 @@ type guardian struct {
 	cgroupDir    string // directory of its cgroup; empty if it has none
 	cgroupFD     int
 	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
+	limited      bool            // whether the cgroup limits the attempt
 	starts       chan startOrder // closed at the shutdown
 	startEvent   int             // eventfd that the starting thread polls, because it cannot poll the channel
 
@@ -118,13 +119,14 @@ type startOrder struct {
 // attempt is one command and all processes that it starts.
 type attempt struct {
 	Key
-	deadline int64  // CLOCK_MONOTONIC, in nanoseconds
-	endedBy  string // what ended the command: self, kill or deadline
-	leave    bool   // whether the processes that it leaves behind live on if it ends by itself
-	killed   bool   // whether KILL was sent, or must be sent after the start
-	termSent bool   // whether TERM was sent, or must be sent after the start
-	leader   int    // pid; 0 before the start
-	ended    bool   // whether the leader has ended
+	deadline int64         // CLOCK_MONOTONIC, in nanoseconds
+	endedBy  string        // what ended the command: self, kill or deadline
+	leave    bool          // whether the processes that it leaves behind live on if it ends by itself
+	killed   bool          // whether KILL was sent, or must be sent after the start
+	termSent bool          // whether TERM was sent, or must be sent after the start
+	leader   int           // pid; 0 before the start
+	ended    bool          // whether the leader has ended
+	over     chan struct{} // closed when the attempt is over
 }
 
 func newGuardian(worker string, slot int, lock *Lock, socket int) *guardian {
@@ -253,7 +255,7 @@ func (g *guardian) accept(r request, files []int) bool {
 	if g.attempt != nil {
 		return false
 	}
-	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf, leave: r.Leave == 1}
+	a := &attempt{Key: r.Key, deadline: r.Deadline, endedBy: bySelf, leave: r.Leave == 1, over: make(chan struct{})}
 	g.attempt = a
 	g.setTimer()
 	g.starts <- startOrder{a, r, files}

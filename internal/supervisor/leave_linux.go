@@ -74,9 +74,9 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 	return max(len(left), 1) // a child that has just ended ends this guardian, too
 }
 
-// emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to its parent. The guardian itself is in the parent.
+// emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to the cgroup of this guardian.
 func emptyCgroup(dir string) {
-	parent := filepath.Join(filepath.Dir(dir), "cgroup.procs")
+	own := filepath.Join(ownCgroup(), "cgroup.procs")
 	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // a process may fork meanwhile
 		moved := false
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -85,7 +85,7 @@ func emptyCgroup(dir string) {
 			}
 			text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
 			for _, pid := range numbersIn(text) {
-				moved = os.WriteFile(parent, []byte(strconv.Itoa(pid)), 0) == nil || moved
+				moved = os.WriteFile(own, []byte(strconv.Itoa(pid)), 0) == nil || moved
 			}
 			return nil
 		})

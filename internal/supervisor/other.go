@@ -4,6 +4,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,9 @@ func StartGuardian(o GuardianOptions) (*Guardian, error) {
 
 // Start calls the function Start. It ignores the deadline.
 func (g *Guardian) Start(_ context.Context, c Command, k Key, _ time.Time) (*Child, error) {
+	if c.Resources != (Resources{}) {
+		return nil, &ResourceError{"resources", errors.ErrUnsupported}
+	}
 	if g.lock != nil {
 		if err := g.lock.setRecord(g.slot, k); err != nil {
 			return nil, err

@@ -47,7 +47,34 @@ type Command struct {
 	// LeaveChildren lets the processes live on that the leader leaves behind when it exits by itself, with any exit status.
 	// They are killed if the leader was stopped, if a signal ended it, or if its deadline has passed.
 	LeaveChildren bool
+
+	// Resources are applied by a guardian only.
+	Resources Resources
 }
+
+// Resources are the user and the resources of a command. The zero Resources change nothing.
+type Resources struct {
+	User       *User // nil for the user of the worker
+	Nice       int   // niceness of the processes; 0 for that of the worker
+	IOPriority int   // priority as for ioprio_set; 0 for that of the worker
+	Memory     int64 // bytes of memory and swap of all processes together; 0 for no limit
+	CPU        int   // CPU time of all processes together, in percent of one CPU; 0 for no limit
+}
+
+// User is the identity that a command gets.
+type User struct {
+	UID, GID int
+	Groups   []int // supplementary groups
+}
+
+// ResourceError means that a command was not started because one of its Resources could not be applied.
+type ResourceError struct {
+	Resource string // nice, ionice, memory or cpu
+	Err      error
+}
+
+func (e *ResourceError) Error() string { return e.Resource + ": " + e.Err.Error() }
+func (e *ResourceError) Unwrap() error { return e.Err }
 
 // Exit describes how the leader ended, and which processes of the command were left.
 type Exit struct {
@@ -62,6 +89,8 @@ type Exit struct {
 	// Denied are processes of the command that live on because this user is not permitted to kill them. Only a guardian
 	// reports them.
 	Denied []MarkedProcess
+	// OutOfMemory is true if the kernel killed processes of the command because of Resources.Memory.
+	OutOfMemory bool
 	// Usage has the resources that the processes of the command used, without those that live on.
 	Usage Usage
 }

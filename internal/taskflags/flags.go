@@ -30,7 +30,7 @@ func Flags(a *cli.App) []cli.Flag {
 		cli.TextOption("args", "JSON|@FILE|-", "arguments of the function (none)", ""),
 		cli.BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
 	)
-	for _, group := range []string{What, "When", "Order", "Retry", "Environment", "Hooks"} {
+	for _, group := range []string{What, "When", "Order", "Retry", "Environment", "Resources", "Hooks"} {
 		for i := range taskspec.OptionList() {
 			if o := &taskspec.OptionList()[i]; o.Flag != "" && o.Group == group {
 				list = append(list, cli.Group(group, append([]cli.Flag{taskFlag(a, o)}, flagAfter(o.Key)...)...)...)

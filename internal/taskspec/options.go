@@ -1,6 +1,7 @@
 package taskspec
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -25,6 +26,7 @@ type OptionInfo struct {
 	Zero     string   // meaning of the default, if the default is zero or empty
 	Doc      string   // description in the tables of docs; if empty, the tables use Help
 	Min      int64    // least number; the default may be less
+	Max      int64    // greatest number; 0 for that of the type
 	Words    []string // valid values of an option that takes one of a few words
 	OneTask  bool     // whether the option has no meaning for the tasks of a schedule
 	Commands bool     // whether functions do not have the option
@@ -108,6 +110,24 @@ var taskOptions = []OptionInfo{
 		Help: "file with NAME=VALUE lines, read at each start; values are literal", Commands: true,
 		Doc:    "absolute path of a file of NAME=VALUE lines, read at each start: a regular file of at most 1 MiB",
 		stored: func(o *jobs.Options) any { return &o.EnvFile }, check: validPath},
+	{Key: "user", Group: "Resources", Flag: "user", Value: "NAME", Help: "user that runs the command; needs a worker that is root",
+		Zero: "that of the worker", Commands: true, Doc: "name or id of the user that runs the command; null for the user of the worker",
+		stored: func(o *jobs.Options) any { return &o.User }, check: validUser},
+	{Key: "nice", Group: "Resources", Flag: "nice", Value: "N", Help: "niceness of the command, from -20 to 19", Min: -20, Max: 19,
+		Commands: true, Doc: "niceness of the command, from -20 to 19; 0 for that of the worker",
+		stored: func(o *jobs.Options) any { return &o.Nice }},
+	{Key: "ionice", Group: "Resources", Flag: "ionice", Value: "CLASS[:N]",
+		Help: "priority of disk access: idle, best-effort[:0-7] or realtime[:0-7]", Zero: "from the niceness", Commands: true,
+		Doc:    "priority of disk access: `idle`, `best-effort:7`, `realtime:0` and so on; null for the default of the system",
+		stored: func(o *jobs.Options) any { return &o.IONice }, check: validIONice},
+	{Key: "memory", Group: "Resources", Flag: "memory", Help: "memory that all processes of the command may use; at least 1MiB",
+		Zero: "no limit", Min: MinMemory, Commands: true,
+		Doc:    "bytes of memory and swap that all processes of the command may use together; null for no limit",
+		stored: func(o *jobs.Options) any { return &o.Memory }},
+	{Key: "cpu", Group: "Resources", Flag: "cpu", Value: "PERCENT", Help: "CPU time of the command: 50% is half of one CPU, 200% is two",
+		Zero: "no limit", Commands: true,
+		Doc:    "CPU time of the command as a part of one CPU, as in `50%` and `200%`; null for no limit",
+		stored: func(o *jobs.Options) any { return &o.CPU }, check: validCPU},
 	{Key: "input", Group: "Environment", Flag: "input", Value: "FILE|-",
 		Help: "standard input of the command, read now", Zero: "none", Commands: true,
 		Doc:    "standard input of the command, a text or a BLOB",
@@ -160,11 +180,11 @@ func (o *OptionInfo) validate(s *jobs.Spec) error {
 			return invalid(o.Key, "invalid value %q; use one of %s", *value, strings.Join(o.Words, ", "))
 		}
 	case *int:
-		if (int64(*value) < o.Min && *value != 0) || *value > math.MaxInt32 {
-			return invalid(o.Key, "%d is out of range (%d to %d)", *value, o.Min, math.MaxInt32)
+		if most := cmp.Or(o.Max, math.MaxInt32); int64(*value) < o.Min && *value != 0 || int64(*value) > most {
+			return invalid(o.Key, "%d is out of range (%d to %d)", *value, o.Min, most)
 		}
 	case *int64:
-		if *value < o.Min {
+		if *value < o.Min && *value != 0 {
 			return invalid(o.Key, "%d is out of range (%d or more)", *value, o.Min)
 		}
 	case *time.Duration:

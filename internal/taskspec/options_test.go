@@ -37,7 +37,7 @@ func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 			Env:     rapid.SampledFrom([]map[string]string{nil, {"A": "b"}, {"A": "", "B": "é"}}).Draw(r, "env"),
 			Unknown: rapid.SampledFrom([]map[string]json.RawMessage{nil, {"gpu": json.RawMessage(`{"n":2}`)}}).Draw(r, "unknown")}
 		if rapid.Bool().Draw(r, "defaults") {
-			o.Backoff, o.KillAfter = jobs.DefaultBackoff, jobs.DefaultKillAfter
+			o.Backoff, o.KillAfter = jobs.DefaultBackoff, jobs.NewSpec("").KillAfter
 		}
 		text, err := EncodeOptions(&o)
 		if got := DecodeOptions(text); err != nil || !reflect.DeepEqual(got, o) {
@@ -49,7 +49,7 @@ func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 func TestCheckKnownNamesUnknownOptions(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"timeout":1000}`:          "",
-		`{"gpu":1,"cpu":2}`:         "unknown option cpu, gpu",
+		`{"gpu":1,"disk":2}`:        "unknown option disk, gpu",
 		`{"timeout":1000,"gpu":{}}`: "unknown option gpu",
 		`x`:                         "cannot be read",
 		`[1]`:                       "cannot be read",

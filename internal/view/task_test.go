@@ -21,9 +21,9 @@ func sampleTask() view.Task {
 	t.Path, t.Cwd, t.CreatedBy, t.Error = "/usr/bin/curl", "/srv/app", "ann", "exit status 22"
 	t.CreatedAt, t.UpdatedAt, t.Env = noon.Add(-9*time.Minute-4*time.Second), noon.Add(220*time.Millisecond),
 		map[string]string{"TOKEN": "s3cret"}
-	t.RunAt, t.Timeout, t.KillAfter = noon.Add(48*time.Second), 30*time.Second, jobs.DefaultKillAfter
+	t.RunAt, t.Timeout, t.KillAfter = noon.Add(48*time.Second), 30*time.Second, jobs.NewSpec("").KillAfter
 	t.Backoff = jobs.Backoff{Strategy: jobs.Exponential, Delay: 24 * time.Second, Max: time.Hour}
-	t.MaxLosses, t.OutputLimit = jobs.DefaultMaxLosses, jobs.DefaultOutputLimit
+	t.MaxLosses, t.OutputLimit = jobs.NewSpec("").MaxLosses, jobs.NewSpec("").OutputLimit
 	attempt := func(n int, started, lasted time.Duration) jobs.Attempt {
 		return jobs.Attempt{TaskID: t.ID, Attempt: n, State: jobs.Failed, Reason: jobs.ReasonExit, ExitCode: &code, Worker: "web1:811",
 			Counted: true, StartedAt: noon.Add(-started), Duration: lasted, OutputBytes: 118}

@@ -20,6 +20,12 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 			*to = "failed"
 		case o.Key == "queue":
 			*to = "media"
+		case o.Key == "user":
+			*to = "nobody"
+		case o.Key == "ionice":
+			*to = "best-effort:6"
+		case o.Key == "cpu":
+			*to = "150%"
 		case o.Commands:
 			*to = dir
 		default:
@@ -31,7 +37,7 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	case *int:
 		*to = int(max(o.Min, -100)) + 7
 	case *int64:
-		*to = 5000
+		*to = max(o.Min, 5000)
 	case *time.Duration:
 		*to = 90*time.Minute + 250*time.Millisecond
 	case *time.Time:

@@ -16,6 +16,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/follow"
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -41,6 +42,9 @@ type Command struct {
 	ChildrenKilled, ChildrenLeft int
 	// Run sets Usage to the resources that the command used.
 	Usage jobs.Usage
+
+	account *account // user that runs the command, if it is not that of the worker
+	dir     string   // directory of the files that the command shares with the worker; empty for that of the store
 }
 
 // The exit codes that shells use for a command that could not be started. They become the exit code of an attempt with reason start.
@@ -73,6 +77,15 @@ func (c *Command) Run() (json.RawMessage, error) {
 		return nil, err
 	}
 	_ = c.Store.MakeDir() // someone may have removed it, and the result goes there
+	resources, err := c.resources()
+	if err != nil {
+		return nil, err
+	}
+	removeFiles, err := c.makeFiles()
+	defer removeFiles()
+	if err != nil {
+		return nil, &NotStartedError{err}
+	}
 	environ, err := c.environ(c.Stop)
 	if err != nil {
 		return nil, startError(cannotExecute, "env_file: %v", err)
@@ -97,7 +110,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	}
 	c.Output.Followers = follow.Connect(c.Stop, c.Store.Dir(), c.Task.ID, c.Task.GenerationID)
 	defer c.Output.Followers.Close()
-	child, err := c.start(path, argv, environ)
+	child, err := c.start(path, argv, environ, resources)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +125,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 
 // start starts the command with pipes for its stdin, stdout and stderr. The command inherits one end of each pipe. After the start, this
 // process closes its own copies of these ends.
-func (c *Command) start(path string, argv, environ []string) (*supervisor.Child, error) {
+func (c *Command) start(path string, argv, environ []string, resources supervisor.Resources) (*supervisor.Child, error) {
 	stdout, err := c.Output.pipe("stdout")
 	if err != nil {
 		return nil, &NotStartedError{err}
@@ -130,21 +143,26 @@ func (c *Command) start(path string, argv, environ []string) (*supervisor.Child,
 	if stdin != nil {
 		defer stdin.Close()
 	}
+	if err := c.account.own(stdin, stdout, stderr); err != nil {
+		return nil, &NotStartedError{err}
+	}
 	if cause := context.Cause(c.Stop); cause != nil {
 		return nil, &NotStartedError{cause}
 	}
 	key := supervisor.Key{ID: c.Task.ID, Generation: c.Task.GenerationID}
 	child, err := c.Guardians.start(c.Stop, supervisor.Command{Path: path, Argv: argv, Env: environ, Dir: c.Task.Cwd, Stdin: stdin,
-		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter, LeaveChildren: c.Task.LeaveChildren}, key, c.Deadline())
+		Stdout: stdout, Stderr: stderr, KillAfter: c.Task.KillAfter, LeaveChildren: c.Task.LeaveChildren, Resources: resources},
+		key, c.Deadline())
 	if err != nil {
-		return nil, notStarted(err, path, argv, environ)
+		return nil, c.notStarted(err, path, argv, environ)
 	}
 	return child, nil
 }
 
 // notStarted returns the error of an attempt whose command could not be started.
-func notStarted(err error, path string, argv, environ []string) error {
+func (c *Command) notStarted(err error, path string, argv, environ []string) error {
 	var dir *supervisor.DirError
+	var resource *supervisor.ResourceError
 	switch {
 	case IsLoss(err):
 		return err
@@ -152,8 +170,12 @@ func notStarted(err error, path string, argv, environ []string) error {
 		return &NotStartedError{err}
 	case errors.As(err, &dir):
 		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
+	case errors.As(err, &resource):
+		return c.resourceError(resource)
 	case errors.Is(err, fs.ErrNotExist):
 		return startError(notFoundCode, "%s: not found", path)
+	case errors.Is(err, fs.ErrPermission) && c.account != nil:
+		return startError(cannotExecute, "user %s cannot execute %s or enter the directory %s", c.account.name, path, c.Task.Cwd)
 	case errors.Is(err, syscall.E2BIG):
 		return startError(cannotExecute, "cannot execute %s: %s", path, tooLong(argv, environ))
 	default:
@@ -260,6 +282,10 @@ func (c *Command) outcome(exit supervisor.Exit) (json.RawMessage, error) {
 		return nil, &jobs.AttemptError{Reason: jobs.ReasonError, ExitCode: &exit.Code, Msg: err.Error()}
 	case err != nil:
 		result = nil
+	}
+	if exit.OutOfMemory && !stopped {
+		return result, &jobs.AttemptError{Reason: jobs.ReasonMemory, Signal: exit.Signal,
+			Msg: "killed because it used more memory than " + humanize.ExactSize(c.Task.Memory)}
 	}
 	return result, exitError(exit)
 }

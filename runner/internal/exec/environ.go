@@ -37,7 +37,7 @@ const maxEnvFile = 1 << 20 // greatest size of an environment file, in bytes
 // environ returns the whole environment of the command. The sources are the worker, the environment file, the task and runner itself; a
 // later source overrides the earlier ones. environ stops reading the file when ctx ends.
 func (c *Command) environ(ctx context.Context) ([]string, error) {
-	environ := slices.Clone(c.Worker.Environ)
+	environ := slices.Concat(c.Worker.Environ, c.account.environ())
 	if c.Task.EnvFile != "" {
 		text, err := readTaskFile(ctx, c.Task.EnvFile, maxEnvFile)
 		if err != nil {

@@ -3,6 +3,7 @@ package exec
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,9 +40,33 @@ func (c *Command) stdin() (*os.File, error) {
 	return r, nil
 }
 
+// makeFiles makes the files that a command shares with its worker readable for its user. Only the user of the worker can read the directory
+// of the store. So a command of another user gets a directory that others can enter, but not change, and in it an empty file for its
+// result, which belongs to that user. The function remove deletes the directory, and is never nil.
+func (c *Command) makeFiles() (remove func(), err error) {
+	if c.account == nil || os.Geteuid() != 0 {
+		return func() {}, nil
+	}
+	if c.dir, err = os.MkdirTemp("/tmp", "runner-"); err != nil { // $TMPDIR may be in a directory of the worker alone
+		return func() {}, err
+	}
+	remove = func() { _ = os.RemoveAll(c.dir) }
+	if err := os.Chmod(c.dir, 0o711); err != nil {
+		return remove, err
+	}
+	file, err := os.OpenFile(c.resultPath(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return remove, err
+	}
+	return remove, errors.Join(c.account.own(file), file.Close())
+}
+
+// filesDir returns the directory of the files that the command shares with the worker.
+func (c *Command) filesDir() string { return cmp.Or(c.dir, c.Store.Dir()) }
+
 // resultPath returns the path of the file to which the command may write its result.
 func (c *Command) resultPath() string {
-	return filepath.Join(c.Store.Dir(), fmt.Sprintf("result-%d-%d.json", c.Task.ID, c.Task.GenerationID))
+	return filepath.Join(c.filesDir(), fmt.Sprintf("result-%d-%d.json", c.Task.ID, c.Task.GenerationID))
 }
 
 // result reads and removes the file of $RUNNER_RESULT. The file may be missing or empty; otherwise it must contain JSON. The method result
@@ -64,7 +89,7 @@ func (c *Command) result() (json.RawMessage, error) {
 
 // upstreamPath returns the path of the file $RUNNER_UPSTREAM.
 func (c *Command) upstreamPath() string {
-	return filepath.Join(c.Store.Dir(), fmt.Sprintf("upstream-%d-%d.json", c.Task.ID, c.Task.GenerationID))
+	return filepath.Join(c.filesDir(), fmt.Sprintf("upstream-%d-%d.json", c.Task.ID, c.Task.GenerationID))
 }
 
 // writeUpstream writes the results of the tasks that this task waited for to a file: a JSON object whose keys are the ids of the tasks. It
@@ -99,5 +124,5 @@ func (c *Command) writeUpstream() (remove func(), err error) {
 		between = "}"
 	}
 	_, endErr := out.WriteString(between + "\n")
-	return remove, errors.Join(err, endErr, out.Flush(), file.Close())
+	return remove, errors.Join(err, endErr, out.Flush(), c.account.own(file), file.Close())
 }

@@ -1,0 +1,218 @@
+package supervisor
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// A guardian applies the resources of a command in three ways:
+//
+//   - The kernel sets the user between fork and exec.
+//   - Niceness and disk priority belong to a thread, and children inherit them. A thread cannot raise them again without
+//     a privilege. So a thread of its own forks such a command, and ends with the attempt.
+//   - The cgroup of the guardian limits memory and CPU time. The limits apply to all processes together. The worker
+//     must first enable the controllers for the cgroups below its own (prepareLimits).
+
+// credential returns the identity for a fork, or nil for that of this process.
+func (u *User) credential() *syscall.Credential {
+	if u == nil {
+		return nil
+	}
+	c := &syscall.Credential{Uid: uint32(u.UID), Gid: uint32(u.GID)}
+	for _, id := range u.Groups {
+		c.Groups = append(c.Groups, uint32(id))
+	}
+	return c
+}
+
+// forkWith forks a command with its niceness and its disk priority.
+func forkWith(o startOrder, attr *syscall.ProcAttr) (pid int, err error) {
+	if o.request.Nice == 0 && o.request.IOPriority == 0 {
+		return forkExec(o.request, attr)
+	}
+	forked := make(chan struct{})
+	go func() {
+		runtime.LockOSThread() // the thread ends with this goroutine, because nothing unlocks it
+		if err = setPriorities(o.request.Resources); err == nil {
+			pid, err = forkExec(o.request, attr)
+		}
+		running := err == nil
+		close(forked)
+		if running {
+			<-o.attempt.over // the end of the thread kills the command (Pdeathsig)
+		}
+	}()
+	<-forked
+	return pid, err
+}
+
+// setPriorities sets the niceness and the disk priority of the calling thread.
+func setPriorities(r Resources) error {
+	const whoProcess = 1 // IOPRIO_WHO_PROCESS; the id 0 is the calling thread
+	if r.Nice != 0 {
+		if err := unix.Setpriority(unix.PRIO_PROCESS, 0, r.Nice); err != nil {
+			return &ResourceError{reasonNice, err}
+		}
+	}
+	if r.IOPriority != 0 {
+		if _, _, errno := unix.Syscall(unix.SYS_IOPRIO_SET, whoProcess, 0, uintptr(r.IOPriority)); errno != 0 {
+			return &ResourceError{reasonIONice, errno}
+		}
+	}
+	return nil
+}
+
+// cpuPeriod is the time over which the kernel measures the CPU time of a cgroup, in microseconds.
+const cpuPeriod = 100_000
+
+// applyLimits sets the limits of the cgroup of the guardian. Swap counts as memory. If the kernel must kill a process for
+// lack of memory, it kills all of them.
+func (g *guardian) applyLimits(r Resources) error {
+	if r.Memory == 0 && r.CPU == 0 {
+		return nil
+	}
+	g.limited = true
+	set := func(name, value string) error { return writeCgroup(g.cgroupDir, name, value) }
+	if r.Memory > 0 {
+		swap := set("memory.swap.max", "0")
+		if errors.Is(swap, fs.ErrNotExist) { // the kernel does not account for swap
+			swap = nil
+		}
+		if err := errors.Join(set("memory.max", strconv.FormatInt(r.Memory, 10)), set("memory.oom.group", "1"), swap); err != nil {
+			return &ResourceError{reasonMemory, err}
+		}
+	}
+	if r.CPU > 0 {
+		if err := set("cpu.max", fmt.Sprintf("%d %d", r.CPU*(cpuPeriod/100), cpuPeriod)); err != nil {
+			return &ResourceError{reasonCPU, err}
+		}
+	}
+	return nil
+}
+
+// writeCgroup writes a file of a cgroup. It returns an error if there is no cgroup.
+func writeCgroup(dir, name, value string) error {
+	if dir == "" {
+		return unix.ENOENT
+	}
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0) // unlike os.WriteFile, without O_CREATE and O_TRUNC
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(value)
+	return errors.Join(err, file.Close())
+}
+
+// oomKills returns how many processes of a cgroup the kernel has killed because of its limit.
+func oomKills(dir string) int {
+	text, _ := os.ReadFile(filepath.Join(dir, "memory.events"))
+	for line := range strings.Lines(string(text)) {
+		if n, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			kills, _ := strconv.Atoi(strings.TrimSpace(n))
+			return kills
+		}
+	}
+	return 0
+}
+
+// preparing is held while prepareLimits changes cgroups.
+var preparing sync.Mutex
+
+// prepareLimits enables the controllers that the limits need for the cgroups of the guardians. A cgroup with processes
+// cannot have controllers for the cgroups below it. So this process and its children move to a new cgroup below their
+// own.
+func (l *Lock) prepareLimits(r Resources) error {
+	if r.Memory == 0 && r.CPU == 0 {
+		return nil
+	}
+	preparing.Lock()
+	defer preparing.Unlock()
+	prefix := l.cgroupPrefix()
+	for _, c := range []struct {
+		name string
+		need bool
+	}{{reasonMemory, r.Memory > 0}, {reasonCPU, r.CPU > 0}} {
+		if !c.need {
+			continue
+		}
+		err := errors.New("this worker has no control group (cgroup v2)")
+		if prefix != "" {
+			err = enableController(filepath.Dir(prefix), prefix+"worker", c.name)
+		}
+		if err != nil {
+			return &ResourceError{c.name, err}
+		}
+	}
+	return nil
+}
+
+// enableController enables a controller for the cgroups below dir, and moves this process and its children to the cgroup
+// leaf if that is necessary.
+func enableController(dir, leaf, controller string) error {
+	has := func(file string) bool {
+		text, _ := os.ReadFile(filepath.Join(dir, file))
+		return slices.Contains(strings.Fields(string(text)), controller)
+	}
+	if has("cgroup.subtree_control") {
+		return nil
+	}
+	if !has("cgroup.controllers") {
+		return fmt.Errorf("the control group %s has no controller %s", dir, controller)
+	}
+	// If a process starts between the two steps, the kernel refuses the controller memory, but not the controller cpu. In
+	// both cases the next round moves the process.
+	err := error(unix.EBUSY)
+	for range 10 {
+		left, failed := leaveCgroup(dir, leaf)
+		if failed != nil {
+			return failed
+		}
+		if err == nil && !left {
+			return nil
+		}
+		if err = writeCgroup(dir, "cgroup.subtree_control", "+"+controller); err != nil && !errors.Is(err, unix.EBUSY) {
+			break
+		}
+	}
+	return fmt.Errorf("the control group %s was not delegated to this worker: %w", dir, cmp.Or(err, error(unix.EBUSY)))
+}
+
+// leaveCgroup moves this process and its children from the cgroup dir to the cgroup leaf. It fails if there are other
+// processes in dir. The result left is false if there was no process to move. Processes can stay in the root of all
+// cgroups.
+func leaveCgroup(dir, leaf string) (left bool, err error) {
+	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root has no such file
+		return false, nil
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	pids := numbersIn(text)
+	if err != nil || len(pids) == 0 {
+		return false, err
+	}
+	for _, pid := range pids {
+		if parent := parentOf(pid); pid != os.Getpid() && parent != os.Getpid() && parent != 0 { // 0: it has ended
+			return false, fmt.Errorf("the control group %s has other processes, such as %d", dir, pid)
+		}
+	}
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	for _, pid := range pids {
+		if err := writeCgroup(leaf, "cgroup.procs", strconv.Itoa(pid)); err != nil && !errors.Is(err, unix.ESRCH) {
+			return false, err
+		}
+	}
+	return true, nil
+}

@@ -1,0 +1,129 @@
+package exec
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"runtime"
+	"slices"
+	"strconv"
+	"syscall"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/supervisor"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+)
+
+// account is the user that runs a command.
+type account struct {
+	supervisor.User
+	name, home string
+}
+
+// resources returns the user and the resources of the command. It sets c.account if another user runs the command. The error is that of an
+// attempt that could not be started.
+func (c *Command) resources() (r supervisor.Resources, err error) {
+	o := c.Task.Resources
+	if o == (jobs.Resources{}) {
+		return r, nil
+	}
+	if !supervisor.HasGuardians {
+		return r, startError(cannotExecute, "the options user, nice, ionice, memory and cpu need a worker on Linux, not on %s", runtime.GOOS)
+	}
+	r.Nice, r.Memory = o.Nice, o.Memory
+	r.CPU, _ = taskspec.ParseCPU(o.CPU) // CheckCommand has checked it
+	if class, level, ok := taskspec.ParseIONice(o.IONice); ok {
+		const classShift = 13 // IOPRIO_CLASS_SHIFT
+		r.IOPriority = int(class)<<classShift | level
+	}
+	if o.User == "" {
+		return r, nil
+	}
+	if c.account, err = lookUp(o.User); err != nil {
+		return r, startError(cannotExecute, "user: %v", err)
+	}
+	if os.Geteuid() != 0 && c.account.UID != os.Geteuid() {
+		return r, startError(cannotExecute, "user: only a worker that runs as root can run commands as user %s", o.User)
+	}
+	if os.Geteuid() == 0 {
+		r.User = &c.account.User
+	}
+	return r, nil
+}
+
+// lookUp finds a user by name or by id, with all groups.
+func lookUp(name string) (*account, error) {
+	u, err := user.Lookup(name)
+	if unknown := user.UnknownUserError(""); errors.As(err, &unknown) {
+		if _, notNumber := strconv.Atoi(name); notNumber == nil {
+			u, err = user.LookupId(name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("unknown user %s", name)
+	}
+	groups, err := u.GroupIds()
+	if err != nil {
+		return nil, fmt.Errorf("the groups of user %s: %w", name, err)
+	}
+	a := &account{name: u.Username, home: u.HomeDir}
+	for _, id := range slices.Concat([]string{u.Uid, u.Gid}, groups) {
+		n, err := strconv.ParseUint(id, 10, 32)
+		if err != nil {
+			return nil, fmt.Errorf("user %s has the id %q, which is not a number", name, id)
+		}
+		a.Groups = append(a.Groups, int(n))
+	}
+	a.UID, a.GID, a.Groups = a.Groups[0], a.Groups[1], a.Groups[2:]
+	return a, nil
+}
+
+// environ returns the variables that a login of the user would set. A nil account is that of the worker.
+func (a *account) environ() []string {
+	if a == nil {
+		return nil
+	}
+	return []string{"HOME=" + a.home, "USER=" + a.name, "LOGNAME=" + a.name}
+}
+
+// own gives files to the user. Without it, the command could not open its own standard output by name (/dev/stdout).
+func (a *account) own(files ...*os.File) error {
+	if a == nil || os.Geteuid() != 0 {
+		return nil
+	}
+	for _, file := range files {
+		if file == nil {
+			continue
+		}
+		if err := file.Chown(a.UID, a.GID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resourceError returns the error of an attempt whose command was not started because of a resource.
+func (c *Command) resourceError(failed *supervisor.ResourceError) error {
+	denied := errors.Is(failed, syscall.EPERM) || errors.Is(failed, syscall.EACCES)
+	o := c.Task.Resources
+	switch failed.Resource {
+	case "nice":
+		return startError(cannotExecute, "nice: the worker cannot set the niceness %d: %v; below its own niceness it needs to be root", o.Nice,
+			reasonOf(failed))
+	case "ionice":
+		return startError(cannotExecute, "ionice: the worker cannot set the priority %s: %v; for realtime it needs to be root", o.IONice,
+			reasonOf(failed))
+	}
+	limit := humanize.ExactSize(o.Memory)
+	if failed.Resource == "cpu" {
+		limit = o.CPU
+	}
+	err := failed.Err
+	if denied || errors.Is(err, syscall.ENOENT) {
+		err = fmt.Errorf("it has no right to use control groups (%w)", reasonOf(err))
+	}
+	return startError(cannotExecute, "%s: the worker cannot apply the limit %s: %v; run it as a systemd service with Delegate=yes",
+		failed.Resource, limit, err)
+}
