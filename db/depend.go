@@ -208,14 +208,14 @@ type Dependency struct {
 	State jobs.State `db:"state"`       // empty if the task was deleted
 }
 
-// Dependencies lists both sides of the dependencies of a task. The result on has the tasks that task id waits for or has waited for. The
-// result by has the tasks that wait or have waited for task id. The parameter most is the maximum number of each; 0 means all.
-func (d *DB) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
+// Dependencies lists both sides of the dependencies of a task. The result waitsFor has the tasks that task id waits for or has waited for.
+// The result waiters has the tasks that wait or have waited for task id. The parameter most is the maximum number of each; 0 means all.
+func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, waiters []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
-	if on, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {
-		by, err = readRows[Dependency](ctx, d, selectDependents, id, most)
+	if waitsFor, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {
+		waiters, err = readRows[Dependency](ctx, d, selectDependents, id, most)
 	}
-	return on, by, err
+	return waitsFor, waiters, err
 }
 
 // Upstream calls the function each for every task that a task waited for, in the order of their ids, until a call returns an error. It

@@ -96,7 +96,8 @@ type Recent struct {
 	Whole  bool // whether the figures cover all tasks of the period; if not, they cover only its last 10,000 tasks
 }
 
-// Recent returns figures of the tasks of a queue that ended since a time. It reads at most the last 10,000 tasks that ended.
+// Recent returns figures of the tasks of one queue, for the tasks that ended since a time. It reads at most the last 10,000 tasks that
+// ended.
 func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent, error) {
 	var r Recent
 	ms := since.UnixMilli()

@@ -37,8 +37,8 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
 )
 
-// hooksFor returns the hooks of a task. The parameter own has the hooks of the task itself. The defaults are those of its queue, and then
-// those of the worker that writes the end.
+// hooksFor returns the hooks of a task. The parameter own has the hooks of the task itself. Hooks of its queue replace the missing
+// ones, and then hooks of the worker that writes the end of the task.
 func (t *tx) hooksFor(own jobs.Hooks, queue string) (jobs.Hooks, error) {
 	features, err := t.features()
 	if err != nil {
@@ -136,8 +136,8 @@ func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// SetQueueHooks sets the hooks of the tasks of a queue that have none of their own. Empty hooks remove them. It reports whether the queue
-// had hooks before.
+// SetQueueHooks sets the hooks of a queue. They apply to its tasks that do not have the same hook. Empty hooks remove them. It reports
+// whether the queue had hooks before.
 func (d *DB) SetQueueHooks(ctx context.Context, queue string, h jobs.Hooks) (had bool, err error) {
 	options := jobs.NewSpec("").Options
 	options.Hooks = h

@@ -68,7 +68,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if one.Err != nil {
 		return one, nil
 	}
-	due, err := t.untold(s, due)
+	due, err := t.withoutTask(s, due)
 	if err != nil {
 		return one, err
 	}
@@ -122,8 +122,8 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	return one, err
 }
 
-// untold returns the ticks that have no task yet. A tick may already have a task if the clock was set back.
-func (t *tx) untold(s jobs.Schedule, ticks []time.Time) ([]time.Time, error) {
+// withoutTask returns the ticks that have no task yet. A tick may already have a task if the clock was set back.
+func (t *tx) withoutTask(s jobs.Schedule, ticks []time.Time) ([]time.Time, error) {
 	var left []time.Time
 	for _, at := range ticks {
 		var n int

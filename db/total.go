@@ -14,7 +14,7 @@ ON CONFLICT (queue, job, result) DO UPDATE SET n = totals.n + excluded.n`)
 // selectTotals lists all totals: one row for each queue, job and result.
 var selectTotals = query(`SELECT queue, job, result, n FROM {totals}`)
 
-// Total counts all attempts of a job in a queue that ended with the same result.
+// Total counts the attempts of one job in one queue that have ended with the same result.
 type Total struct {
 	Queue  string `db:"queue"`
 	Job    string `db:"job"`

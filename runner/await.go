@@ -21,19 +21,20 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 	return task, err
 }
 
-// Changes calls the function look immediately, then again after each commit of any process, and at least every second. Changes returns when
-// the function look returns true or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database file.
-func (r *Runner) Changes(ctx context.Context, look func() (done bool, err error)) error {
+// Changes calls the function check immediately, then again after each commit of any process, and at least every second. Changes returns
+// when the function check returns true or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database
+// file.
+func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error)) error {
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
-	return r.changes(ctx, notices, look)
+	return r.changes(ctx, notices, check)
 }
 
-func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, look func() (done bool, err error)) error {
+func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check func() (done bool, err error)) error {
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	for {
-		done, err := look()
+		done, err := check()
 		if err == nil && done {
 			return nil
 		}

@@ -18,15 +18,15 @@ import (
 // The name must be unique within the task and has at most jobs.MaxText bytes. A stored step is found by its name. So a new version of the
 // function may add, remove and reorder steps. A renamed step is a new step and runs again. Steps must not be nested or concurrent, and a
 // sleep must not have the name of an earlier step. If a step breaks one of these rules, the error is jobs.ErrStep, and Step does not call
-// do.
+// the function do.
 //
 // Step encodes and decodes the value in the first attempt, too, so all attempts see the same value even if JSON loses a part of it. The
-// JSON may have up to jobs.MaxResult bytes. If it is longer, the error is jobs.ErrStep, although do was called. A task may have up to
-// 10,000 steps. The error is jobs.ErrLost if the task belongs to a newer generation.
+// JSON may have up to jobs.MaxResult bytes. If it is longer, the error is jobs.ErrStep, although the function do was called. A task may
+// have up to 10,000 steps. The error is jobs.ErrLost if the task belongs to a newer generation.
 //
-// A step runs at least once: if its process dies after do and before the value is stored, the next attempt calls do again. If a repetition
-// does harm, the function do should use an idempotency key, such as the task's id and the step's name. Each step is a commit, which is on
-// the disk when Step returns. So a step takes as long as an Enqueue.
+// A step runs at least once: if its process dies after the function do and before the value is stored, the next attempt calls do again. If
+// a repetition does harm, the function do should use an idempotency key, such as the task's id and the step's name. Each step is a commit,
+// which is on the disk when Step returns. So a step takes as long as an Enqueue.
 //
 // `runner show` and Runner.Steps list the steps of a task. Retry keeps the steps of a task that failed, and deletes those of a task that
 // completed. Outside of an attempt Step calls do and stores nothing, so that functions can be tested without a Runner.

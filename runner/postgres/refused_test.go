@@ -204,8 +204,8 @@ func TestAPoolerWithoutListenIsReported(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, told func(string)) error { // acts like a pooler that moves connections
-			told("")
+		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // acts like a pooler that moves connections
+			notify("")
 			<-ctx.Done()
 			return ctx.Err()
 		}

@@ -96,8 +96,8 @@ type Shared interface {
 	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
 	BackupFile(ctx context.Context) (string, error)
 
-	// Watch starts to watch the database in the background until ctx ends. It calls the function told after each commit of another
-	// connection. One call can stand for several commits, and a commit of this process can also cause a call. The function told must not
+	// Watch starts to watch the database in the background until ctx ends. It calls the function notify after each commit of another
+	// connection. One call can stand for several commits, and a commit of this process can also cause a call. The function notify must not
 	// block.
 	//
 	// The argument wakeups is false if the commit only finished or claimed tasks, so no worker has to do anything. It is true in all other
@@ -106,7 +106,7 @@ type Shared interface {
 	//
 	// If every is not 0, the watch of a file checks for commits at this interval. Such a watch starts and ends faster, and its cost does
 	// not depend on the number of commits.
-	Watch(ctx context.Context, every time.Duration, told func(wakeups bool)) error
+	Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error
 	// WatchSlowly sets the pace of the watches that have no interval of their own. If slowly is true, they look for commits at most every
 	// 20 ms. Otherwise they find commits as soon as they can.
 	WatchSlowly(slowly bool)
@@ -248,9 +248,9 @@ type Connectors struct {
 	// each statement it also returns the number of rows that the statement has changed or returned. After an error the server runs no
 	// further statement, and affected holds only the numbers of the statements before the error.
 	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, affected []int64, err error)
-	// Listen listens on a channel until ctx ends or the connection breaks. It calls the function told with "" when it has begun to listen,
+	// Listen listens on a channel until ctx ends or the connection breaks. It calls the function notify with "" when it has begun to listen,
 	// and then with each message of the channel.
-	Listen func(ctx context.Context, channel string, told func(message string)) error
+	Listen func(ctx context.Context, channel string, notify func(message string)) error
 }
 
 // Statement is an SQL statement with its arguments.
