@@ -10,8 +10,8 @@ import (
 )
 
 // A schedule with alert_after has two alerts. It is late if no task has completed for too long. It is slow if the last task runs for much
-// longer than usual. Package lifecycle decides. An alert runs the hook on_failure of the schedule once: alerted_at is then later than the
-// last success, and slow_task_id is the slow task.
+// longer than usual. Package lifecycle decides. An alert runs the hook on_failure of the schedule once. After an alert of a late
+// schedule, alerted_at is later than the last success. After an alert of a slow task, slow_task_id is that task.
 
 // selectAlerting reads the schedules with alerts that are not paused. Index: schedules_alert.
 var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND paused_at IS NULL ORDER BY schedules.name`)
@@ -20,8 +20,9 @@ var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND
 var selectDurations = query(`SELECT finished_at - started_at FROM {tasks} WHERE schedule = ? AND tick IS NOT NULL AND state = 'completed'
 	AND started_at IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?`)
 
-// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. Both change
-// nothing if another worker has recorded the same alert: [3] is the value that the caller has read.
+// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. The parameter
+// [3] is the old value, which the caller has read. If another worker has recorded the same alert, the old value differs, and both
+// statements change nothing.
 var (
 	setLate = command(`UPDATE {schedules} SET alerted_at = ? WHERE name = ? AND coalesce(alerted_at, 0) = ?`)
 	setSlow = command(`UPDATE {schedules} SET slow_task_id = ? WHERE name = ? AND coalesce(slow_task_id, 0) = ?`)
@@ -61,8 +62,8 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 	return alerts, nil
 }
 
-// alert records one alert by the statement record, which replaces the value was by is. It appends the alert to the list unless another
-// worker has recorded it.
+// alert records one alert. The statement record replaces the stored value was by the value is. alert appends the alert to the list unless
+// another worker has recorded it.
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks
@@ -91,7 +92,7 @@ func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time
 	return list, err
 }
 
-// withUsual returns a schedule. If its last task runs, the schedule has the usual duration of its tasks.
+// withUsual returns the schedule of row r. If its last task runs, withUsual sets the field Usual.
 func (d *DB) withUsual(ctx context.Context, r *scheduleRow) (jobs.Schedule, error) {
 	s, err := r.schedule()
 	if err != nil || s.LastState != jobs.Running {

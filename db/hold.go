@@ -10,15 +10,15 @@ import (
 
 // A hold keeps a task from starting until somebody releases the task. The task is blocked with waits = 1, as if it waited for another
 // task, and has a row in the table holds. So no worker claims it, its due time changes nothing, and it gives up its lane. Its dependencies
-// close as they end, and its dependency or expiry can cancel it. A row of holds ends with the release or with the task.
+// close as they end. A dependency that fails or the expiry can cancel the task. A row of holds ends with the release or with the task.
 
 // holdTask blocks task [2] of generation [3] at time [1]. It changes nothing if the task runs or has finished.
 var holdTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state = 'blocked' THEN 0 ELSE 1 END
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
-// insertHold holds task [1] since [2]; [3] says who holds it, and [4] why. A row may be there already, if plain SQL has changed the state
-// of a held task. deleteHold deletes the hold of task [1].
+// insertHold stores the hold of task [1]. [2] is the time, [3] is the user, and [4] is the reason. A row may be there already, if plain SQL
+// has changed the state of a held task. deleteHold deletes the hold of task [1].
 var (
 	insertHold = command(`INSERT INTO {holds} (task_id, held_since, held_by, reason) VALUES (?, ?, ?, ?)
 ON CONFLICT (task_id) DO UPDATE SET held_since = excluded.held_since, held_by = excluded.held_by, reason = excluded.reason`)

@@ -13,8 +13,8 @@ import (
 )
 
 // A hook is a command that runs because a task has ended. It is a task of its own, which the transaction of that end enqueues. So a hook is
-// neither lost in a crash nor enqueued twice. The hooks of a task come from its options, else from its queue, else from the worker. A task
-// without hooks costs no statement.
+// neither lost in a crash nor enqueued twice. The hooks of a task come from its options. A queue, and after it the worker, provides the
+// missing ones. The end of a task without hooks needs no further statement.
 
 // selectQueueHooks reads the hooks of queue [1]. selectAllQueueHooks reads the hooks of all queues.
 var (
@@ -28,8 +28,8 @@ var (
 	deleteQueueHooks = command(`DELETE FROM {queue_hooks} WHERE queue = ?`)
 )
 
-// openFailure records at time [2] that the last task of subject [1] failed. closeFailure forgets it. pruneFailures forgets the failures
-// before [1].
+// openFailure records at time [2] that the last task of subject [1] failed. closeFailure deletes this record. pruneFailures deletes the
+// records of failures before [1].
 var (
 	openFailure = command(`INSERT INTO {open_failures} (subject, failed_at) VALUES (?, ?)
 ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
@@ -96,7 +96,8 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return nil
 }
 
-// addQueueHooks is addHooks for a task that completed in a statement for many tasks. Such a task has no hooks, but its queue may have some.
+// addQueueHooks is addHooks for a task that completed in a statement for many tasks. Such a task has no hooks of its own, but its queue may
+// have hooks.
 func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	if features, err := t.features(); err != nil || !features.hooks {
 		return err
@@ -104,8 +105,8 @@ func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return t.addHooks(f, c, now)
 }
 
-// addHook enqueues the task of a hook. It does not ask whether the disk has room: otherwise a disk that is nearly full would prevent the
-// end of a task, and the message about it.
+// addHook enqueues the task of a hook. It does not check the free space of the disk. Otherwise a disk that is nearly full would
+// prevent the end of the task and the message about it.
 func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	task := lifecycle.NewTask(spec, now)
 	id, err := t.insert(&task, settings{})

@@ -35,5 +35,5 @@ type Limit struct {
 	Running int
 	Rate    int           // starts per Per; 0 for no limit
 	Per     time.Duration // in whole milliseconds
-	Burst   int           // greatest number of starts at once, after a time without starts
+	Burst   int           // maximum number of starts at once, after a time without starts
 }

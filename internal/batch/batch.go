@@ -29,7 +29,7 @@ import (
 
 const batchPart = 1000 // number of lines that --keep-going commits together
 
-// Options are the source of a batch and the way to process it.
+// Options say where a batch comes from and how to process it.
 type Options struct {
 	File      string // a path, or - for stdin
 	Option    string // option that has File as its value, for errors

@@ -65,7 +65,7 @@ func lastSeparator(path string) int {
 	return -1
 }
 
-// pattern is a word of the command: texts, and between them indexes of placeholders.
+// pattern is a parsed word of the command. It has texts, and the index of a placeholder between each two texts.
 type pattern struct {
 	texts  []string
 	values []int // one less than texts
@@ -92,7 +92,7 @@ func newPattern(word string) pattern {
 	return p
 }
 
-// with returns the word for a line.
+// with returns the word, with its placeholders replaced by the values of a line.
 func (p pattern) with(line string) string {
 	if len(p.values) == 0 {
 		return p.texts[0]

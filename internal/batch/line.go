@@ -60,8 +60,8 @@ func newLineReader(o Options) *lineReader {
 	return l
 }
 
-// drafts parses the lines of a part. It skips blank lines. If counting is set, nobody uses the Specs, so drafts does not make the Specs of
-// lines that are surely valid.
+// drafts parses the lines of a part. It skips blank lines. If counting is set, the caller needs only the number of lines. Then drafts does
+// not make the Specs of lines that are surely valid.
 func (l *lineReader) drafts(p part, validate, counting bool) []lineDraft {
 	if p.err != nil {
 		return []lineDraft{{line: p.line, err: p.err}}

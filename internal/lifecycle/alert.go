@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The rules for a task that runs for much longer than usual.
+// These constants define when a task runs for much longer than usual.
 const (
 	UsualRuns = 100 // greatest number of completed tasks whose durations count
 	leastRuns = 20  // with fewer tasks, the 95th percentile is unknown
@@ -41,7 +41,7 @@ func Slow(s *jobs.Schedule, now time.Time) bool {
 }
 
 // AlertSpec returns the hook for an alert of a schedule. The event is EventLate or EventSlow, and h has the hooks of the task with their
-// defaults. The hook is OnFailure; without it, AlertSpec returns false.
+// defaults. The hook is OnFailure. If there is none, AlertSpec returns false.
 func AlertSpec(s *jobs.Schedule, event string, h jobs.Hooks, now time.Time) (jobs.Spec, bool) {
 	if h.OnFailure == "" {
 		return jobs.Spec{}, false

@@ -13,10 +13,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The task of a hook. The options of the task that has ended do not apply to it.
+// These constants are options of the task of a hook. The options of the task that has ended do not apply to it.
 const (
 	HookLines    = 50          // lines of output on the stdin of the hook
-	hookPriority = 1000        // least priority, so that the hook starts before other tasks of its queue
+	hookPriority = 1000        // minimum priority, so that the hook starts before other tasks of its queue
 	hookAttempts = 10          // greatest number of attempts
 	hookTimeout  = time.Minute // longest time of one attempt
 	maxHookText  = 4 << 10     // bytes of the output and of the command in the environment
@@ -52,7 +52,7 @@ func SubjectOf(schedule string) string { return "schedule " + schedule }
 
 // HooksOf returns the hooks to run after an attempt of a task. The parameter h has the hooks of the task and their defaults, o is the
 // outcome of the attempt, and state is the new state of the task. The end of a hook runs no hooks. The result may contain OnRecovery with
-// the event EventRecovered. That hook runs only if the task before it failed, which HooksOf does not know.
+// the event EventRecovered. That hook runs only if the task before t failed. HooksOf cannot check that, so its caller does.
 func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
 	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil
@@ -84,7 +84,8 @@ var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.E
 // HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the
 // change of the task. The parameter output has the last lines of its output.
 //
-// The hook does not get the environment file and the working directory of the task, because the task may have failed for lack of them.
+// The hook does not get the environment file and the working directory of the task, because the task may have failed when one of them was
+// missing.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
 	output = output[max(len(output)-maxHookInput, 0):]
 	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),

@@ -25,11 +25,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// Files copies the output of commands to files: one file for each attempt, in one directory. The file 41-1.log has the output of attempt 1
-// of task 41, stdout and stderr in the order in which they come. An attempt whose worker was lost and the attempt that repeats it have the
-// same number and share a file. A file stays as long as its task.
+// Files copies the output of commands to files in one directory. Each attempt has one file. The file 41-1.log has the output of attempt 1
+// of task 41: stdout and stderr in the order in which they come. If a worker is lost, the next attempt repeats the lost one under the same
+// number, so both write to the same file. A file is deleted after its task.
 //
-// An error of a file does not fail the task. The log reports the error, and the rest of that output is only in the database.
+// A write error does not fail the task. The worker logs the error, and the rest of that output is only in the database.
 type Files struct {
 	root *os.Root
 	path string
@@ -52,7 +52,7 @@ type outputFile struct {
 }
 
 const (
-	ownerFile  = "database" // its text is the directory of the database whose tasks have the files
+	ownerFile  = "database" // contains the directory of the database whose tasks have the files
 	oldEnd     = ".1"       // end of the name of a file that was renamed because of its size
 	sweepEvery = 10 * time.Minute
 	sweepTasks = 500 // tasks that a sweep looks up at once
@@ -61,7 +61,7 @@ const (
 var outputName = regexp.MustCompile(`^([1-9][0-9]{0,17})-[0-9]+\.log(\.1)?$`)
 
 // OpenFiles opens the directory at path for the output of the tasks of r. It creates a missing directory. The parameter most is the
-// greatest size of a file in bytes; 0 for any size.
+// greatest size of a file in bytes; 0 for no limit.
 func OpenFiles(r *runner.Runner, path string, most int64, log *slog.Logger) (*Files, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, directoryError(path, err)
@@ -91,7 +91,8 @@ func directoryError(path string, err error) error {
 	return &failure.Error{Code: "permission", Exit: 1, What: "cannot use --log-dir " + path, Why: []string{err.Error()}, Cause: err}
 }
 
-// own makes the directory that of a database. Ids are unique in one database only, so two databases must not share a directory.
+// own records in the directory which database writes to it. Ids are unique in one database only, so two databases must not share a
+// directory.
 func own(root *os.Root, database string) error {
 	file, err := root.OpenFile(ownerFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {

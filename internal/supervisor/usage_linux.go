@@ -6,7 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// usageOf converts the usage that wait4 reports. It is that of a process and of the descendants that it has waited for.
+// usageOf converts the usage that wait4 reports. The usage includes a process and the descendants for which it
+// has waited.
 // The kernel counts transfers in blocks of 512 bytes. It counts a write when a page becomes dirty, not when the page
 // reaches the disk.
 func usageOf(r *unix.Rusage) Usage {
