@@ -17,7 +17,8 @@ func TestMessagesArriveAsTheyWereSent(t *testing.T) {
 		&request{Op: opPing, Argv: []string{}, Env: []string{}, N: 1 << 62},
 		&reply{Op: opHello, Protocol: protocol, Version: "v1", Pid: 7, Reason: "for no reason"},
 		&reply{Op: opRefused, Key: Key{1, 2}, Reason: reasonExec, Errno: 2},
-		&reply{Op: opExited, Key: Key{1, 2}, Pid: 3, EndedBy: byKill, Exit: &Exit{Code: -1, Signal: 9, LeftOver: 2, Usage: Usage{1, 2, 3, 4, 5},
+		&reply{Op: opExited, Key: Key{1, 2}, Pid: 3, EndedBy: byKill, Exit: &Exit{Code: -1, Signal: 9, LeftOver: 2,
+			Usage:  Usage{1, 2, 3, 4, 5},
 			Denied: []MarkedProcess{{PID: 1, Name: "a b", State: "D", UID: 1000}, {PID: 2}}}},
 	}
 	var stream []byte

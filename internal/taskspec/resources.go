@@ -56,7 +56,8 @@ func ParseIONice(text string) (class IOClass, level int, ok bool) {
 
 func validIONice(field, text string) error {
 	if _, _, ok := ParseIONice(text); text != "" && !ok {
-		return invalid(field, "invalid priority %q; use idle, best-effort, best-effort:0 to best-effort:7, or realtime:0 to realtime:7", text)
+		return invalid(field, "invalid priority %q; use idle, best-effort, best-effort:0 to best-effort:7, or realtime:0 to realtime:7",
+			text)
 	}
 	return nil
 }

@@ -30,7 +30,8 @@ func (c *Command) resources() (r supervisor.Resources, err error) {
 		return r, nil
 	}
 	if !supervisor.HasGuardians {
-		return r, startError(cannotExecute, "the options user, nice, ionice, memory and cpu need a worker on Linux, not on %s", runtime.GOOS)
+		return r, startError(cannotExecute, "the options user, nice, ionice, memory and cpu need a worker on Linux, not on %s",
+			runtime.GOOS)
 	}
 	r.Nice, r.Memory = o.Nice, o.Memory
 	r.CPU, _ = taskspec.ParseCPU(o.CPU) // CheckCommand has checked it
@@ -110,8 +111,8 @@ func (c *Command) resourceError(failed *supervisor.ResourceError) error {
 	o := c.Task.Resources
 	switch failed.Resource {
 	case "nice":
-		return startError(cannotExecute, "nice: the worker cannot set the niceness %d: %v; below its own niceness it needs to be root", o.Nice,
-			reasonOf(failed))
+		return startError(cannotExecute, "nice: the worker cannot set the niceness %d: %v; below its own niceness it needs to be root",
+			o.Nice, reasonOf(failed))
 	case "ionice":
 		return startError(cannotExecute, "ionice: the worker cannot set the priority %s: %v; for realtime it needs to be root", o.IONice,
 			reasonOf(failed))
