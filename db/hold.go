@@ -56,7 +56,7 @@ func (t *tx) hold(id int64, c TaskChange) (ActionResult, error) {
 	return ActionResult{ID: id, State: jobs.Blocked, Done: true}, err
 }
 
-// addHold stores a hold and its record.
+// addHold stores a hold, and records it in the history of the task.
 func (t *tx) addHold(id int64, c TaskChange) error {
 	if err := t.run(insertHold, id, c.At.UnixMilli(), c.By, nullText(c.Text)); err != nil {
 		return err
