@@ -152,7 +152,8 @@ func readTargets(c *cli.Context, verb string) ([]jobs.Target, error) {
 		}
 	}
 	if len(targets) == 0 {
-		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME, lane:KEY or all", verb).Hint("runner limit %s queue:media",
+		return nil, failure.Usage("limit %s needs a target: queue:NAME, job:NAME, lane:KEY or all",
+			verb).Hint("runner limit %s queue:media",
 			verb)
 	}
 	return targets, nil

@@ -40,7 +40,8 @@ func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
 		"the page before": {jobs.Filter{Before: 9}, newest, statementtest.Plan{By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}}},
 		"a schedule": {jobs.Filter{Schedule: "s"}, sorted, statementtest.Plan{By: []string{"INDEX tasks_tick (schedule=?)"},
 			Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}}},
-		"a batch":         {jobs.Filter{Batch: 9}, order{page: Page{Limit: 5, Oldest: true}}, statementtest.Plan{By: []string{"INDEX tasks_batch (batch=?)"}}},
+		"a batch": {jobs.Filter{Batch: 9}, order{page: Page{Limit: 5, Oldest: true}},
+			statementtest.Plan{By: []string{"INDEX tasks_batch (batch=?)"}}},
 		"what came since": {jobs.Filter{After: 9}, newest, statementtest.Plan{By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}}},
 	} {
 		w := where(c.filter)

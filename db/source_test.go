@@ -70,7 +70,7 @@ func TestTheClockIsReadInOnePlace(t *testing.T) {
 	// The code in these files measures durations. It does not store the current time.
 	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go",
 		"db/internal/postgres/skew.go",  // compares the clocks of this host and the server
-		"db/internal/sqlite/migrate.go"} // checks once whether a worker of the older version is alive
+		"db/internal/engine/querier.go"} // checks once whether a worker of the older version is alive
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
 		dir, _, _ := strings.Cut(name, "/")
 		if !slices.Contains([]string{"jobs", "runner", "db"}, dir) || strings.HasPrefix(name, "db/dbtest/") ||

@@ -74,8 +74,8 @@ func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 // another attempt cannot mend, such as an invalid address. A person can still retry the task.
 func Fail(err error) error { return &failError{cmpError(err, "failed by its function")} }
 
-// Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left. Cancel is for a task
-// that is not needed any more.
+// Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left. Cancel is for a
+// task that is not needed any more.
 func Cancel(err error) error { return &cancelError{cmpError(err, "by its function")} }
 
 func cmpError(err error, instead string) error {

@@ -16,8 +16,8 @@ type Schedule struct {
 	CatchUp       CatchUp       // default CatchUpOne
 	CatchUpWindow time.Duration // with CatchUpAll: the greatest age of a missed tick that still gets a task; default 24 h
 	Jitter        time.Duration // greatest delay of a task after its tick; default 0
-	// AlertAfter is the longest time without a completed task. After that time, and when a task runs for much longer than usual, the schedule
-	// has a problem, and a worker runs the command OnFailure of the task. 0 stands for no alerts.
+	// AlertAfter is the longest time without a completed task. After that time, and when a task runs for much longer than usual, the
+	// schedule has a problem, and a worker runs the command OnFailure of the task. 0 stands for no alerts.
 	AlertAfter time.Duration
 
 	// State.

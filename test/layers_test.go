@@ -29,7 +29,8 @@ var layers = []layer{
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/lines", ours: []string{"jobs"}},
 	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "internal/tasktext", "jobs"}, // only rules; this package uses no clock and no I/O
+	// This package has only rules. It uses no clock and no I/O.
+	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "internal/tasktext", "jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
 	{path: "internal/spelling"},
@@ -113,7 +114,8 @@ var layers = []layer{
 	{path: "internal/await", ours: []string{"internal/admin", "internal/timetext", "internal/failure", "internal/humanize",
 		"internal/signals",
 		"internal/term", "jobs", "runner"}},
-	{path: "internal/record", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present", "internal/taskspec",
+	{path: "internal/record", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
+		"internal/taskspec",
 		"internal/term", "jobs", "runner"}},
 	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/present", "internal/record", "internal/search", "internal/spelling", "internal/taskspec", "internal/term",
@@ -133,7 +135,8 @@ var layers = []layer{
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/record",
 		"internal/term", "internal/view", "jobs", "runner"}},
 	{path: "internal/batch", ours: []string{"internal/crontab", "internal/failure", "internal/humanize", "internal/invocation",
-		"internal/jsonscan", "internal/record", "internal/signals", "internal/spelling", "internal/taskspec", "internal/term", "jobs", "runner"}},
+		"internal/jsonscan", "internal/record", "internal/signals", "internal/spelling", "internal/taskspec", "internal/term", "jobs",
+		"runner"}},
 	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
 		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},
 	{path: "", // not db, because the command line uses only the library

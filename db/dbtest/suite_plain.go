@@ -45,7 +45,8 @@ var plains = group{
 		}
 	},
 	"a cancel request with an extreme generation cancels no task": func(s *store) {
-		s.exec(`INSERT INTO cancel_requests (task_id, generation_id, requested_at, now, text) VALUES (1, ?, 1000, 0, 'x'), (2, 7, 1000, 0, 'x')`,
+		s.exec(`INSERT INTO cancel_requests (task_id, generation_id, requested_at, now, text)
+			VALUES (1, ?, 1000, 0, 'x'), (2, 7, 1000, 0, 'x')`,
 			int64(math.MaxInt64))
 		s.insert(commandSpec(), commandSpec())
 		w := s.worker()

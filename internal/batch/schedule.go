@@ -20,7 +20,8 @@ import (
 var (
 	scheduleKeys = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "alert_after", "paused",
 		"task"}
-	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "last_success", "skipped", "created_at", "updated_at",
+	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "last_success", "skipped",
+		"created_at", "updated_at",
 		"next", "applied"}
 )
 

@@ -43,10 +43,11 @@ processes of the task, and once when it *returns* the task.
 
 * *return* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop. The task returns to its queue.
 * *snooze* ends an attempt of a function that asks to be called again later.
-* *hold* is ` + "`runner hold`" + `. A held task is blocked until ` + "`runner release`" + `, which makes the transition *free* if nothing else
+* *hold* is ` + "`runner hold`" + `. A held task is blocked until ` + "`runner release`" + `,
+	which makes the transition *free* if nothing else
   blocks the task. A held task gives up its lane. Other tasks that it waits for may end meanwhile.
-* *edit* is ` + "`runner edit`" + ` or ` + "`enqueue --unique-mode replace`" + `. Most edits change no state. An edit of the due time or of the
-  lane can change the state.
+* *edit* is ` + "`runner edit`" + ` or ` + "`enqueue --unique-mode replace`" + `. Most edits change no state.
+  An edit of the due time or of the lane can change the state.
 
 Only ` + "`internal/lifecycle/next.go`" + ` decides which state follows from the end of an attempt.
 `

@@ -87,7 +87,8 @@ func NewTask(t jobs.Task, now time.Time) Record {
 	r := Record{{"id", t.ID}, {"job", t.Job}, {"args", Raw(t.Args)}, {"label", OrNull(t.Label)}, {"queue", t.Queue}, {"state", t.State},
 		{"reason", OrNull(t.Reason)}, {"priority", t.Priority}, {"lane", OrNull(t.Lane)}, {"unique_key", OrNull(t.UniqueKey)},
 		{"after", append([]int64{}, t.After...)}, {"after_any", append([]int64{}, t.AfterAny...)}, {"schedule", OrNull(t.Schedule)},
-		{"batch", OrNull(t.Batch)}, {"run_at", Stamp(t.RunAt)}, {"expires_at", Stamp(t.ExpiresAt)}, {"attempt", t.Attempt}, {"max_attempts", OrNull(t.MaxAttempts)},
+		{"batch", OrNull(t.Batch)}, {"run_at", Stamp(t.RunAt)}, {"expires_at", Stamp(t.ExpiresAt)}, {"attempt", t.Attempt},
+		{"max_attempts", OrNull(t.MaxAttempts)},
 		{"losses", t.Losses}, {"max_losses", t.MaxLosses}}
 	spec := jobs.Spec{Options: t.Options}
 	for i := range taskspec.OptionList() {

@@ -108,7 +108,8 @@ func TestTheErrorOfARejectedUserNamesTheReason(t *testing.T) {
 			if !errors.Is(err, c.kind) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Fatalf("%v, want one of kind %v that says %q", err, c.kind, c.says)
 			}
-			for e := err; e != nil; e = errors.Unwrap(e) { // no error of the chain may contain the password, because --verbose prints all of them
+			// No error of the chain may contain the password, because --verbose prints all of them.
+			for e := err; e != nil; e = errors.Unwrap(e) {
 				text := fmt.Sprintf("%v %+v", e, e)
 				testkit.ContainsNone(t, text, secret)
 				testkit.ContainsNone(t, text, "of-bob")
