@@ -35,7 +35,7 @@ func waitCommand(a *cli.App) *cli.Command {
   runner wait --output 1042            # also print its output
   runner wait 1042 1043                # exit 0 if both completed, else 1
   runner wait -q media && runner enqueue -- publish.sh
-  runner wait --batch "$(ls *.mov | runner enqueue --each -- convert.sh)"
+  runner wait --batch 41               # the id that enqueue --each has printed
 
 wait prints nothing if the tasks complete soon. After a second of waiting for
 several tasks, a terminal shows how many have ended, how many of them failed,

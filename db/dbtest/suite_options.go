@@ -28,7 +28,8 @@ func plainOptions(s *store) {
 		}
 		want := jobs.Command{}.With()
 		sample.Set(o, &want, "/tmp")
-		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, %s) VALUES (json_array('true'), ?)`, o.Key), plainValue(s, o.Field(&want)))
+		// PostgreSQL reserves the word user, so that the name of this column needs quotes there.
+		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, "%s") VALUES (json_array('true'), ?)`, o.Key), plainValue(s, o.Field(&want)))
 		id := s.number(`SELECT max(id) FROM tasks`)
 		s.now = time.Now()
 		s.look(s.worker()) // the first cycle sets the state of a task with dependencies

@@ -248,8 +248,8 @@ type Connectors struct {
 	// each statement it also returns the number of rows that the statement has changed or returned. After an error the server runs no
 	// further statement, and affected holds only the numbers of the statements before the error.
 	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, affected []int64, err error)
-	// Listen listens on a channel until ctx ends or the connection breaks. It calls the function notify with "" when it has begun to listen,
-	// and then with each message of the channel.
+	// Listen listens on a channel until ctx ends or the connection breaks. It calls the function notify with "" when it has begun to
+	// listen, and then with each message of the channel.
 	Listen func(ctx context.Context, channel string, notify func(message string)) error
 }
 
