@@ -33,8 +33,24 @@ runner enqueue [OPTIONS] --shell SCRIPT
 runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]
 runner enqueue [OPTIONS] --each [-0] -- COMMAND [ARG|{}|{.}...] < LINES
 runner enqueue [OPTIONS] --batch FILE|- [-w]`,
-		Flags: enqueueFlags(a),
-		Description: `EXAMPLES
+		Flags:       enqueueFlags(a),
+		Description: enqueueHelp(),
+		Action: func(c *cli.Context) error {
+			o, err := readEnqueueOptions(c, a)
+			if err == nil {
+				err = enqueueIn(c, a, o)
+			}
+			if o.wait {
+				err = failure.WhileWaiting(err)
+			}
+			return err
+		},
+	}
+}
+
+// enqueueHelp returns the text of the help below the options.
+func enqueueHelp() string {
+	return `EXAMPLES
   id=$(runner enqueue -- backup.sh --full)
   runner enqueue -w -- make test       # exit with the status of the task
   runner enqueue --in 10m --max-attempts 5 --retry-on 75 -- sync.sh
@@ -99,18 +115,7 @@ EXIT STATUS with --wait
   125               the task was cancelled, expired, deleted or lost, or some
                     output is missing, or runner itself failed
   126, 127          the command cannot be executed, or was not found
-  128+n             signal n killed the command, or ended the waiting`,
-		Action: func(c *cli.Context) error {
-			o, err := readEnqueueOptions(c, a)
-			if err == nil {
-				err = enqueueIn(c, a, o)
-			}
-			if o.wait {
-				err = failure.WhileWaiting(err)
-			}
-			return err
-		},
-	}
+  128+n             signal n killed the command, or ended the waiting`
 }
 
 func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {

@@ -22,23 +22,27 @@ var (
 	batches     = &workload{name: "batch", title: "Enqueue in transactions of 1000", unit: "/s"}
 	both        = &workload{name: "both", title: "Enqueue and work at once, 10 callers, concurrency 10", unit: "/s"}
 	latencies   = &workload{name: "latency", title: "From enqueue to start, idle, the same process", unit: "ms", low: true}
-	loadeds     = &workload{name: "latency-loaded", title: "From enqueue to start, while 4 callers enqueue each 4 ms, concurrency 10", unit: "ms", low: true}
-	across      = &workload{name: "latency-across", title: "From enqueue to start, idle, another process", unit: "ms", low: true}
-	besides     = &workload{name: "beside", title: "Enqueue beside another process that drains at full speed", unit: "ms", low: true}
-	keeps       = &workload{name: "beside-kept", title: "What a drain at full speed keeps beside such enqueues", unit: "%"}
-	idles       = &workload{name: "idle", title: "An idle worker", unit: "% of a core", low: true}
-	many        = &workload{name: "processes", title: "Workers of 10 on one file", unit: "/s"}
-	starves     = &workload{name: "processes-wait", title: "The same: the longest that one of them waited for its next task", unit: "ms", low: true}
-	commands    = &workload{name: "commands", title: "500 × true, two at a time", unit: "/s"}
-	starts      = &workload{name: "start", title: "One process that enqueues one command, beside a worker", unit: "ms", low: true}
-	startSize   = &workload{name: "start-memory", title: "The same: memory at most", unit: "MB", low: true}
-	cli         = &workload{name: "cli-batch", title: "runner enqueue --batch, 1 M lines", unit: "/s"}
-	cliMemory   = &workload{name: "cli-memory", title: "The same: memory at most", unit: "MB", low: true}
-	growth      = &workload{name: "growth", title: "Claim, run and finish, ten at a time, beside other tasks", unit: "µs each", low: true}
-	writes      = &workload{name: "written", title: "Sent to the disk for the life of a task", unit: "bytes", low: true}
-	sizes       = &workload{name: "size", title: "The file, for each completed task without output", unit: "bytes", low: true}
-	costs       = &workload{name: "cost", title: "The life of a task in the bare loop, without a part of the schema: processor time", unit: "µs", low: true}
-	inUse       = &workload{name: "feature", title: "The life of a task through the library, with a feature: processor time", unit: "µs", low: true}
+	loadeds     = &workload{name: "latency-loaded", title: "From enqueue to start, while 4 callers enqueue each 4 ms, concurrency 10",
+		unit: "ms", low: true}
+	across  = &workload{name: "latency-across", title: "From enqueue to start, idle, another process", unit: "ms", low: true}
+	besides = &workload{name: "beside", title: "Enqueue beside another process that drains at full speed", unit: "ms", low: true}
+	keeps   = &workload{name: "beside-kept", title: "What a drain at full speed keeps beside such enqueues", unit: "%"}
+	idles   = &workload{name: "idle", title: "An idle worker", unit: "% of a core", low: true}
+	many    = &workload{name: "processes", title: "Workers of 10 on one file", unit: "/s"}
+	starves = &workload{name: "processes-wait", title: "The same: the longest that one of them waited for its next task",
+		unit: "ms", low: true}
+	commands  = &workload{name: "commands", title: "500 × true, two at a time", unit: "/s"}
+	starts    = &workload{name: "start", title: "One process that enqueues one command, beside a worker", unit: "ms", low: true}
+	startSize = &workload{name: "start-memory", title: "The same: memory at most", unit: "MB", low: true}
+	cli       = &workload{name: "cli-batch", title: "runner enqueue --batch, 1 M lines", unit: "/s"}
+	cliMemory = &workload{name: "cli-memory", title: "The same: memory at most", unit: "MB", low: true}
+	growth    = &workload{name: "growth", title: "Claim, run and finish, ten at a time, beside other tasks", unit: "µs each", low: true}
+	writes    = &workload{name: "written", title: "Sent to the disk for the life of a task", unit: "bytes", low: true}
+	sizes     = &workload{name: "size", title: "The file, for each completed task without output", unit: "bytes", low: true}
+	costs     = &workload{name: "cost", title: "The life of a task in the bare loop, without a part of the schema: processor time",
+		unit: "µs", low: true}
+	inUse = &workload{name: "feature", title: "The life of a task through the library, with a feature: processor time",
+		unit: "µs", low: true}
 )
 
 const (
@@ -119,7 +123,8 @@ func all(e *env) ([]*measurement, error) {
 		add(latencies, riverTuned+", "+p.name, river2.latency(300, p.p))
 		add(latencies, liteTuned+", "+p.name, lite2.latency(300, p.p))
 		if havePlainjob() {
-			add(latencies, plain+" polling each ms, "+p.name, plainjob("latency", 300, map[float64]string{0.5: "0.5", 0.99: "0.99"}[p.p], "1"))
+			add(latencies, plain+" polling each ms, "+p.name, plainjob("latency", 300, map[float64]string{0.5: "0.5",
+				0.99: "0.99"}[p.p], "1"))
 		}
 		add(loadeds, own+", "+p.name, mine.loaded(2000, p.p))
 		add(loadeds, ownDurable+", "+p.name, durable.loaded(2000, p.p))
@@ -139,15 +144,20 @@ func all(e *env) ([]*measurement, error) {
 		add(commands, own, ourCommands)
 		systems := commandSystems()
 		for _, name := range slices.Sorted(maps.Keys(systems)) {
-			if tool := map[string]string{"GNU parallel -j2": "parallel", "nq": "nq", "task-spooler -S 2": "tsp", "xargs -P2": "xargs"}[name]; have(tool) {
+			if tool := map[string]string{"GNU parallel -j2": "parallel", "nq": "nq", "task-spooler -S 2": "tsp",
+				"xargs -P2": "xargs"}[name]; have(tool) {
 				add(commands, name, systems[name])
 			}
 		}
 		add(starts, "runner enqueue -- true", start(func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }, 40))
-		add(startSize, "runner enqueue -- true", startMemory(func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }, 20))
+		add(startSize, "runner enqueue -- true", startMemory(func(e *env) []string {
+			return []string{e.binary, "enqueue", "--",
+				"true"}
+		}, 20))
 		if have("sqlite3") {
 			add(starts, "sqlite3, one INSERT", start(func(e *env) []string {
-				return []string{"sqlite3", "-cmd", ".timeout 5000", e.path("runner.db"), `INSERT INTO enqueue (job, args, queue) VALUES ('command', '["true"]', 'other')`}
+				return []string{"sqlite3", "-cmd", ".timeout 5000", e.path("runner.db"),
+					`INSERT INTO enqueue (job, args, queue) VALUES ('command', '["true"]', 'other')`}
 			}, 40))
 		}
 		add(cli, own, batchLines(1_000_000, false))

@@ -24,7 +24,8 @@ func backliteSystem(name, level string, connections int) system {
 			return nil, err
 		}
 		pool.SetMaxOpenConns(connections)
-		client, err := backlite.NewClient(backlite.ClientConfig{DB: pool, NumWorkers: concurrency, ReleaseAfter: 10 * time.Minute, CleanupInterval: time.Hour})
+		client, err := backlite.NewClient(backlite.ClientConfig{DB: pool, NumWorkers: concurrency, ReleaseAfter: 10 * time.Minute,
+			CleanupInterval: time.Hour})
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +51,8 @@ func backliteSystem(name, level string, connections int) system {
 				return nil
 			},
 			count: func(ctx context.Context) (int, int, error) {
-				return counts(ctx, pool, `SELECT (SELECT count(*) FROM backlite_tasks), (SELECT count(*) FROM backlite_tasks_completed WHERE succeeded = 1)`)
+				return counts(ctx, pool,
+					`SELECT (SELECT count(*) FROM backlite_tasks), (SELECT count(*) FROM backlite_tasks_completed WHERE succeeded = 1)`)
 			},
 			close: pool.Close,
 		}, nil

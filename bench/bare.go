@@ -15,14 +15,16 @@ import (
 // goroutine, without the rest of runner.
 
 const (
-	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id FROM tasks WHERE state = 'pending' AND queue = 'default' AND job = 'noop'
-	ORDER BY priority DESC, id LIMIT ?)
+	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id FROM tasks
+	WHERE state = 'pending' AND queue = 'default' AND job = 'noop' ORDER BY priority DESC, id LIMIT ?)
 UPDATE tasks SET state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1, max_attempts = 1, worker = ?,
 	lease_expires_at = ?, started_at = ?, updated_at = ? FROM next
 WHERE tasks.id = next.id AND tasks.generation_id = next.generation_id RETURNING tasks.id, tasks.generation_id, tasks.args`
-	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL, finished_at = ?, updated_at = ?
+	bareFinish = `UPDATE tasks SET state = 'completed', generation_id = generation_id + 1, lease_expires_at = NULL,
+	finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
-	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at)
+	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at,
+	updated_at)
 VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 	bareWorker = 1 // number of the worker, which has no row in the table of workers
 )

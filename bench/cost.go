@@ -36,7 +36,8 @@ func schemaOf(ctx context.Context, e *env) ([]string, error) {
 		return nil, err
 	}
 	defer pool.Close()
-	rows, err := pool.QueryContext(ctx, `SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY type <> 'table', rowid`)
+	rows, err := pool.QueryContext(ctx,
+		`SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL AND name NOT LIKE 'sqlite%' ORDER BY type <> 'table', rowid`)
 	if err != nil {
 		return nil, err
 	}

@@ -48,7 +48,8 @@ func features() []feature {
 		{name: "a limit of the queue", before: limit(jobs.Limit{Target: queue, Running: 1000})},
 		{name: "a rate of the queue", before: limit(jobs.Limit{Target: queue, Rate: 1_000_000, Per: time.Second, Burst: 1_000_000})},
 		{name: "at most once", options: with(jobs.AtMostOnce())},
-		{name: "a second attempt", options: with(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Max: time.Hour})), again: true},
+		{name: "a second attempt", options: with(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Max: time.Hour})),
+			again: true},
 		{name: "one step", handler: func(ctx context.Context, p payload) error {
 			_, err := runner.Step(ctx, "one", func(context.Context) (int, error) { return p.N, nil })
 			return err

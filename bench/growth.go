@@ -27,10 +27,13 @@ var piles = []pile{
 // measured tasks. The other tasks have a lower priority. Finished tasks have ended within the last hours, so that workers do not delete
 // them as old tasks during the measurement.
 const addPile = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
-INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at, finished_at,
+INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at,
+	finished_at,
 	created_at, updated_at)
-SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'foreign' THEN 9 ELSE 0 END, CASE ?1 WHEN 'scheduled' THEN 4102444800000 + i ELSE 1 END, 2, 3,
-	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN unixepoch() * 1000 - i END, 1, 1 FROM n`
+SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'foreign' THEN 9 ELSE 0 END,
+	CASE ?1 WHEN 'scheduled' THEN 4102444800000 + i ELSE 1 END, 2, 3,
+	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END,
+		CASE ?1 WHEN 'completed' THEN unixepoch() * 1000 - i END, 1, 1 FROM n`
 
 // beside measures how long a worker takes to claim, run and finish a task while the tasks of p are in the same database. The worker runs
 // ten tasks at a time. The result is in microseconds per task.

@@ -134,7 +134,8 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 				return fmt.Errorf("%s, %s: %w", m.workload.name, m.system, err)
 			}
 			m.values = append(m.values, value)
-			log.Printf("%s  round %d  %-28s %-36s %s", time.Since(began).Round(time.Second), round+1, m.workload.name, m.system, figure(value, m.workload.unit))
+			log.Printf("%s  round %d  %-28s %-36s %s", time.Since(began).Round(time.Second), round+1, m.workload.name, m.system,
+				figure(value, m.workload.unit))
 			if err := os.RemoveAll(e.dir); err != nil {
 				return err
 			}

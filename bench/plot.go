@@ -40,13 +40,16 @@ func (t *table) svg() string {
 	}
 	high := 44 + lineHigh*len(t.Rows)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" font-family="system-ui, sans-serif" font-size="13">`+"\n",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%d" height="%d" viewBox="0 0 %d %d" `+
+			`font-family="system-ui, sans-serif" font-size="13">`+"\n",
 		plotWidth, high, plotWidth, high)
 	direction := "more is better"
 	if t.Low {
 		direction = "less is better"
 	}
-	b.WriteString(`<style>text{fill:#57606a}.bar{fill:#8c959f}.own{fill:#0969da}@media (prefers-color-scheme:dark){text{fill:#adbac7}.own{fill:#539bf5}}</style>` + "\n")
+	b.WriteString(`<style>text{fill:#57606a}.bar{fill:#8c959f}.own{fill:#0969da}` +
+		`@media (prefers-color-scheme:dark){text{fill:#adbac7}.own{fill:#539bf5}}</style>` + "\n")
 	fmt.Fprintf(&b, `<text x="8" y="20" font-weight="600">%s</text><text x="%d" y="20" text-anchor="end" font-size="12">%s; %s</text>`+"\n",
 		html.EscapeString(t.Title), plotWidth-8, html.EscapeString(t.unit()), direction)
 	for i, row := range t.Rows {
@@ -56,8 +59,11 @@ func (t *table) svg() string {
 			class = "own"
 		}
 		width := math.Max(1, row.Median/most*(barEnd-labelEnd))
-		fmt.Fprintf(&b, `<text x="%d" y="%d" text-anchor="end">%s</text><rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/><text x="%.1f" y="%d">%s</text>`+"\n",
-			labelEnd-8, y+14, html.EscapeString(row.System), class, labelEnd, y, width, lineHigh-8, labelEnd+width+6, y+14, number(row.Median))
+		fmt.Fprintf(&b,
+			`<text x="%d" y="%d" text-anchor="end">%s</text>`+
+				`<rect class="%s" x="%d" y="%d" width="%.1f" height="%d" rx="2"/><text x="%.1f" y="%d">%s</text>`+"\n",
+			labelEnd-8, y+14, html.EscapeString(row.System), class, labelEnd, y, width, lineHigh-8, labelEnd+width+6, y+14,
+			number(row.Median))
 	}
 	b.WriteString("</svg>\n")
 	return b.String()

@@ -226,7 +226,9 @@ func (q *queue) inOrder(ctx context.Context) error {
 
 // misplaced counts the rows of a table, ordered by id, whose time is earlier than the time of the previous row.
 func misplaced(ctx context.Context, pool *sql.DB, table, column string) (n int, err error) {
-	err = pool.QueryRowContext(ctx, `SELECT count(*) FROM (SELECT `+column+` AS at, lag(`+column+`) OVER (ORDER BY id) AS before FROM `+table+`) WHERE at < before`).Scan(&n)
+	err = pool.QueryRowContext(ctx,
+		`SELECT count(*) FROM (SELECT `+column+` AS at, lag(`+column+`) OVER (ORDER BY id) AS before FROM `+
+			table+`) WHERE at < before`).Scan(&n)
 	return n, err
 }
 

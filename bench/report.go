@@ -177,7 +177,8 @@ func versions() map[string]string {
 	if havePlainjob() {
 		list["plainjob"] = "0.0.14 on better-sqlite3 12.11.1"
 	}
-	for tool, args := range map[string][]string{"node": {"--version"}, "tsp": {"-V"}, "parallel": {"--minversion", "0"}, "sqlite3": {"--version"}, "xargs": {"--version"}} {
+	for tool, args := range map[string][]string{"node": {"--version"}, "tsp": {"-V"}, "parallel": {"--minversion", "0"},
+		"sqlite3": {"--version"}, "xargs": {"--version"}} {
 		if out, err := exec.Command(tool, args...).Output(); err == nil {
 			list[tool], _, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
 		}

@@ -62,7 +62,8 @@ func riverSystem(name, level string, wait time.Duration) system {
 			start: client.Start,
 			stop:  client.Stop,
 			count: func(ctx context.Context) (int, int, error) {
-				return counts(ctx, pool, `SELECT count(*) FILTER (WHERE state = 'available'), count(*) FILTER (WHERE state = 'completed') FROM river_job`)
+				return counts(ctx, pool,
+					`SELECT count(*) FILTER (WHERE state = 'available'), count(*) FILTER (WHERE state = 'completed') FROM river_job`)
 			},
 			misplaced: func(ctx context.Context) (int, error) { return misplaced(ctx, pool, "river_job", "attempted_at") },
 			close:     pool.Close,

@@ -17,9 +17,10 @@ import (
 
 // fill inserts tasks $1 to $2 of job $3 in one statement, half of them pending and half completed. The row of a completed task has all
 // values that the life of a task leaves in it.
-const fill = `INSERT INTO runner.tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, attempt, worker, started_at,
-	finished_at, created_at, updated_at)
-SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i || ',"to":"someone@example.com","subject":"a payload of about one hundred bytes, as tasks have"}', 'default',
+const fill = `INSERT INTO runner.tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses,
+	attempt, worker, started_at, finished_at, created_at, updated_at)
+SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i ||
+	',"to":"someone@example.com","subject":"a payload of about one hundred bytes, as tasks have"}', 'default',
 	CASE WHEN done THEN 'completed' ELSE 'pending' END, 5, at, 1, 3, CASE WHEN done THEN 1 ELSE 0 END, CASE WHEN done THEN 1 END,
 	CASE WHEN done THEN at END, CASE WHEN done THEN at END, at, at
 FROM generate_series($1::bigint, $2::bigint) AS i, LATERAL (SELECT i % 2 = 0 AS done, $4::bigint AS at) AS how`

@@ -68,7 +68,8 @@ func (e *env) size(n int) int {
 
 // settings are the settings of the server. When a commit returns, its data is on the disk. Checkpoints are rare, because a checkpoint would
 // disturb only the measurements that run at the same time.
-var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB", "checkpoint_timeout=30min"}
+var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB",
+	"checkpoint_timeout=30min"}
 
 // measurement is one cell of a table: it measures a system under a workload.
 type measurement struct {
@@ -113,7 +114,8 @@ func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
 				return fmt.Errorf("%s, %s: %w", m.workload, m.system, err)
 			}
 			m.values = append(m.values, value)
-			log.Printf("%s  round %d  %-18s %-24s %10.2f %s", time.Since(began).Round(time.Second), round+1, m.workload, m.system, value, m.unit)
+			log.Printf("%s  round %d  %-18s %-24s %10.2f %s", time.Since(began).Round(time.Second), round+1, m.workload, m.system,
+				value, m.unit)
 		}
 	}
 	report(list)
@@ -124,7 +126,8 @@ func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
 // workload.
 func report(list []*measurement) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\n", runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\n", runtime.GOOS+"/"+runtime.GOARCH,
+		runtime.NumCPU())
 	first := map[string]float64{}
 	for _, m := range list {
 		slices.Sort(m.values)
@@ -135,7 +138,8 @@ func report(list []*measurement) {
 		} else if ratio = fmt.Sprintf("%.2f", of/median); m.unit == "ms" {
 			ratio = fmt.Sprintf("%.2f", median/of)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%.2f\t%.2f\t%s\n", m.workload, m.system, median, m.unit, m.values[0], m.values[len(m.values)-1], ratio)
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%.2f\t%.2f\t%s\n", m.workload, m.system, median, m.unit, m.values[0],
+			m.values[len(m.values)-1], ratio)
 	}
 	w.Flush()
 	fmt.Println("\nratio: how often as quick runner is")

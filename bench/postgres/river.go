@@ -71,7 +71,8 @@ func river(name string, wait time.Duration) system {
 			start: client.Start,
 			stop:  client.Stop,
 			count: func(ctx context.Context) (waiting, completed int, err error) {
-				err = pool.QueryRow(ctx, `SELECT count(*) FILTER (WHERE state = 'available'), count(*) FILTER (WHERE state = 'completed') FROM river_job`).
+				err = pool.QueryRow(ctx,
+					`SELECT count(*) FILTER (WHERE state = 'available'), count(*) FILTER (WHERE state = 'completed') FROM river_job`).
 					Scan(&waiting, &completed)
 				return waiting, completed, err
 			},

@@ -79,7 +79,10 @@ func all() (list []*measurement) {
 	add("enqueue-100", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.enqueue(20_000, 100) })
 	add("batch-1000", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.batch(50_000) })
 	for _, p := range []int{50, 99} {
-		add(fmt.Sprintf("latency-p%d", p), "ms", systems, func(s system) func(context.Context, *env) (float64, error) { return s.latency(200, p) })
+		add(fmt.Sprintf("latency-p%d", p), "ms", systems, func(s system) func(context.Context, *env) (float64,
+			error) {
+			return s.latency(200, p)
+		})
 	}
 	for _, processes := range []int{1, 2, 4, 8} {
 		for _, concurrency := range []int{1, 10, 100} {

@@ -1,0 +1,64 @@
+package dbtest
+
+import (
+	"math"
+	"time"
+
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// foreigners tests rows that plain SQL has written into the tables that only runner should write. Such a row does not stop a worker.
+var foreigners = group{
+	"an attempt without a start has no duration": func(s *store) {
+		id := s.insert(commandSpec())[0]
+		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at)
+			VALUES (?, 7, 1, 'failed', 1, 0, 0, 0)`, id)
+		attempts := must(s.Attempts(s.Context(), id))(s)
+		if len(attempts) != 1 || attempts[0].Duration != 0 || attempts[0].State != jobs.Failed {
+			s.Errorf("got attempts %+v, want one that failed, of duration 0", attempts)
+		}
+	},
+	"a cancel request with an extreme generation cancels no task": func(s *store) {
+		s.exec(`INSERT INTO cancel_requests (task_id, generation_id, requested_at, now, text)
+			VALUES (1, ?, 1000, 0, 'x'), (2, 7, 1000, 0, 'x')`,
+			int64(math.MaxInt64))
+		s.insert(commandSpec(), commandSpec())
+		w := s.worker()
+		for _, claimed := range s.claim(w, 2) {
+			if got := s.wantTask(claimed.ID, jobs.Running, ""); !got.CancelRequestedAt.IsZero() {
+				s.Errorf("task %d: got a cancel request of %v, want none", claimed.ID, got.CancelRequestedAt)
+			}
+			if got := s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no"}); got.Change.State == jobs.Cancelled {
+				s.Errorf("task %d: got state %s, want another", claimed.ID, got.Change.State)
+			}
+		}
+	},
+	"extreme times of a row do not stop the correction of the clock": func(s *store) {
+		if s.Server() != nil {
+			return // the table on a server rejects such times
+		}
+		s.insert(commandSpec(), commandSpec(), commandSpec())
+		const change = `UPDATE tasks SET state = 'scheduled', generation_id = 2, created_at = ?, run_at = ?, expires_at = ? WHERE id = ?`
+		year := s.now.Add(365 * 24 * time.Hour).UnixMilli()
+		s.exec(change, int64(math.MaxInt64), int64(math.MaxInt64), nil, 1)
+		s.exec(change, int64(math.MaxInt64), int64(math.MaxInt64), int64(math.MinInt64), 2)
+		s.exec(change, year, year+1000, nil, 3)
+		must(s.SetBack(s.Context(), s.now))(s)
+		if got, want := s.wantTask(3, jobs.Scheduled, "").RunAt, s.now.Add(time.Second); !got.Equal(want) {
+			s.Errorf("got run at %v, want %v", got, want)
+		}
+	},
+	"the record of an attempt replaces a row with its key": func(s *store) {
+		id := s.insert(commandSpec())[0]
+		w := s.worker()
+		claimed := s.claimOnly(w)
+		s.exec(`INSERT INTO attempts (task_id, generation_id, attempt, state, counted, worker, started_at, finished_at)
+			VALUES (?, ?, 7, 'snoozed', 0, 0, 0, 0)`, id, claimed.GenerationID)
+		s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonError, Error: "no"})
+		attempts := must(s.Attempts(s.Context(), id))(s)
+		if len(attempts) != 1 || attempts[0].Attempt != 1 || attempts[0].State != jobs.Failed || attempts[0].Error != "no" {
+			s.Errorf("got attempts %+v, want one: the first, failed with error no", attempts)
+		}
+	},
+}
