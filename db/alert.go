@@ -9,9 +9,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A schedule with alert_after has two alerts. It is late if no task has completed for too long. It is slow if the last task runs for much
-// longer than usual. Package lifecycle decides. An alert runs the hook on_failure of the schedule once. After an alert of a late
-// schedule, alerted_at is later than the last success. After an alert of a slow task, slow_task_id is that task.
+// There are two kinds of alert for a schedule with alert_after. The schedule is late if no task has completed for too long. It is slow if
+// its last task runs for much longer than usual. Package lifecycle decides whether a schedule is late or slow. An alert runs the hook
+// on_failure of the schedule. Two columns record the alerts, so that each is raised only once: alerted_at is the time of the last alert of
+// a late schedule, and slow_task_id is the task of the last alert of a slow one.
 
 // selectAlerting reads the schedules with alerts that are not paused. Index: schedules_alert.
 var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND paused_at IS NULL ORDER BY schedules.name`)

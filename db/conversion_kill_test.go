@@ -25,7 +25,8 @@ const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WH
 	started_at, started_at + 5, 4, 1, NULL, 'exit status 1', 0, 0
 	FROM tasks WHERE tasks.id >= 100 AND started_at IS NOT NULL`
 
-// writeMany makes the file with n more tasks, and returns its path and the total number of tasks.
+// writeMany creates the file of the old schema and adds at most n copies of the tasks in it. It returns the path and the total number of
+// tasks.
 func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 	t.Helper()
 	path = o.write(t)

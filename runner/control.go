@@ -38,10 +38,10 @@ func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions)
 	return actionResults(results), err
 }
 
-// Retry makes finished tasks due again after a delay, as if they were new. The parameter in is the delay. Retry sets attempts and losses to
-// 0, clears the expiry, and keeps the attempts and output of the past. It keeps the steps of a task that failed or was cancelled. A task
-// that completed does all of its steps again. A scheduled or retrying task becomes due after the same delay and keeps its attempts and
-// losses. Retry does not change a running task.
+// Retry makes finished tasks due again after a delay, as if they were new. The parameter in is the delay. Retry sets the counts of attempts
+// and losses to 0 and clears the expiry. The records and the output of the past attempts stay. It keeps the steps of a task that failed or
+// was cancelled. A task that completed does all of its steps again. A scheduled or retrying task becomes due after the same delay and keeps
+// its counts of attempts and losses. Retry does not change a running task.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
 	results, err := r.store.Retry(ctx, ids, at.Add(in), at)

@@ -18,7 +18,8 @@ func (f *fakeTimeTest) raw(statements ...string) {
 	defer raw.Close()
 	for _, text := range statements {
 		_, err := raw.Exec(text)
-		for range 1000 { // Work may hold the lock, and SQLite would wait in real time
+		// Work may hold the lock. The busy timeout of SQLite would wait in real time, so this loop waits on the fake time of the test.
+		for range 1000 {
 			if err == nil {
 				break
 			}

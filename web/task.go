@@ -106,7 +106,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.addSettings(t)
 	if !h.o.HideArgs {
-		// Leave out a longer command line, because nobody copies it.
+		// Leave out a command line of more than maxDocument bytes, because nobody copies such a long one.
 		if again := taskoption.Command(&t, v.page.Now, false); len(again) <= maxDocument {
 			v.CommandLine = humanize.SafeLines(again)
 		}

@@ -74,7 +74,7 @@ func Run(t *testing.T, open func(testing.TB) *db.DB) {
 	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "due": dues, "finish": finishes,
 		"lease": leases, "hooks": hookTests, "alert": alertTests, "revoke": revocations,
 		"control": controls, "waiting": waits, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists,
-		"commit": commits,
+		"commit":    commits,
 		"plain SQL": plains, "foreign rows": foreigners, "order": orders} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {

@@ -231,8 +231,8 @@ func optionsOf(c *Command) []*Option {
 	return list
 }
 
-// FromEnvironment sets the environment variable of each option of work and serve: RUNNER_MAX_WAIT for --max-wait. The options of other
-// commands have no variables.
+// FromEnvironment gives each option in the list a variable that can set it, such as RUNNER_MAX_WAIT for --max-wait. Only the options of
+// work and serve have such variables.
 func FromEnvironment(list []Flag) []Flag {
 	for _, f := range list {
 		o := f.(*Option)

@@ -23,7 +23,8 @@ type Selection struct {
 func (a *App) Selectors() []Flag {
 	return Group("Selector",
 		queueOption(),
-		Repeated("state s", "STATE,...", "tasks in these states, or unfinished, or finished", search.ParseStates),
+		Repeated("state s", "STATE,...", "tasks in these states; unfinished and finished each stand for several states",
+			search.ParseStates),
 		Repeated("job j", "NAME", "tasks of this job, such as command or email.send; repeatable", One(ParseJob)),
 		TextOption("label", "TEXT", "tasks with this label", ""),
 		Scalar("schedule", "NAME", "tasks of this schedule", "", ParseScheduleName),

@@ -98,12 +98,17 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	if o.Signal != 0 {
 		signal = strconv.Itoa(o.Signal)
 	}
+	id := strconv.FormatInt(t.ID, 10)
+	if h.Event == taskspec.EventLate { // the event is about the schedule, and its last task may have completed
+		id = ""
+	}
 	described := plainText(tasktext.Describe(t))
 	s.Env = map[string]string{}
 	maps.Copy(s.Env, t.Env)
 	maps.Copy(s.Env, map[string]string{
 		"RUNNER_EVENT":           h.Event,
-		"RUNNER_EVENT_TASK":      strconv.FormatInt(t.ID, 10),
+		"RUNNER_EVENT_TITLE":     plainText(eventTitle(h.Event, &t, c.Error)),
+		"RUNNER_EVENT_TASK":      id,
 		"RUNNER_EVENT_LABEL":     plainText(t.Label),
 		"RUNNER_EVENT_COMMAND":   strings.ToValidUTF8(described[:min(len(described), maxHookText)], ""),
 		"RUNNER_EVENT_QUEUE":     t.Queue,
@@ -124,6 +129,30 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		s.Env["RUNNER_EVENT_WRITTEN_BYTES"] = strconv.FormatInt(u.Written, 10)
 	}
 	return s
+}
+
+// eventTitle describes an event in a line, for the subject of a message: "task 12 (nightly) failed: exit status 3".
+func eventTitle(event string, t *jobs.Task, text string) string {
+	title := fmt.Sprintf("task %d", t.ID)
+	if name := cmp.Or(t.Label, t.Schedule); name != "" {
+		title += " (" + name + ")"
+	}
+	if event == taskspec.EventLate {
+		title = "schedule " + t.Schedule
+	}
+	switch event {
+	case taskspec.EventLate, taskspec.EventSlow:
+		title += " is " + event
+	case taskspec.EventOutput:
+		title += " printed output"
+	default:
+		title += " " + event
+	}
+	if text != "" && event != taskspec.EventOutput {
+		line, _, _ := strings.Cut(text, "\n")
+		title += ": " + line
+	}
+	return title
 }
 
 // plainText returns a text that a variable and JSON can hold: valid UTF-8 without NUL.

@@ -167,8 +167,8 @@ func (s *LogPrinter) Complete(err error) error {
 		return err
 	}
 	return &failure.Error{Code: "missing_output", Exit: await.NoResult, What: "some output of the task is missing",
-		Why: []string{"the worker could not send it to this process, and stores only the start and the end of a large output"},
-		Try: "run the worker on this machine as the same user, or raise --output-limit"}
+		Why: []string{"the worker did not send all of it to this process, and stores only the start and the end of a large output"},
+		Try: "enqueue -w, with the worker on this machine as the same user; or raise --output-limit, or use work --log-dir"}
 }
 
 // write writes data of a task to stdout or stderr.

@@ -35,24 +35,26 @@ type Figures struct {
 	RecoveryP99 float64 `json:"recovery_p99"`
 	RecoveryMax float64 `json:"recovery_max"`
 	Recoveries  int     `json:"recoveries"`
-	LeaseMax    float64 `json:"lease_recovery_max"` // from the last heartbeat of a stopped worker
-	Leases      int     `json:"lease_recoveries"`
-	Orphans     int     `json:"orphans"`   // processes alive 1 s after the SIGKILL of their worker
-	Survivors   int     `json:"survivors"` // processes alive 1 s after the end of their attempt
-	Leftovers   int     `json:"leftovers"` // processes that commands left behind
-	Unreadable  int     `json:"unreadable_leftovers"`
-	Foreign     int     `json:"foreign_leftovers"`
-	OwnKills    int     `json:"own_kills"`     // attempts that a signal ended; only runner sends signals
-	DelayP99    float64 `json:"end_delay_p99"` // from the end of a command to the record of that end, while leftovers of other tasks live
-	DelayMax    float64 `json:"end_delay_max"`
-	Delays      int     `json:"end_delays"`
-	Overlaps    int     `json:"overlaps"`
-	Functions   int     `json:"function_overlaps"` // functions that outlived their claims; docs/reliability.md allows this
-	Lost        int     `json:"lost"`              // acknowledged enqueues without a task
-	Busy        int     `json:"busy"`              // errors that report a busy database
-	OpenMax     float64 `json:"open_max"`          // opening a database whose last process was killed in a commit
-	OpenP50     float64 `json:"open_p50"`
-	Resumed     int     `json:"resumed"` // how many times work continued after a kill of the server
+	// longest time from the last heartbeat of a frozen worker until another worker took over its task, less the time of locks and freezes
+	// by the harness
+	LeaseMax   float64 `json:"lease_recovery_max"`
+	Leases     int     `json:"lease_recoveries"`
+	Orphans    int     `json:"orphans"`   // processes alive 1 s after the SIGKILL of their worker
+	Survivors  int     `json:"survivors"` // processes alive 1 s after the end of their attempt
+	Leftovers  int     `json:"leftovers"` // processes that commands left behind
+	Unreadable int     `json:"unreadable_leftovers"`
+	Foreign    int     `json:"foreign_leftovers"`
+	OwnKills   int     `json:"own_kills"`     // attempts that a signal ended; only runner sends signals
+	DelayP99   float64 `json:"end_delay_p99"` // from the end of a command to the record of that end, while leftovers of other tasks live
+	DelayMax   float64 `json:"end_delay_max"`
+	Delays     int     `json:"end_delays"`
+	Overlaps   int     `json:"overlaps"`
+	Functions  int     `json:"function_overlaps"` // functions that outlived their claims; docs/reliability.md allows this
+	Lost       int     `json:"lost"`              // acknowledged enqueues without a task
+	Busy       int     `json:"busy"`              // errors that report a busy database
+	OpenMax    float64 `json:"open_max"`          // opening a database whose last process was killed in a commit
+	OpenP50    float64 `json:"open_p50"`
+	Resumed    int     `json:"resumed"` // how many times work continued after a kill of the server
 	// from the return of the server to the next claim, less the time of locks and partitions by the harness
 	ResumeMax float64 `json:"resume_max"`
 	Drain     float64 `json:"drain"` // from the last fault to the end of the last task

@@ -169,6 +169,9 @@ func enableController(dir, leaf, controller string) error {
 		return nil
 	}
 	if !has("cgroup.controllers") {
+		if strings.HasPrefix(dir, "/sys/fs/cgroup/unified") {
+			return ErrCgroup1
+		}
 		return fmt.Errorf("the control group %s has no controller %s", dir, controller)
 	}
 	// If a process starts between the two steps, the kernel refuses the controller memory, but not the controller cpu. In

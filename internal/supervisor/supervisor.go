@@ -73,6 +73,9 @@ type ResourceError struct {
 	Err      error
 }
 
+// ErrCgroup1 means that the machine uses cgroup v1 for the controller of a limit.
+var ErrCgroup1 = errors.New("this machine has the controller in cgroup v1; limits need cgroup v2")
+
 func (e *ResourceError) Error() string { return e.Resource + ": " + e.Err.Error() }
 func (e *ResourceError) Unwrap() error { return e.Err }
 

@@ -181,7 +181,8 @@ func (t *Task) validateForm(c *cli.Context) error {
 func (t *Task) command(c *cli.Context, command jobs.Command) error {
 	if !t.NoResolve {
 		if f := t.resolve(&command); f != nil {
-			if f.Code == "start" && !c.Bool("wait") { // with --wait the exit status is that of the task: 126 or 127
+			// Commands that wait exit with the status of the task: 126 or 127.
+			if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
 				f.Exit = 1
 			}
 			return f

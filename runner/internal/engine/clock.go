@@ -29,7 +29,7 @@ const (
 type clock struct {
 	mu      sync.Mutex // held from the comparison of the clocks until the pause is stored, if there is one
 	began   time.Time
-	booted  time.Duration // supervisor.SinceBoot at began
+	booted  time.Duration // result of supervisor.SinceBoot at the time in the field began
 	wall    time.Time     // wall clock at the last comparison
 	steady  time.Duration // time since began, at the last comparison
 	pending *db.Pause     // pause that is not yet in the database; nil if there is none

@@ -195,7 +195,7 @@ func (c *Capture) add(stream string, at time.Time, data []byte, isTail bool) {
 	c.pieces = append(c.pieces, piece{seq: c.seq, stream: stream, at: at, size: size, data: slices.Clone(data), isTail: isTail})
 }
 
-// trim drops the oldest pieces of the tail that are not needed to fill it.
+// trim drops the oldest piece of the tail for as long as the other pieces still have at least c.tail bytes.
 func (c *Capture) trim() {
 	for {
 		i := 0
