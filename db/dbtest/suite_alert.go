@@ -52,14 +52,18 @@ var alertTests = group{
 		s.sleep(2 * time.Minute)
 		s.wantAlerts(w, "late backup")
 		s.wantAlerts(s.worker()) // the other worker sees that the alert is recorded
-		s.wantHooks("late of 0: bad")
+		s.wantHooks("late of : bad")
 		hook := s.claimOnly(w)
 		if got, want := hook.Env["RUNNER_EVENT_ERROR"], "no task of schedule backup has completed for 1h1m0s"; got != want {
 			s.Errorf("got RUNNER_EVENT_ERROR %q, want %q", got, want)
 		}
+		want := "schedule backup is late: no task of schedule backup has completed for 1h1m0s"
+		if got := hook.Env["RUNNER_EVENT_TITLE"]; got != want {
+			s.Errorf("got RUNNER_EVENT_TITLE %q, want %q", got, want)
+		}
 		s.finish(w, hook, lifecycle.Outcome{})
 		s.finish(w, s.runScheduled(w), lifecycle.Outcome{})
-		s.wantHooks("completed of 2: good", "late of 0: bad", "recovered of 2: well")
+		s.wantHooks("completed of 2: good", "late of : bad", "recovered of 2: well")
 		s.sleep(time.Hour)
 		s.wantAlerts(w)
 		s.sleep(time.Minute)

@@ -54,7 +54,8 @@ var hookTests = group{
 				hook)
 		}
 		for name, want := range map[string]string{"RUNNER_EVENT": "failed", "RUNNER_EVENT_LABEL": "night", "RUNNER_EVENT_EXIT_CODE": "3",
-			"RUNNER_EVENT_COMMAND": "true", "RUNNER_EVENT_STATE": "failed", "RUNNER_EVENT_REASON": "exit"} {
+			"RUNNER_EVENT_COMMAND": "true", "RUNNER_EVENT_TITLE": "task 1 (night) failed: exit status 3",
+			"RUNNER_EVENT_STATE": "failed", "RUNNER_EVENT_REASON": "exit"} {
 			if got := hook.Env[name]; got != want {
 				s.Errorf("%s: got %q, want %q", name, got, want)
 			}
