@@ -144,7 +144,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		_, err = t.exec(insertInput, id, spec.Input)
 	}
 	if err == nil && spec.Batch == jobs.NewBatch {
-		_, err = t.exec(startBatch, id, id)
+		err = t.one(startBatch, id, id)
 	}
 	return Inserted{ID: id}, err
 }

@@ -19,7 +19,8 @@ const plainColumns = `{id_column}generation_id, state, queue, job, args, label, 
 
 const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// startBatch makes task [2] the first one of batch [1], which has the same id.
+// startBatch makes task [2] the first one of batch [1], which has the same id. The same transaction has added the task, so nobody else can
+// have changed it, and the statement needs no generation.
 var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 
 const (

@@ -43,13 +43,8 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	if state != s.State {
 		generation++
 	}
-	if _, err := t.exec(deleteInput, id); err != nil {
+	if err := t.setInput(id, input); err != nil {
 		return Inserted{}, err
-	}
-	if len(input) > 0 {
-		if _, err := t.exec(insertInput, id, input); err != nil {
-			return Inserted{}, err
-		}
 	}
 	one := Inserted{ID: id, Replaced: true}
 	if o.hold && !bool(s.Held) {
