@@ -6,7 +6,7 @@ FOR ?=# how long rows, selftest and soak take, such as 30m; each has its own def
 export FOR
 
 .PHONY: help build install uninstall release package test tools lint race examples cross rename service limits readme failures rows selftest \
-	selftest-user selftest-postgres mutants benchmarks peers bench fuzz storm soak docs sample ci clean
+	selftest-user selftest-postgres mutants benchmarks peers bench fuzz storm soak live-log docs sample ci clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' Makefile | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 20
@@ -93,10 +93,13 @@ storm: ## 200 rounds of the tests that depend on chance: kills during many start
 soak: ## schedules, lanes, limits and retention for FOR=5m: no tick missed or doubled, no growth of the database
 	go test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(or $(FOR),5m)
 
+live-log: ## a browser follows a task that prints 1000 lines per second for a minute, and misses none
+	RUNNER_LOG_SECONDS=60 go test -count=1 -run TestALiveLogShowsEveryLineInABrowser -v ./web
+
 docs: ## rewrite the generated parts of docs/ and contrib/
 	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./internal/lifecycle
 	UPDATE_DOCS=1 go test -count=1 -run 'TestManualPageIsTheHelp' .
-	UPDATE_DOCS=1 go test -count=1 -run 'TestThePicture|TestOptionTables' ./test
+	UPDATE_DOCS=1 go test -count=1 -run 'TestThePicture|TestOptionTables|TestErrorKinds' ./test
 
 ci: ## everything, as .ci/run does it
 	.ci/run

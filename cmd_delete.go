@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -15,7 +16,7 @@ import (
 func deleteCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "delete", Aliases: []string{"rm"}, Category: "Control", Usage: "delete finished tasks",
-		UsageText: "runner delete ID...|SELECTOR",
+		UsageText: "runner delete ID...|SELECTOR\nrunner delete --cursor NAME",
 		Description: `EXAMPLES
   runner delete 1034
   runner delete -s completed --older-than 1w --yes
@@ -28,27 +29,43 @@ A selector selects finished tasks only. If it selects several tasks, delete asks
 for confirmation on a terminal and needs --yes elsewhere. delete prints a line
 for each task: its id and "deleted".
 
+--cursor removes a cursor that a program has made with OnFinished and that no
+program uses any more. It deletes no task.
+
 EXIT STATUS
   0   done; also if no task was selected
   1   a task has not finished; the other tasks are deleted. Also if the answer
       was no: nothing was deleted
   2   invalid usage; nothing was deleted
-  3   some ids do not exist; the other tasks are deleted
+  3   some ids do not exist; the other tasks are deleted. Also if there is no
+      such cursor
   75  the database is busy, or the disk is full`,
-		Flags:  bulk.Options(a),
+		Flags:  bulk.Options(a, cli.TextOption("cursor", "NAME", "remove this cursor of ended tasks instead", "")),
 		Action: cli.Action(a, false, readDeleteOptions, runDelete),
 	}
 }
 
-type deleteOptions struct{ bulk.Action }
+type deleteOptions struct {
+	bulk.Action
+	cursor string
+}
 
 func readDeleteOptions(c *cli.Context, a *cli.App) (deleteOptions, error) {
+	if name := cli.Get[string](c, "cursor"); c.IsSet("cursor") {
+		if c.Args().Present() {
+			return deleteOptions{}, failure.Usage("delete --cursor takes no tasks; got %q", c.Args().First())
+		}
+		return deleteOptions{cursor: name}, nil
+	}
 	s, err := bulk.Read(c, a.Now(), "delete", "deleted")
 	s.OnlyEligible()
-	return deleteOptions{s}, err
+	return deleteOptions{Action: s}, err
 }
 
 func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteOptions) error {
+	if o.cursor != "" {
+		return r.RemoveCursor(ctx, o.cursor)
+	}
 	ids, err := o.Tasks(ctx, r, p)
 	if err != nil {
 		return err

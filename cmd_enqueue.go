@@ -3,12 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
@@ -73,6 +71,16 @@ MORE EXAMPLES
   runner enqueue --shell 'pg_dump app | gzip > app.gz'
   runner enqueue --job email.send --args '{"to":"ann@example.com"}'
   find . -name '*.mov' -print0 | runner enqueue --each -0 -- convert {} {.}.mp4
+
+UNIQUE KEYS
+A task holds its unique key until it finishes. With --unique-for it also holds
+the key for that time after the enqueue, even if it has finished and was
+deleted: then you can repeat a failed enqueue with the same options, and the
+task is added once. With --unique-states it also holds the key while it is in
+one of these states. With --unique-period there is one task in each period: 24h
+begins at midnight UTC. With --unique-args the key is the command line. While a
+task holds the key, enqueue adds no task and prints the id of that task.
+runner delete frees the key.
 
 EACH
 --each adds a task for each line of stdin or of --arg-file, as xargs -n1 and
@@ -240,47 +248,41 @@ func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueu
 	}
 	switch {
 	case one.Kept:
-		p.Note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", one.ID)
+		_, err := noteKept(ctx, r, p, one.ID)
+		return err
 	case one.Replaced:
 		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
 	default:
 		p.Note("in %s; follow: runner logs -f %d", o.Spec.Queue, one.ID)
 	}
-	if err := o.noteWaiting(ctx, r, p, one.ID); err != nil {
-		return err
+	if len(o.Spec.After)+len(o.Spec.AfterAny) > 0 {
+		if err := await.NoteDependencies(ctx, r, p, one.ID); err != nil {
+			return err
+		}
 	}
 	return o.notes(ctx, r, p)
 }
 
-// noteWaiting prints to a terminal which tasks a new task waits for, or that a failed dependency has already cancelled it.
-func (o *enqueueOptions) noteWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) error {
-	if len(o.Spec.After)+len(o.Spec.AfterAny) == 0 {
-		return nil
-	}
+// noteKept prints to a terminal that nothing was added, because task id holds the unique key, and why that task still holds it. It returns
+// the state of that task.
+func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
 	t, err := r.Get(ctx, id)
+	until := t.CreatedAt.Add(t.UniqueFor)
 	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		p.Note("task %d was deleted, but holds this key for its --unique-for or --unique-period: nothing was added", id)
+		return "", nil
 	case err != nil:
-		return err
-	case t.Reason == jobs.ReasonDependency:
-		p.Note("cancelled: %s", t.Error)
-	case len(t.After) > 0:
-		p.Note("cannot run before %s", joined(t.After)+map[bool]string{true: " completes", false: " complete"}[len(t.After) == 1])
-	case len(t.AfterAny) > 0:
-		p.Note("cannot run before %s", joined(t.AfterAny)+map[bool]string{true: " ends", false: " end"}[len(t.AfterAny) == 1])
+		return "", err
+	case !t.State.Finished():
+		p.Note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", id)
+	case until.After(p.Now()):
+		p.Note("task %d has %s and holds this key until %s: nothing was added; details: runner show %[1]d", id, t.State,
+			humanize.Clock(until, p.Now()))
+	default:
+		p.Note("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)
 	}
-	return nil
-}
-
-// joined returns a list of ids as text. It names at most 5 of them.
-func joined(ids []int64) string {
-	text := ""
-	for i, id := range ids {
-		if i == 5 {
-			return text + fmt.Sprintf(" and %d more", len(ids)-i)
-		}
-		text += ", " + strconv.FormatInt(id, 10)
-	}
-	return strings.TrimPrefix(text, ", ")
+	return t.State, nil
 }
 
 // notes prints hints about probable mistakes to a terminal: a misplaced option, a paused queue, a missing worker.
@@ -288,7 +290,7 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 	if !p.Interactive() {
 		return nil
 	}
-	if stray := strayOption(o.Words); stray != "" {
+	if stray := taskflags.StrayOption(o.Words); stray != "" {
 		p.Note("%s went to %s: runner's options come before the command", stray, o.Words[0])
 	}
 	pauses, err := r.Pauses(ctx)
@@ -307,20 +309,6 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 		p.Note("no worker is running on this database")
 	}
 	return err
-}
-
-// strayOption returns the first word of a user's command that is an option of runner. It returns an empty string if there is none. The
-// user probably meant the option for runner, because few other programs have an option of that name.
-func strayOption(words []string) string {
-	if i := slices.IndexFunc(words, func(word string) bool {
-		name, _, _ := strings.Cut(word, "=")
-		return slices.Contains([]string{"--wait", "--wait-timeout", "--queue", "--priority", "--at-most-once", "--max-attempts",
-			"--max-losses", "--retry-on", "--unique", "--expires-in", "--kill-after", "--after", "--after-any", "--lane"}, name)
-	}); i > 0 {
-		name, _, _ := strings.Cut(words[i], "=")
-		return name
-	}
-	return ""
 }
 
 // runEnqueueWait adds a task, shows its output, and exits with the status of the task.
@@ -345,15 +333,21 @@ func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o en
 		return err
 	}
 	id := added.ID
-	p.Note("task %d in %s", id, o.Spec.Queue)
-	if err := o.notes(ctx, r, p); err != nil {
+	var state jobs.State // of a task that was kept
+	if added.Kept {
+		state, err = noteKept(ctx, r, p, id)
+	} else {
+		p.Note("task %d in %s", id, o.Spec.Queue)
+		err = o.notes(ctx, r, p)
+	}
+	if err != nil {
 		return err
 	}
 	if o.here {
 		var stop func()
 		ctx, stop = workHere(ctx, r, id)
 		defer stop()
-	} else {
+	} else if !state.Finished() {
 		await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
 	}
 	if o.waitTimeout > 0 {

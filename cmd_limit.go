@@ -175,8 +175,6 @@ func readLimits(c *cli.Context, _ *cli.App) ([]jobs.Limit, error) {
 		return nil, failure.Usage("--burst requires --rate")
 	case !c.IsSet("running") && r.n == 0:
 		return nil, failure.Usage("limit set needs --running or --rate").Hint("runner limit set %s --running 2", targets[0])
-	case burst == 0:
-		burst = r.n
 	}
 	limits := make([]jobs.Limit, len(targets))
 	for i, target := range targets {

@@ -36,8 +36,8 @@ id and state.
 
 EXIT STATUS
   0   done; also if no task was selected
-  1   a task is running, or another unfinished task has its unique key; the
-      other tasks are retried. Also if the answer was no: nothing was changed
+  1   a task is running, or another task holds its unique key; the other
+      tasks are retried. Also if the answer was no: nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are retried
   75  the database is busy, or the disk is full`,

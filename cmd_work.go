@@ -100,6 +100,9 @@ func workFlags() []cli.Flag {
 		cli.BoolOption("leave-children", "let processes live on that commands leave behind, also without enqueue --leave-children"),
 		cli.Scalar("lease", "DUR", "time without a heartbeat after which other workers take over; at least 5s (60s)", time.Minute,
 			parseLease),
+		cli.ChoiceOption("sync", "what a power failure may undo: nothing, the last writes, or the last --write-every (full)",
+			"full", "full", "normal", "flash"),
+		cli.DurationOption("write-every", "with --sync flash: collect the writes of this time into one (5s)", 5*time.Second),
 		cli.DurationOption("max-wait",
 			"tasks that have been due for longer than this start first in their queue, whatever their priority (off)", 0),
 		cli.Scalar("max-load", "LOAD", "start no task while the load average of the last minute is above LOAD (off)", 0.0, parseLoad),
@@ -168,6 +171,9 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	} else if name := firstSet(c, pages.Options()); name != "" {
 		return o, failure.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 	}
+	if err := readSync(c, &o.engine); err != nil {
+		return o, err
+	}
 	for i, q := range o.engine.Queues {
 		if slices.ContainsFunc(o.engine.Queues[:i], func(other runner.QueueMax) bool { return other.Queue == q.Queue }) {
 			return o, failure.Usage("--queue %s is repeated", q.Queue)
@@ -182,6 +188,23 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
 	return o, nil
+}
+
+// readSync reads --sync and --write-every. It leaves the default of the lease to the library, because that depends on --sync.
+func readSync(c *cli.Context, o *runner.Options) error {
+	switch cli.Get[string](c, "sync") {
+	case "normal":
+		o.Sync = runner.Normal
+	case "flash":
+		o.Sync, o.WriteEvery = runner.Flash, cli.Get[time.Duration](c, "write-every")
+	}
+	if o.Sync != runner.Flash && c.IsSet("write-every") {
+		return failure.Usage("--write-every requires --sync flash").Hint("runner work --sync flash")
+	}
+	if !c.IsSet("lease") {
+		o.Lease = 0
+	}
+	return nil
 }
 
 // neverIfZero converts the value of an option that says how long to keep tasks. It turns 0 into -1, because the library uses its default

@@ -93,11 +93,11 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
-// claimSome claims tasks of a queue when limits or ageing apply. The parameter free is their maximum number. The result again reports
-// whether another call may claim more tasks.
-func (t *tx) claimSome(c *claimer, queue string, free int, ask Claim, g *admission, aged bool, now time.Time) (batch []jobs.Task,
-	again bool, err error) {
-	admitted := g.jobs(c.jobs)
+// claimSome claims tasks of a queue and of the jobs of list when limits or ageing apply. The parameter free is the maximum number of tasks.
+// The result again reports whether another call may claim more tasks.
+func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, aged bool,
+	now time.Time) (batch []jobs.Task, again bool, err error) {
+	admitted := g.jobs(list)
 	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // the limit of a job allows fewer starts than there are free slots
 		return job.Job != "" && g.capacity(jobs.JobTarget, job.Job) < free
 	})

@@ -37,11 +37,11 @@ func (d *DB) LastHeartbeat(ctx context.Context) (time.Time, error) {
 func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
-		return d.explain(err)
+		return d.explainRead(ctx, err)
 	case frozen != (engine.Frozen{}): // CheckSchema would report the triggers that a migration has added
 		return frozen.Error(d.path, nil)
 	}
-	return d.engine.CheckSchema(ctx)
+	return causeOf(ctx, d.engine.CheckSchema(ctx))
 }
 
 // frozen returns the reason why the database rejects writes.

@@ -2,6 +2,7 @@ package db
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 // that cycle. On the fast path, however, the claim has a transaction of its own.
 //
 // How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
-// queues with more tasks. Within a queue one statement selects and updates the first tasks. If a limit or ageing applies, ageing.go
-// selects the candidates first.
+// queues with more tasks. At last it adds tasks to the slots of jobs that run in batches. Within a queue one statement selects and updates
+// the first tasks. If a limit or ageing applies, ageing.go selects the candidates first.
 //
 // Invariants:
 //   - Only one worker gets a task, by compare-and-swap on (id, generation_id). Each claim is a new generation.
@@ -66,19 +67,20 @@ const (
 	CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = id) ELSE 0 END`
 )
 
-// ClaimJob is a job that a worker can run. MaxAttempts applies to tasks that do not set it.
+// ClaimJob is a job that a worker can run.
 type ClaimJob struct {
 	Job         string
-	MaxAttempts int
+	MaxAttempts int // for tasks that do not set it
+	Batch       int // greatest number of its tasks that share a slot; 0 or 1 for none
 }
 
 // Claim is a request for tasks.
 type Claim struct {
-	Free  int            // greatest number of tasks
+	Free  int            // greatest number of tasks, or of batches for jobs with a Batch
 	Only  int64          // id of the only task to claim; 0 for any task
 	Lease time.Duration  // lease duration, until a heartbeat renews it
 	Idle  bool           // whether the worker runs no task, so that it can take a suspect
-	Limit map[string]int // maximum number of tasks by queue; a missing queue gets no tasks; nil means all queues without limits
+	Limit map[string]int // the same as Free by queue; a missing queue gets no tasks; nil means all queues without limits
 	// MaxWait is the ageing limit; 0 for no ageing. Tasks that have been due for longer than MaxWait go first in their queue, regardless
 	// of their priority.
 	MaxWait time.Duration
@@ -89,6 +91,7 @@ type claimer struct {
 	worker   int64 // number of the worker
 	id       string
 	jobs     []ClaimJob
+	batches  bool       // whether some of the jobs have a Batch
 	tasks    *statement // claimTasks with a SELECT for each job
 	suspect  *statement // claimSuspects with a SELECT for each job
 	peek     *statement // peekTasks with a SELECT for each job
@@ -101,7 +104,8 @@ type claimer struct {
 // newClaimer returns the claimer of a worker that can run the jobs of list.
 func newClaimer(id string, list []ClaimJob) *claimer {
 	n := len(list)
-	return &claimer{id: id, jobs: list, tasks: claimTasks.Of(n), suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
+	batches := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Batch > 1 })
+	return &claimer{id: id, jobs: list, batches: batches, tasks: claimTasks.Of(n), suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
 }
 
 // claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is the time at which a rate
@@ -184,7 +188,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			if free <= 0 {
 				continue
 			}
-			batch, err := t.claimQueue(c, queue, free, ask, g, aged, len(queues) == 1, now)
+			batch, err := t.claimQueue(c, c.jobs, queue, free, ask, g, aged, len(queues) == 1 && !c.batches, now)
 			if err != nil {
 				return nil, err
 			}
@@ -202,17 +206,51 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil) { // otherwise no task is left
+		return t.fillBatches(c, claimed, ask, g, aged, now)
+	}
 	return claimed, nil
 }
 
-// claimQueue claims tasks of a queue, in the order in which to start them. The parameter free is their maximum number. The parameter final
-// reports whether the transaction writes nothing after this claim.
-func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admission, aged, final bool, now time.Time) ([]jobs.Task, error) {
+// fillBatches claims further tasks for the slots of a claim that run batches. It returns all claimed tasks.
+func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, aged bool, now time.Time) ([]jobs.Task, error) {
+	slots := map[ClaimJob]map[string]int{} // by job and queue
+	for i := range claimed {
+		at := slices.IndexFunc(c.jobs, func(j ClaimJob) bool { return j.Job == claimed[i].Job })
+		if job := c.jobs[at]; job.Batch > 1 {
+			if slots[job] == nil {
+				slots[job] = map[string]int{}
+			}
+			slots[job][claimed[i].Queue]++
+		}
+	}
+	for i, job := range c.jobs {
+		for _, queue := range slices.Sorted(maps.Keys(slots[job])) {
+			only := make([]ClaimJob, len(c.jobs)) // the other jobs have no name
+			only[i] = job
+			more := min(slots[job][queue]*(job.Batch-1), g.capacity(jobs.AllTarget, ""))
+			if more <= 0 {
+				continue
+			}
+			batch, err := t.claimQueue(c, only, queue, more, ask, g, aged, false, now)
+			if err != nil {
+				return nil, err
+			}
+			claimed = append(claimed, batch...)
+		}
+	}
+	return claimed, nil
+}
+
+// claimQueue claims tasks of a queue and of the jobs of list, in the order in which to start them. It skips the jobs that have no name. The
+// parameter free is the maximum number of tasks. The parameter final reports whether the transaction writes nothing after this claim.
+func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, aged, final bool,
+	now time.Time) ([]jobs.Task, error) {
 	if g == nil && !aged { // the usual case: no pauses, limits or ageing
 		if final && t.last {
 			t.commitNext()
 		}
-		return t.claimFirst(c, c.tasks, queue, free, c.jobs, ask.Lease, now)
+		return t.claimFirst(c, c.tasks, queue, free, list, ask.Lease, now)
 	}
 	var claimed []jobs.Task
 	for {
@@ -220,7 +258,7 @@ func (t *tx) claimQueue(c *claimer, queue string, free int, ask Claim, g *admiss
 		if free <= 0 {
 			return claimed, nil
 		}
-		batch, again, err := t.claimSome(c, queue, free, ask, g, aged, now)
+		batch, again, err := t.claimSome(c, list, queue, free, ask, g, aged, now)
 		if err != nil {
 			return nil, err
 		}

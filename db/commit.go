@@ -49,7 +49,8 @@ type level int
 
 const (
 	normal level = iota // survives the death of any process
-	full                // survives a power failure
+	full                // survives a power failure; with Options.Flash only after a delay
+	synced              // survives a power failure, with Options.Flash, too
 )
 
 // answerTime limits how long a caller waits for its write. After that time the write may still be made.
@@ -155,11 +156,12 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 		return context.Cause(ctx)
 	}
 	switch {
-	case w.db.options.Normal:
+	case w.db.options.Normal, w.db.options.Flash > 0 && r.level < synced && !w.db.traits.OutlivedByClient:
 		r.level = normal
 	case w.db.traits.OutlivedByClient && !first: // clients outlive a server crash, so only heartbeats may commit asynchronously
 		r.level = full
 	}
+	r.level = min(r.level, full)
 	r.ctx, r.done, r.lead = ctx, make(chan error, 1), make(chan struct{}, 1)
 	w.mu.Lock()
 	if w.closed {
@@ -342,8 +344,8 @@ func (w *writer) lookBefore() error {
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.
-func (w *writer) lookAfter() error {
-	err := w.db.engine.Committed()
+func (w *writer) lookAfter(changed bool) error {
+	err := w.db.engine.Committed(changed)
 	if err == nil {
 		w.looked = time.Now()
 	}

@@ -30,13 +30,15 @@ ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	text = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.text ELSE excluded.text END`)
 
 // retryFinished resets the finished task [5] of generation [6] to state [1]. [2] is the value of its column waits, [3] is the time at
-// which it is due, and [4] is the current time. It changes no row if another unfinished task has the same unique key. Index:
-// tasks_unique.
+// which it is due, and [4] and [7] are the current time. It changes no row if another task holds the unique key. Indexes: tasks_unique,
+// unique_keys.
 var retryFinished = command(`UPDATE {tasks} SET state = ?, waits = ?, generation_id = generation_id + 1,
 	attempt = 0, losses = 0, run_at = ?, updated_at = ?,
 	expires_at = NULL, finished_at = NULL, started_at = NULL, outcome = NULL, result = NULL
 WHERE id = ? AND generation_id = ?
-	AND NOT EXISTS (SELECT 1 FROM {tasks} AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)`)
+	AND NOT EXISTS (SELECT 1 FROM {tasks} AS other WHERE other.unique_key = tasks.unique_key AND other.finished_at IS NULL)
+	AND NOT EXISTS (SELECT 1 FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
+	WHERE held.unique_key = tasks.unique_key AND held.task_id <> tasks.id AND ` + stillHeld + `)`)
 
 // hastenTask makes the waiting task [4] of generation [5] due at [2], and sets its state to [1]. It keeps the counts of attempts and
 // losses. [3] is the current time. The generation changes only if the state changes.
@@ -46,13 +48,15 @@ WHERE id = ?4 AND generation_id = ?5`)
 
 // selectStanding reads the columns of task [1] that decide how an action changes it.
 var selectStanding = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, coalesce(parts, 0) >= 2 AS depends,
-	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {holds} WHERE task_id = tasks.id) END AS held FROM {tasks} WHERE id = ?`)
+	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {holds} WHERE task_id = tasks.id) END AS held,
+	unique_key IS NOT NULL AND options IS NOT NULL AS keyed FROM {tasks} WHERE id = ?`)
 
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
-// deleteTask deletes task [1] if it has finished. The other statements delete its rows in other tables, in the same transaction.
+// deleteTask deletes task [1] if it has finished, and returns its unique key. The other statements delete its rows in other tables, in the
+// same transaction.
 var (
-	deleteTask     = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL`)
+	deleteTask     = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL RETURNING coalesce(unique_key, '')`)
 	deleteAttempts = command(`DELETE FROM {attempts} WHERE task_id = ?`)
 	deleteOutputs  = command(`DELETE FROM {output} WHERE task_id = ?`)
 	deleteInput    = command(`DELETE FROM {inputs} WHERE task_id = ?`)
@@ -71,6 +75,7 @@ type standing struct {
 	RunAt      number     `db:"run_at"`
 	Depends    boolean    `db:"depends"` // whether it has dependencies, open or not
 	Held       boolean    `db:"held"`
+	Keyed      boolean    `db:"keyed"` // whether it has a unique key, and options that may let it hold the key after it has finished
 }
 
 // standing reads the standing of a task.
@@ -87,17 +92,21 @@ type ActionResult struct {
 	ID    int64
 	State jobs.State // current state; empty if there is no such task
 	Done  bool       // whether the action took effect now or, for the cancellation of a finished task, was not needed
-	Taken bool       // for Retry: whether another unfinished task has its unique key
+	Taken bool       // for Retry: whether another task holds its unique key
 }
 
 // Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. The
 // parameter text says who cancels them and why. If the parameter hard is true, commands get KILL at once, without a TERM before it.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
+	return d.move(ctx, ids, cancelling(text, hard, now))
+}
+
+func cancelling(text string, hard bool, now time.Time) action {
 	text = lifecycle.CutError(text) // text becomes the error of the task
-	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
+	return func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.cancel(id, text, hard, now)
 		return []ActionResult{m}, err
-	})
+	}
 }
 
 func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResult, error) {
@@ -119,10 +128,14 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResu
 // Retry resets finished tasks as if they were new. It also makes tasks due that wait for a time or for their next attempt. The parameter
 // due is their new due time. A task that is reset waits again, but only for its unfinished dependencies.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
+	return d.move(ctx, ids, retrying(due, now))
+}
+
+func retrying(due, now time.Time) action {
+	return func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.retry(id, due, now)
 		return []ActionResult{m}, err
-	})
+	}
 }
 
 // RetryWithDependents is Retry for the tasks and for all tasks that were cancelled because of one of them. The result also lists these
@@ -155,7 +168,8 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 			t.used.known = false
 		}
 		to = lifecycle.InitialState(due, now, waits > 0, lane != "")
-		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id, generation)
+		n, err = t.exec(retryFinished, string(to), waitsValue(to, waits > 0), due.UnixMilli(), now.UnixMilli(), id, generation,
+			now.UnixMilli())
 		switch {
 		case err == nil && n == 0:
 			refused.Taken = true
@@ -166,6 +180,9 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 			}
 			if err == nil {
 				err = t.run(reopenTask, id)
+			}
+			if err == nil && bool(s.Keyed) {
+				err = t.retakeKey(id)
 			}
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
@@ -208,14 +225,18 @@ func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResul
 	return done, nil
 }
 
-// Delete deletes finished tasks with their attempts and output.
+// Delete deletes finished tasks with their attempts and output, and frees their unique keys.
 func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
-		n, err := t.exec(deleteTask, id)
-		m := ActionResult{ID: id, Done: n == 1}
-		if err == nil && m.Done {
+		var key string
+		err := t.scan(deleteTask, []any{id}, &key)
+		m := ActionResult{ID: id, Done: err == nil}
+		if err == nil && key != "" {
+			err = t.run(freeKey, key, id)
+		}
+		if err == nil {
 			err = t.forget(id)
-		} else if err == nil {
+		} else if errors.Is(err, sql.ErrNoRows) {
 			m.State, err = t.state(id)
 		}
 		return []ActionResult{m}, err
@@ -230,27 +251,33 @@ func (t *tx) forget(id int64) error {
 			return err
 		}
 	}
-	return nil
+	return t.forgetTexts(id)
 }
 
 // moveMost is the greatest number of tasks that one transaction of an action changes. Between two such transactions other writers get the
 // lock.
 const moveMost = 500
 
-// move calls the function one for each task. That function returns the results for the task and for other tasks that it has changed.
-func (d *DB) move(ctx context.Context, ids []int64, one func(*tx, int64) ([]ActionResult, error)) ([]ActionResult, error) {
+// action changes a task. It returns the results for the task and for other tasks that it has changed.
+type action func(t *tx, id int64) ([]ActionResult, error)
+
+// each applies an action to each task.
+func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
+	for _, id := range ids {
+		some, err := one(t, id)
+		if err != nil {
+			return nil, err
+		}
+		done = append(done, some...)
+	}
+	return done, nil
+}
+
+// move applies an action to each task.
+func (d *DB) move(ctx context.Context, ids []int64, one action) ([]ActionResult, error) {
 	moved := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {
-		done, err := updateAs(ctx, d, full, func(t *tx) (done []ActionResult, err error) {
-			for _, id := range part {
-				some, err := one(t, id)
-				if err != nil {
-					return nil, err
-				}
-				done = append(done, some...)
-			}
-			return done, nil
-		})
+		done, err := updateAs(ctx, d, full, func(t *tx) ([]ActionResult, error) { return t.each(part, one) })
 		if err != nil {
 			return moved, err
 		}

@@ -24,6 +24,7 @@ type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // in the order in which to start them
 	Looked   bool        // whether the cycle has looked for due tasks, because of Look or because it has released tasks
+	Moved    bool        // whether the ends have released tasks that waited for them
 	NextDue  time.Time   // if Looked: when the next task is due or expires; zero if there is none
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
 	// limit, or if the cycle claims nothing.
@@ -52,7 +53,7 @@ func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 	}
 	to := normal
 	if len(turn.Finish) > 0 {
-		to = full
+		to = synced
 	}
 	done, err := w.cycle(ctx, turn, to, true)
 	if errors.Is(err, errRefusedTogether) {
@@ -74,6 +75,7 @@ func (w *Worker) cycle(ctx context.Context, turn Cycle, to level, together bool)
 		if done.Finished, err = t.finish(w.number, turn.Finish, together, turn.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}
+		done.Moved = t.moved
 		if done.Looked = turn.Look || t.moved; done.Looked {
 			w.claimer.names = nil
 			if done.NextDue, done.NextLane, err = t.due(turn.Now); err != nil {

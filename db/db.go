@@ -75,7 +75,7 @@ type DB struct {
 	writer
 	claims writer // writer of claims on the fast path; its own connection is opened when first used
 
-	lastTx  atomic.Value // weak.Pointer[sql.Tx]: last transaction of a caller that was found to belong to this database
+	lastTx  atomic.Pointer[outerTx] // last transaction of a caller that was found to belong to this database
 	closing sync.Once
 }
 
@@ -135,3 +135,14 @@ func (d *DB) Close() error {
 
 // explain turns an error of the driver into a *jobs.Error that explains it. It returns other errors and nil unchanged.
 func (d *DB) explain(err error) error { return d.engine.Explain(err) }
+
+// explainRead is explain for the error of a read with ctx.
+func (d *DB) explainRead(ctx context.Context, err error) error { return d.explain(causeOf(ctx, err)) }
+
+// causeOf returns the cause of ctx if ctx has ended, because err then reports only that. Otherwise it returns err.
+func causeOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}

@@ -223,17 +223,17 @@ func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, wa
 func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
 	rows, err := d.read.QueryxContext(ctx, d.sql.Text(selectUpstream), id)
 	if err != nil {
-		return d.explain(err)
+		return d.explainRead(ctx, err)
 	}
 	defer rows.Close()
 	for rows.Next() {
 		var r row
 		if err := rows.StructScan(&r); err != nil {
-			return d.explain(err)
+			return d.explainRead(ctx, err)
 		}
 		if err := each(r.task()); err != nil {
 			return err
 		}
 	}
-	return d.explain(rows.Err())
+	return d.explainRead(ctx, rows.Err())
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"example.com/runner/db/internal/engine"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
@@ -46,7 +45,7 @@ type Edit struct {
 
 // Edit changes the settings of a waiting task. The function decide gets the task and returns its new settings; it must not take long. Edit
 // does not change a task that runs or has finished, and does not call decide for it. It returns an error of decide unchanged. An error of
-// kind jobs.ErrConflict means that another unfinished task has the new unique key.
+// kind jobs.ErrConflict means that another task holds the new unique key.
 func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (ActionResult, error) {
 	var m ActionResult
 	err := d.updateAlone(ctx, full, func(t *tx) (err error) {
@@ -72,7 +71,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 		m.Done = err == nil
 		return m, err
 	}
-	if err := errors.Join(t.room(), t.checkKey(&e, was)); err != nil {
+	if err := errors.Join(t.room(), t.checkKey(&e, was, now)); err != nil {
 		return m, err
 	}
 	to := edited(was, &e, now)
@@ -96,7 +95,10 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 			return m, err
 		}
 	}
-	if err := t.record(id, TaskChange{At: now, By: by, Action: ActionEdit, Text: e.Text}); err != nil {
+	if err := t.indexAgain(id, to.Metadata); err != nil {
+		return m, err
+	}
+	if err := errors.Join(t.changeKey(&was, &to), t.record(id, TaskChange{At: now, By: by, Action: ActionEdit, Text: e.Text})); err != nil {
 		return m, err
 	}
 	var lanes laneSet
@@ -125,17 +127,27 @@ func edited(was jobs.Task, e *Edit, now time.Time) jobs.Task {
 	return to
 }
 
-// checkKey returns an error if another unfinished task has the new unique key.
-func (t *tx) checkKey(e *Edit, was jobs.Task) error {
+// checkKey returns an error if another task holds the new unique key.
+func (t *tx) checkKey(e *Edit, was jobs.Task, now time.Time) error {
 	if e.Spec.UniqueKey == "" || e.Spec.UniqueKey == was.UniqueKey {
 		return nil
 	}
-	var holder int64
-	err := t.scan(selectUnique, []any{e.Spec.UniqueKey}, &holder)
-	if err == nil {
-		return &jobs.Error{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d has the unique key %q", holder, e.Spec.UniqueKey)}
+	holder, err := t.holder(e.Spec.UniqueKey, now)
+	if err == nil && holder != 0 {
+		err = &jobs.Error{Kind: jobs.ErrConflict, What: fmt.Sprintf("task %d has the unique key %q", holder, e.Spec.UniqueKey)}
 	}
-	return engine.NoRow(err)
+	return err
+}
+
+// changeKey frees the old unique key of a task if the task has a new one, and stores how long the task holds its key.
+func (t *tx) changeKey(was, to *jobs.Task) error {
+	if was.UniqueKey != "" && was.UniqueKey != to.UniqueKey {
+		if err := t.run(freeKey, was.UniqueKey, was.ID); err != nil {
+			return err
+		}
+	}
+	to.ID, to.CreatedAt = was.ID, was.CreatedAt
+	return t.holdKey(to, lifecycle.KeyHeldUntil(&jobs.Spec{}, to))
 }
 
 // setInput replaces the stdin of the command of a task.

@@ -39,11 +39,11 @@ type features struct {
 	limits       bool
 	pauses       bool
 	hooks        bool // hooks of queues
+	cursors      bool // consumers of the list of ended tasks; see finished.go
 }
 
 // selectFeatures returns the features that are in use as bits of one number: 1 for dependencies, 2 for limits, 4 for pauses, 8 for hooks of
-// queues. One
-// number is read faster than three.
+// queues, and 16 for cursors. One number is read faster than five.
 var selectFeatures = query(`SELECT {features}`)
 
 // features returns the features that are in use. It reads them once in a transaction.
@@ -61,12 +61,13 @@ func (t *tx) features() (features, error) {
 
 // featuresOf converts the bits of selectFeatures to features.
 func featuresOf(bits int64) features {
-	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0, hooks: bits&8 != 0}
+	return features{known: true, dependencies: bits&1 != 0, limits: bits&2 != 0, pauses: bits&4 != 0, hooks: bits&8 != 0,
+		cursors: bits&16 != 0}
 }
 
 // ended handles the effects of ends. Every function that ends tasks calls it in the same transaction. It updates the counters, and
-// releases or cancels the dependents of these tasks. It does the same for the dependents of each cancelled task. Finally it gives the
-// freed lanes to their next tasks.
+// releases or cancels the dependents of these tasks. It does the same for the dependents of each cancelled task. If there is a cursor, it
+// records the ends for it. Finally it gives the freed lanes to their next tasks.
 func (t *tx) ended(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil
@@ -89,6 +90,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	}
 	counts := map[count]int{}
 	var lanes laneSet
+	var finished []int64
 	for i := 0; i < len(ends); i++ { // the loop appends to ends, so a chain of dependents may have any length without recursion
 		e := ends[i]
 		lanes.add(e.lane)
@@ -96,6 +98,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 			continue
 		}
 		counts[count{e.queue, e.state}]++
+		finished = append(finished, e.id)
 		if !features.dependencies {
 			continue
 		}
@@ -107,6 +110,11 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	}
 	if err := t.count(counts, now); err != nil {
 		return err
+	}
+	if features.cursors && len(finished) > 0 {
+		if err := t.recordEnds(finished); err != nil {
+			return err
+		}
 	}
 	return t.freeLanes(lanes, now)
 }

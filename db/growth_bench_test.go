@@ -73,7 +73,7 @@ func BenchmarkClaim(b *testing.B) {
 				fill("noop", jobs.Pending, 1000, 5, at)
 			}
 			w, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: at, Lease: time.Minute, Slots: 10},
-				[]ClaimJob{{"noop", 10}})
+				[]ClaimJob{{Job: "noop", MaxAttempts: 10}})
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -104,9 +104,9 @@ func BenchmarkClaimJobs(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer d.Close()
-			names := []ClaimJob{{"noop", 10}}
+			names := []ClaimJob{{Job: "noop", MaxAttempts: 10}}
 			for i := range n - 1 {
-				names = append(names, ClaimJob{fmt.Sprint("job", i), 1})
+				names = append(names, ClaimJob{Job: fmt.Sprint("job", i), MaxAttempts: 1})
 			}
 			at := time.Now()
 			err = d.updateAlone(b.Context(), normal, func(t *tx) error {

@@ -3,6 +3,7 @@ package db
 import (
 	"bytes"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -121,7 +122,7 @@ func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	var rows []outputRow
 	// The last chunks have enough lines, or enough bytes, for a hook.
-	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, lifecycle.HookLines+4); err != nil {
+	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), lifecycle.HookLines+4); err != nil {
 		return nil, err
 	}
 	chunks := make([]jobs.Chunk, len(rows))

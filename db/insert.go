@@ -16,7 +16,7 @@ import (
 
 // insertTask adds a task. Its values are those of appendTask. A new task has generation 1; a task that plain SQL inserts has 0.
 var insertTask = command(`INSERT INTO {tasks} (` + insertColumns + `) VALUES ({id_param}1,
-	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){returning_id}`)
+	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){unless_taken}{returning_id}`)
 
 const insertColumns = `{id_column}generation_id, state, queue, job, args, label,
 	priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, options,
@@ -29,9 +29,6 @@ var insertOne = command(`INSERT INTO {tasks} (` + plainColumns + `) VALUES (({hi
 // the trigger tasks_deleted.
 var selectHighestID = query(`{highest_id}`)
 
-// selectUnique finds the unfinished task with key [1]. Index: tasks_unique.
-var selectUnique = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL`)
-
 var insertInput = command(`INSERT INTO {inputs} (task_id, data) VALUES (?, ?)`)
 
 var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
@@ -39,8 +36,8 @@ var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
 // Inserted is the result for one Spec.
 type Inserted struct {
 	ID   int64
-	Kept bool // whether an unfinished task has the same unique key: then ID is its id, and nothing was added
-	// Replaced reports whether the task with the same unique key had not started and was replaced. Then Kept is false.
+	Kept bool // whether another task holds the unique key: then ID is its id, and nothing was added
+	// Replaced reports whether the task that holds the unique key had not started and was replaced. Then Kept is false.
 	Replaced bool
 }
 
@@ -48,17 +45,11 @@ type Inserted struct {
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
 	var of *inserter // the inserter of the whole group
 	var from int
-	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) error {
-		of = t.inserter()
-		from = len(of.added)
-		for i := range specs {
-			if err := of.add(&specs[i], from, now); err != nil {
-				return err
-			}
-		}
-		return nil
+	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) (err error) {
+		of, from, err = t.insertAll(specs, now)
+		return err
 	}}
-	if len(specs) == 1 && r.shared {
+	if len(specs) == 1 && r.shared && len(specs[0].Metadata) == 0 {
 		r.single = func(t *tx) error {
 			id, err := t.insertOne(&specs[0], now)
 			of, from = &inserter{added: []Inserted{{ID: id}}}, 0
@@ -70,6 +61,19 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 		return nil, err
 	}
 	return of.added[from : from+len(specs) : from+len(specs)], nil
+}
+
+// insertAll adds tasks through the inserter of the transaction. The parameter from is the index of their results in of.added. The inserter
+// may add some of them only when flush is called.
+func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int, err error) {
+	of = t.inserter()
+	from = len(of.added)
+	for i := range specs {
+		if err := of.add(&specs[i], from, now); err != nil {
+			return of, from, err
+		}
+	}
+	return of, from, nil
 }
 
 // InsertThen adds one task at the time now. It calls the function then with the result before the transaction commits, while no other
@@ -116,32 +120,39 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	}
 	task := lifecycle.NewTask(spec, now)
 	if task.UniqueKey != "" {
-		var id int64
-		switch err := t.scan(selectUnique, []any{task.UniqueKey}, &id); {
-		case err == nil && spec.Replace:
+		id, err := t.holder(task.UniqueKey, now)
+		switch {
+		case err != nil:
+			return Inserted{}, err
+		case id != 0 && spec.Replace:
 			o, err := t.orderingOf(spec, added)
 			if err != nil {
 				return Inserted{}, err
 			}
-			return t.replace(id, spec.Input, task, o, now)
-		case err == nil:
+			return t.replace(id, spec, task, o, now)
+		case id != 0:
 			return Inserted{ID: id, Kept: true}, nil
-		case !errors.Is(err, sql.ErrNoRows):
-			return Inserted{}, err
 		}
 	}
 	o, err := t.orderingOf(spec, added)
 	if err != nil {
 		return Inserted{}, err
 	}
-	var id int64 // no other process can have taken the key since, because this one holds the write lock
+	var id int64
 	if o.used {
 		id, err = t.insertOrdered(&task, o, now)
 	} else {
 		id, err = t.insert(&task, settings{})
 	}
+	if errors.Is(err, errTaken) {
+		return t.insertSpec(spec, added, now) // finds the task that holds the key
+	}
 	if err == nil && len(spec.Input) > 0 {
 		_, err = t.exec(insertInput, id, spec.Input)
+	}
+	if err == nil {
+		task.ID = id
+		err = t.holdKey(&task, lifecycle.KeyHeldUntil(spec, &task))
 	}
 	if err == nil && spec.Batch == jobs.NewBatch {
 		err = t.one(startBatch, id, id)
@@ -149,7 +160,8 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 	return Inserted{ID: id}, err
 }
 
-// insertOne adds one task in a transaction of its own. The caller must have checked that alone(spec) is false.
+// insertOne adds one task in a transaction of its own. The caller must have checked that alone(spec) is false and
+// that the task has no metadata.
 func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	if err := t.room(); err != nil {
 		return 0, err
@@ -166,6 +178,10 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	return result.LastInsertId()
 }
 
+// errTaken reports that plain SQL on a server has taken the unique key of a new task since this transaction read who holds it. All other
+// inserts need the write lock.
+var errTaken = errors.New("another task has the unique key")
+
 // settings are the columns of a task that jobs.Task does not hold: its dependencies, and its end if it ends at once.
 type settings struct {
 	depends    bool
@@ -181,7 +197,9 @@ func (t *tx) insert(task *jobs.Task, s settings) (int64, error) {
 		return 0, err
 	}
 	var ids [1]int64
-	err = t.insertRows(insertTask, ids[:], values)
+	if err = t.insertRows(insertTask, ids[:], values); err == nil {
+		err = t.indexTexts(ids[0], task.Metadata)
+	}
 	return ids[0], err
 }
 
@@ -326,5 +344,5 @@ func (d *DB) Input(ctx context.Context, id int64) ([]byte, error) {
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
-	return data, d.explain(err)
+	return data, d.explainRead(ctx, err)
 }

@@ -33,13 +33,20 @@ const (
 // inserter, until flush adds it by one statement together with other such tasks.
 type inserter struct {
 	t     *tx
-	most  int        // greatest number of tasks that wait
-	batch int64      // id of the batch that the call began; 0 for none
-	from  int        // index in added of the first task of that call
-	added []Inserted // results; the last ones have no id yet, since their tasks wait
-	waits []any      // values of the tasks that wait
-	bytes int        // bytes of the arguments of these tasks
-	task  jobs.Task  // used by add only; a local variable of add would cost an allocation per task
+	most  int         // greatest number of tasks that wait
+	batch int64       // id of the batch that the call began; 0 for none
+	from  int         // index in added of the first task of that call
+	added []Inserted  // results; the last ones have no id yet, since their tasks wait
+	waits []any       // values of the tasks that wait
+	bytes int         // bytes of the arguments of these tasks
+	texts []taskTexts // metadata of the tasks that wait, if keys are indexed
+	task  jobs.Task   // used by add only; a local variable of add would cost an allocation per task
+}
+
+// taskTexts is the metadata of a task, with the index of the task in added.
+type taskTexts struct {
+	at    int
+	texts map[string]string
 }
 
 // inserter returns the inserter of the transaction. The transaction flushes the inserter before it commits.
@@ -61,7 +68,8 @@ func (t *tx) plainValues() int {
 // alone reports whether a task cannot be inserted by insertPlain together with other tasks. There are three reasons: its insert reads or
 // changes other rows of the database, the task has a value for a column that insertPlain leaves out, or it begins a batch.
 func alone(spec jobs.Spec) bool {
-	return spec.UniqueKey != "" || len(spec.Input) > 0 || lifecycle.Ordered(&spec) || spec.Schedule != "" || !spec.Tick.IsZero() ||
+	return spec.UniqueKey != "" || spec.UniqueArgs || len(spec.Input) > 0 || lifecycle.Ordered(&spec) || spec.Schedule != "" ||
+		!spec.Tick.IsZero() ||
 		spec.Batch == jobs.NewBatch
 }
 
@@ -98,6 +106,13 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	indexes, err := in.t.indexes(in.task.Metadata)
+	if err != nil {
+		return err
+	}
+	if indexes {
+		in.texts = append(in.texts, taskTexts{len(in.added), in.task.Metadata})
+	}
 	in.waits, in.added = values, append(in.added, Inserted{})
 	in.bytes += len(in.task.Args)
 	if len(in.waits) == in.most*in.t.plainValues() || in.bytes >= waitingMost {
@@ -116,7 +131,7 @@ func (in *inserter) flush(last bool) error {
 	in.waits, in.bytes = in.waits[:0], 0
 	for n := insertMost; n > 0; n /= 2 {
 		for ; len(waiting) >= n; waiting, values = waiting[n:], values[n*each:] {
-			if last && len(waiting) == n {
+			if last && len(waiting) == n && len(in.texts) == 0 {
 				in.t.commitNext()
 			}
 			var ids [insertMost]int64
@@ -126,6 +141,13 @@ func (in *inserter) flush(last bool) error {
 			for k := range n {
 				waiting[k].ID = ids[k]
 			}
+		}
+	}
+	texts := in.texts
+	in.texts = in.texts[:0]
+	for _, of := range texts {
+		if err := in.t.indexTexts(in.added[of.at].ID, of.texts); err != nil {
+			return err
 		}
 	}
 	return nil

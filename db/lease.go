@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -28,6 +29,12 @@ var selectOwned = query(`SELECT id, generation_id FROM {tasks} WHERE worker = ? 
 var selectCancelRequests = query(`SELECT id, tasks.generation_id, now AS cancel_now, text AS cancel_text
 	FROM {tasks} {join_in_order} {cancel_requests} ON task_id = tasks.id
 WHERE worker = ? AND state = 'running' AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id`)
+
+// selectDeadlines lists the running tasks that have a timeout or a cancel request. Index: tasks_running.
+var selectDeadlines = query(`SELECT id, job, started_at, options, requested_at
+	FROM {tasks} LEFT JOIN {cancel_requests} ON task_id = tasks.id
+	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
+WHERE state = 'running' AND (options ->> 'timeout' IS NOT NULL OR requested_at IS NOT NULL)`)
 
 // selectLeases lists the claims of all workers except [1], with their leases. Index: tasks_running.
 var selectLeases = query(`SELECT tasks.id, tasks.generation_id, tasks.worker, coalesce(workers.id,
@@ -78,7 +85,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 				return err
 			}
 		}
-		return t.run(touchWorker, now.UnixMilli(), w.number)
+		return t.run(beatWorker, now.UnixMilli(), w.leaked.Load(), w.number)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("heartbeat: %w", err)
@@ -118,6 +125,28 @@ func (w *Worker) CancelRequests(ctx context.Context) ([]CancelRequest, error) {
 	}
 	return readAs(ctx, w.db, func(r *row) CancelRequest { return CancelRequest{r.ClaimID, bool(r.Now), string(r.Text)} },
 		selectCancelRequests, w.number)
+}
+
+// Stuck lists the running tasks that lifecycle.Stuck reports, in the order of their ids.
+func (d *DB) Stuck(ctx context.Context, now time.Time) ([]int64, error) {
+	type row struct {
+		ID          int64  `db:"id"`
+		Job         string `db:"job"`
+		StartedAt   number `db:"started_at"`
+		Options     text   `db:"options"`
+		RequestedAt number `db:"requested_at"`
+	}
+	rows, err := readRows[row](ctx, d, selectDeadlines)
+	var stuck []int64
+	for _, r := range rows {
+		task := jobs.Task{Job: r.Job, State: jobs.Running, StartedAt: r.StartedAt.time(), CancelRequestedAt: r.RequestedAt.time(),
+			Options: taskspec.DecodeOptions([]byte(r.Options))}
+		if _, is := lifecycle.Stuck(&task, now); is {
+			stuck = append(stuck, r.ID)
+		}
+	}
+	slices.Sort(stuck)
+	return stuck, err
 }
 
 // Lease is a claim of another worker, as it was when Leases read it.

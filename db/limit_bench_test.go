@@ -45,7 +45,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 				}
 				defer d.Close()
 				worker, err := d.Register(b.Context(), WorkerInfo{Name: "bench", StartedAt: time.Now(), Lease: time.Minute, Slots: 10},
-					[]ClaimJob{{"noop", 10}, {"other", 10}})
+					[]ClaimJob{{Job: "noop", MaxAttempts: 10}, {Job: "other", MaxAttempts: 10}})
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -2,11 +2,13 @@ package db
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -31,9 +33,14 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
 	WHERE id = ?1 AND state = 'completed' AND worker IS NOT NULL AND started_at IS NOT NULL) AS ended
 LEFT JOIN {workers} ON workers.number = ended.worker ORDER BY generation_id`)
 
-// countQueuePosition counts the pending tasks of queue [1] that start before a task of priority [2] and id [3]. Index: tasks_pending.
-var countQueuePosition = query(`SELECT count(*) FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND (priority > ?2 OR priority = ?2
-	AND id < ?3)`)
+// countHigher counts the pending tasks of queue [1] and job [2] with a higher priority than [3]. countEarlier counts those with priority
+// [3] and an id below [4]. Both stop counting when they reach their last argument. Index: tasks_pending.
+var (
+	countHigher = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority > ?
+		LIMIT 0 + ?) AS part`)
+	countEarlier = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ?
+		AND id < ? LIMIT 0 + ?) AS part`)
+)
 
 // few is the largest number of rows of a partial index for which sorting is faster than walking the table from its newest row.
 const few = 10_000
@@ -94,13 +101,14 @@ func (o order) statement(c *condition) *statement {
 }
 
 // where turns a filter into SQL. It passes lists as JSON, so that their length does not change the text. It writes states as literals,
-// because SQLite uses a partial index only if the query repeats the condition of the index.
-func where(f jobs.Filter) *condition {
+// because SQLite uses a partial index only if the query repeats the condition of the index. The condition uses the index of
+// metadata for the keys in indexed.
+func where(f jobs.Filter, indexed ...string) *condition {
 	c := &condition{}
 	texts := func(column string, values []string) { // each value is in an array, so that one expression reads it on every engine
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
-			arrays[i][0] = strings.ReplaceAll(value, "\x00", "\uFFFD") // no name contains a NUL, and servers reject texts with one
+			arrays[i][0] = noNUL(value)
 		}
 		c.and(column+" IN (SELECT value->>0 FROM {json_each})", jsonText(arrays))
 	}
@@ -140,8 +148,11 @@ func where(f jobs.Filter) *condition {
 	if f.Match != "" {
 		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Match) + "%"
 		c.and(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
-			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\')`,
-			like, like, like, like)
+			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\' OR tasks.outcome ->> 'error_line' {like} ? ESCAPE '\')`,
+			like, like, like, like, like)
+	}
+	if len(f.Metadata) > 0 {
+		c.metadata(f.Metadata, indexed)
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
 	if onlyFinished(f) {
@@ -164,6 +175,31 @@ func where(f jobs.Filter) *condition {
 	}
 	return c
 }
+
+// metadata selects the tasks that have all of these texts. It finds them by the index of the keys in indexed.
+func (c *condition) metadata(texts map[string]string, indexed []string) {
+	keys := slices.Sorted(maps.Keys(texts))
+	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
+		return taskspec.ValidMetadataKey(key) != nil
+	}) {
+		c.and("1 = 0") // no task has such keys, and SQLite would take some of them for paths
+		return
+	}
+	if len(indexed) > 0 {
+		parts, args := make([]string, len(indexed)), make([]any, 0, 2*len(indexed))
+		for i, key := range indexed {
+			parts[i] = selectIDs.Template
+			args = append(args, key, noNUL(texts[key]))
+		}
+		c.and("tasks.id IN ("+strings.Join(parts, " INTERSECT ")+")", args...)
+	}
+	for _, key := range keys {
+		c.and("tasks.options -> 'metadata' ->> CAST(? AS text) = CAST(? AS text)", key, noNUL(texts[key]))
+	}
+}
+
+// noNUL replaces NUL bytes in a text. No name in a database contains one, and servers reject texts with one.
+func noNUL(text string) string { return strings.ReplaceAll(text, "\x00", "\uFFFD") }
 
 func onlyFinished(f jobs.Filter) bool {
 	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
@@ -216,39 +252,63 @@ func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error)
 
 // List returns the tasks that a filter selects, newest first unless page.Oldest is set.
 func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, error) {
-	c := where(f)
 	o, err := d.order(ctx, f, page)
 	if err != nil {
 		return nil, err
 	}
-	return readAs(ctx, d, (*row).task, o.statement(c), c.args...)
+	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
+		c := where(f, indexed...)
+		return readAs(ctx, d, (*row).task, o.statement(c), c.args...)
+	})
 }
 
 // IDs returns the ids of the tasks that List returns for the same filter and page.
 func (d *DB) IDs(ctx context.Context, f jobs.Filter, page Page) ([]int64, error) {
-	c := where(f)
 	o, err := d.order(ctx, f, page)
 	if err != nil {
 		return nil, err
 	}
-	return readRows[int64](ctx, d, listIDs.With(o.parts(c)), c.args...)
+	return search(ctx, d, f, func(indexed []string) ([]int64, error) {
+		c := where(f, indexed...)
+		return readRows[int64](ctx, d, listIDs.With(o.parts(c)), c.args...)
+	})
 }
 
 // Count counts the tasks that a filter selects. It may scan the whole table.
 func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
-	c := where(f)
-	return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
+	return search(ctx, d, f, func(indexed []string) (int, error) {
+		c := where(f, indexed...)
+		return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
+	})
 }
 
 // CountUpTo is Count, but it stops counting at the number most. It may scan the whole table to find so many tasks.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
-	c := where(f)
-	return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, most)...)
+	return search(ctx, d, f, func(indexed []string) (int, error) {
+		c := where(f, indexed...)
+		return readValue[int](ctx, d, countSome.With(sqltext.Parts{"where": c.template()}), append(c.args, most)...)
+	})
 }
 
-// QueuePosition counts the pending tasks of a task's queue that start before it.
-func (d *DB) QueuePosition(ctx context.Context, task jobs.Task) (int, error) {
-	return readValue[int](ctx, d, countQueuePosition, task.Queue, task.Priority, task.ID)
+// QueuePosition counts the pending tasks of a task's queue that start before it. It stops counting when it reaches the number most.
+func (d *DB) QueuePosition(ctx context.Context, task jobs.Task, most int) (ahead int, err error) {
+	for job := ""; ahead < most; {
+		next, err := readValue[text](ctx, d, nextJob, task.Queue, job)
+		if err != nil || next == "" {
+			return ahead, err
+		}
+		job = string(next)
+		higher, err := readValue[int](ctx, d, countHigher, task.Queue, job, task.Priority, most-ahead)
+		if err != nil {
+			return ahead, err
+		}
+		earlier, err := readValue[int](ctx, d, countEarlier, task.Queue, job, task.Priority, task.ID, most-ahead)
+		if err != nil {
+			return ahead, err
+		}
+		ahead = min(ahead+higher+earlier, most)
+	}
+	return ahead, nil
 }
 
 // Attempts lists the ended attempts of a task, oldest first.
@@ -272,6 +332,6 @@ func (d *DB) Attempts(ctx context.Context, id int64) ([]jobs.Attempt, error) {
 			Reason: o.Reason, Counted: bool(r.Counted), WorkerID: r.WorkerID, Worker: r.WorkerName, StartedAt: r.StartedAt.time(),
 			FinishedAt: r.FinishedAt.time(), Duration: o.duration(), ExitCode: o.ExitCode, Signal: o.Signal,
 			Error: o.Error, OutputBytes: o.Output, OutputTruncated: o.Truncated,
-			ChildrenKilled: o.Killed, ChildrenLeft: o.Left, Usage: o.usage()}
+			ErrorLine: o.ErrorLine, ChildrenKilled: o.Killed, ChildrenLeft: o.Left, Usage: o.usage()}
 	}, selectAttempts, id)
 }

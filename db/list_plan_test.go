@@ -60,6 +60,36 @@ func TestListsReadTheEndOfTheTableOrAnIndex(t *testing.T) {
 	}
 }
 
+func TestSearchesByAnIndexedKeyReadTheIndex(t *testing.T) {
+	d := openTest(t)
+	const index = "metadata_index USING "
+	parts := func(f jobs.Filter, o order, keys ...string) []*statement {
+		w := where(f, keys...)
+		byTime, _ := TimeOrder{Limit: 5}.statement(f, keys...)
+		part := sqltext.Parts{"where": w.template()}
+		return []*statement{o.statement(w), listIDs.With(o.parts(w)), countTasks.With(part), countSome.With(part), byTime}
+	}
+	one := jobs.Filter{Metadata: map[string]string{"tenant": "acme"}}
+	two := jobs.Filter{Metadata: map[string]string{"tenant": "acme", "trace": "7"}}
+	for name, statements := range map[string][]*statement{
+		"newest":          parts(one, order{page: Page{Limit: 50}}, "tenant"),
+		"sorted":          parts(one, order{page: Page{Limit: 50}, sorts: true}, "tenant"),
+		"one of two keys": parts(two, order{}, "trace"), "two keys": parts(two, order{page: Page{Oldest: true}}, "tenant", "trace"),
+	} {
+		for _, s := range statements {
+			lines := statementtest.Explain(t, d.read, d.sql.Text(s))
+			statementtest.Plan{By: []string{byID, "metadata_index USING PRIMARY KEY (key=? AND value=?)"},
+				Allow: []string{"USE TEMP B-TREE FOR ORDER BY", "SCAN part", "SCAN tasks USING COVERING INDEX"}}.Check(t, name, lines)
+		}
+	}
+	for _, s := range parts(one, order{}) {
+		lines := statementtest.Explain(t, d.read, d.sql.Text(s))
+		if slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, index) }) {
+			t.Errorf("a key without an index: got a plan with the index of metadata: %v", lines)
+		}
+	}
+}
+
 func TestCountsUpToALimitReadAnIndex(t *testing.T) {
 	d := openTest(t)
 	for state, index := range map[jobs.State]string{jobs.Pending: "tasks_pending", jobs.Running: "tasks_running",
@@ -97,5 +127,42 @@ func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
 	if text := text(jobs.Filter{}, Page{Oldest: true}); strings.Contains(text, "DESC") ||
 		strings.Contains(text, "LIMIT") {
 		t.Errorf("got %s, want neither DESC nor LIMIT", text)
+	}
+}
+
+// orderedByEnd is the statement of a list by the time of the end.
+func orderedByEnd() *statement {
+	s, _ := TimeOrder{Limit: 5}.statement(jobs.Filter{})
+	return s
+}
+
+// latestFailures is the statement of Failures.
+func latestFailures() *statement {
+	s, _ := latestFailed(jobs.Filter{}, 5)
+	return s
+}
+
+func TestListsByTimeReadAnIndex(t *testing.T) {
+	d := openTest(t)
+	at := time.Unix(9, 0)
+	for name, c := range map[string]struct {
+		states []jobs.State
+		order  TimeOrder
+		plan   statementtest.Plan
+	}{
+		"failed": {[]jobs.State{jobs.Failed}, TimeOrder{},
+			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_failed"}}},
+		"failed, page two": {[]jobs.State{jobs.Failed}, TimeOrder{At: at, ID: 3},
+			statementtest.Plan{By: []string{"INDEX tasks_failed (finished_at<?)"}}},
+		"completed": {[]jobs.State{jobs.Completed}, TimeOrder{},
+			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_finished"}}},
+		"retrying": {[]jobs.State{jobs.Retrying}, TimeOrder{Due: true},
+			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_due", "USE TEMP B-TREE FOR LAST TERM OF ORDER BY"}}},
+		"due, page two": {nil, TimeOrder{Due: true, At: at, ID: 3},
+			statementtest.Plan{By: []string{"INDEX tasks_due (run_at>?)"}, Allow: []string{"USE TEMP B-TREE FOR LAST TERM OF ORDER BY"}}},
+	} {
+		c.order.Limit = 51
+		s, _ := c.order.statement(jobs.Filter{States: c.states})
+		c.plan.Check(t, name, statementtest.Explain(t, d.read, d.sql.Text(s)))
 	}
 }

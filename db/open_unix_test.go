@@ -180,15 +180,15 @@ func TestErrBusyNamesTheHolderOfTheLock(t *testing.T) {
 
 func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 	const rounds, writers = 20, 2
+	levels := []Options{{Normal: true, BusyTimeout: time.Minute}, {BusyTimeout: time.Minute},
+		{Flash: 20 * time.Millisecond, BusyTimeout: time.Minute}}
 	path := filepath.Join(t.TempDir(), "x.db")
 	create(t, path)
 	confirmed := map[int64]bool{}
 	for round := range rounds {
 		var all []*child
 		for range writers {
-			all = append(all, start(t, childCommand{Do: "flood", Path: path,
-				Options: Options{Normal: round%2 == 0, BusyTimeout: time.Minute}},
-				nil))
+			all = append(all, start(t, childCommand{Do: "flood", Path: path, Options: levels[round%len(levels)]}, nil))
 		}
 		for i, c := range all {
 			for range 5 + 3*i + round { // after these reports, the kill comes in the middle of the next write

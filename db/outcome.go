@@ -12,6 +12,7 @@ import (
 type outcome struct {
 	Reason    jobs.Reason `json:"reason,omitempty"`
 	Error     string      `json:"error,omitempty"`
+	ErrorLine string      `json:"error_line,omitempty"` // last line that the failed command printed
 	ExitCode  *int        `json:"exit_code,omitempty"`
 	Signal    int         `json:"signal,omitempty"`
 	Duration  *int64      `json:"duration,omitempty"` // ms; if missing, the time from the start of the attempt to its end
@@ -31,7 +32,7 @@ const durationSlack = 1
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
-	stored := outcome{Reason: reason, Error: text, ExitCode: o.ExitCode, Signal: o.Signal, Output: o.OutputBytes,
+	stored := outcome{Reason: reason, Error: text, ErrorLine: o.ErrorLine, ExitCode: o.ExitCode, Signal: o.Signal, Output: o.OutputBytes,
 		Truncated: o.OutputTruncated, Killed: o.ChildrenKilled, Left: o.ChildrenLeft}
 	if !ended || between < -durationSlack || between > durationSlack {
 		stored.Duration = &ms
@@ -62,6 +63,7 @@ func (t text) outcome(start, end number) outcome {
 func (o outcome) fill(t *jobs.Task) {
 	t.Reason, t.Error, t.ExitCode, t.Signal, t.OutputBytes, t.OutputTruncated = o.Reason, o.Error, o.ExitCode, o.Signal, o.Output,
 		o.Truncated
+	t.ErrorLine = o.ErrorLine
 	t.Duration, t.ChildrenKilled, t.ChildrenLeft, t.Usage = o.duration(), o.Killed, o.Left, o.usage()
 }
 

@@ -3,6 +3,7 @@ package db
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"example.com/runner/jobs"
@@ -36,15 +37,9 @@ var cutOutput = command(`UPDATE {output} SET data = substr(data, ? + 1), dropped
 var selectOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
 WHERE task_id = ? AND generation_id = ? AND seq > ? ORDER BY seq LIMIT 0 + ?`)
 
-// selectLastOutput lists the last [3] chunks of task [1], generation [2], newest first.
+// selectLastOutput lists the last [4] chunks of task [1], generation [2], before chunk [3], newest first.
 var selectLastOutput = query(`SELECT task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes FROM {output}
-WHERE task_id = ? AND generation_id = ? ORDER BY seq DESC LIMIT 0 + ?`)
-
-// selectOutputTail reads the last two chunks of output of the last ended attempt of task [1], newest first. It works for tasks that did
-// not complete: an attempt that completed its task has no row in attempts.
-var selectOutputTail = query(`SELECT stream, data FROM {output} WHERE task_id = ?1
-AND generation_id = (SELECT generation_id FROM {attempts} WHERE task_id = ?1 ORDER BY generation_id DESC LIMIT 1) ORDER BY seq DESC
-	LIMIT 2`)
+WHERE task_id = ? AND generation_id = ? AND seq < ? ORDER BY seq DESC LIMIT 0 + ?`)
 
 // Output is a change to the stored output of an attempt.
 type Output struct {
@@ -121,7 +116,12 @@ func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([
 
 // LastOutput returns up to limit chunks from the end of the output of an attempt, oldest first.
 func (d *DB) LastOutput(ctx context.Context, claim ClaimID, limit int) ([]jobs.Chunk, error) {
-	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, limit)
+	return d.OutputBefore(ctx, claim, math.MaxInt64, limit)
+}
+
+// OutputBefore returns up to limit chunks of the output of an attempt, oldest first: those that come just before chunk seq.
+func (d *DB) OutputBefore(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
+	chunks, err := d.output(ctx, selectLastOutput, claim.ID, claim.GenerationID, seq, limit)
 	slices.Reverse(chunks)
 	return chunks, err
 }
@@ -144,22 +144,4 @@ type outputRow struct {
 func (r *outputRow) chunk() jobs.Chunk {
 	return jobs.Chunk{TaskID: r.TaskID, GenerationID: r.GenerationID, Seq: r.Seq, Attempt: r.Attempt,
 		Stream: streams[min(max(r.Stream, 1), 2)], At: r.At.time(), Data: r.Data, DroppedBytes: r.Dropped}
-}
-
-// OutputTail returns the last chunk of output of the last ended attempt of a task, or nil if none is stored. If only one of the last two
-// chunks is from stderr, OutputTail returns the chunk from stderr. Programs print errors to stderr, and the order of the two streams is
-// often random.
-func (d *DB) OutputTail(ctx context.Context, id int64) ([]byte, error) {
-	type piece struct {
-		Stream int    `db:"stream"`
-		Data   []byte `db:"data"`
-	}
-	pieces, err := readRows[piece](ctx, d, selectOutputTail, id)
-	if err != nil || len(pieces) == 0 {
-		return nil, err
-	}
-	if len(pieces) > 1 && pieces[1].Stream == 2 && pieces[0].Stream == 1 {
-		return pieces[1].Data, nil
-	}
-	return pieces[0].Data, nil
 }

@@ -11,10 +11,10 @@ import (
 // selectOld lists up to [3] tasks that did not fail and that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
 // tasks that ended before [1]. Both return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
 var (
-	selectOld = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE finished_at >= ? AND finished_at < ?
-		AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`)
-	selectOldFailed = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks} WHERE state = 'failed' AND finished_at < ?
-		ORDER BY finished_at LIMIT 0 + ?`)
+	selectOld = query(`SELECT id, finished_at, unique_key, ` + taskBytes + ` AS bytes FROM {tasks}
+		WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`)
+	selectOldFailed = query(`SELECT id, finished_at, unique_key, ` + taskBytes + ` AS bytes FROM {tasks}
+		WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`)
 )
 
 // taskBytes is an SQL expression for the approximate size of a task in bytes.
@@ -64,6 +64,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	type old struct {
 		ID         int64  `db:"id"`
 		FinishedAt number `db:"finished_at"`
+		UniqueKey  text   `db:"unique_key"`
 		Bytes      int64  `db:"bytes"`
 	}
 	var list []old
@@ -108,6 +109,9 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 			if err == nil && n == 1 {
 				pruned++
 				err = t.forget(task.ID)
+			}
+			if err == nil && n == 1 && task.UniqueKey != "" {
+				err = t.run(keepUntil, string(task.UniqueKey), task.ID)
 			}
 			if err != nil {
 				return 0, err

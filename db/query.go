@@ -18,13 +18,13 @@ func command(template string) *statement { return sqltext.Command(template) }
 // readValue reads the single value of a query. It returns sql.ErrNoRows if there is no row.
 func readValue[T any](ctx context.Context, d *DB, s *statement, args ...any) (value T, err error) {
 	err = d.read.GetContext(ctx, &value, d.sql.Text(s), args...)
-	return value, d.explain(err)
+	return value, d.explainRead(ctx, err)
 }
 
 // readRows reads the rows of a query.
 func readRows[T any](ctx context.Context, d *DB, s *statement, args ...any) (rows []T, err error) {
 	err = d.read.SelectContext(ctx, &rows, d.sql.Text(s), args...)
-	return rows, d.explain(err)
+	return rows, d.explainRead(ctx, err)
 }
 
 // readAs reads the rows of a query and converts each row with the function convert.

@@ -22,7 +22,7 @@ const newSettings = `state = ?, queue = ?, job = ?, args = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END`
 
 // replace replaces the unfinished task id by the new task, unless the old task has started.
-func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
+func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
 	s, err := t.standing(id)
 	if err != nil {
 		return Inserted{}, err
@@ -43,10 +43,17 @@ func (t *tx) replace(id int64, input []byte, task jobs.Task, o ordering, now tim
 	if state != s.State {
 		generation++
 	}
-	if err := t.setInput(id, input); err != nil {
+	if err := t.setInput(id, spec.Input); err != nil {
 		return Inserted{}, err
 	}
 	one := Inserted{ID: id, Replaced: true}
+	task.ID = id
+	if err := t.indexAgain(id, task.Metadata); err != nil {
+		return one, err
+	}
+	if err := t.holdKey(&task, lifecycle.KeyHeldUntil(spec, &task)); err != nil {
+		return one, err
+	}
 	if o.hold && !bool(s.Held) {
 		if err := t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold}); err != nil {
 			return one, err

@@ -178,7 +178,7 @@ func BenchmarkLookForReplacedFiles(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := errors.Join(d.Replaced(), d.engine.Committed()); err != nil {
+		if err := errors.Join(d.Replaced(), d.engine.Committed(true)); err != nil {
 			b.Fatal(err)
 		}
 	}

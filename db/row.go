@@ -103,7 +103,7 @@ func (r *row) task() jobs.Task {
 		LeaseExpiresAt: r.LeaseExpiresAt.time(), CancelRequestedAt: r.CancelAt.time(), CancelNow: bool(r.CancelNow),
 		CancelText: string(r.CancelText),
 		CreatedAt:  r.CreatedAt.time(), CreatedBy: string(r.CreatedBy), UpdatedAt: r.UpdatedAt.time(), StartedAt: r.StartedAt.time(),
-		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.json(), Schedule: string(r.Schedule),
+		FinishedAt: r.FinishedAt.time(), Result: r.Result.json(), Progress: r.Progress.progress(), Schedule: string(r.Schedule),
 		Tick: r.Tick.time(), Batch: int64(r.Batch),
 		Lane: string(r.Lane), Waits: r.Waits == 1, Depends: r.Parts&partDependencies != 0, After: r.AfterOpen.ids(),
 		AfterAny: r.AfterAnyOpen.ids(), HeldSince: r.HeldSince.time(), HeldBy: string(r.HeldBy), HeldReason: string(r.HeldReason),
@@ -172,6 +172,15 @@ func (t text) json() json.RawMessage {
 		return value
 	}
 	return json.RawMessage(jsonText(string(t)))
+}
+
+// progress returns a report of progress, or nil if there is none. It returns nil for a report that plain SQL has written in another form.
+func (t text) progress() *jobs.Progress {
+	var report *jobs.Progress
+	if t == "" || json.Unmarshal([]byte(t), &report) != nil {
+		return nil
+	}
+	return report
 }
 
 // jsonText returns the JSON of a value that encoding/json can always encode, such as a list of numbers and strings.

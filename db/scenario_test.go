@@ -29,6 +29,15 @@ type scenario struct {
 	deleting    map[int64]bool // ids of tasks whose deletion has begun
 	otherJoined bool           // whether the other worker was registered
 	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is durable
+
+	// the fields inserted and finished at the last write that was synced although Options.Flash was set
+	syncedInserts  []int64
+	syncedFinishes []ClaimID
+}
+
+// synced records that a power failure undoes no write that was confirmed before this call.
+func (l *scenario) synced() {
+	l.syncedInserts, l.syncedFinishes = slices.Clone(l.inserted), slices.Clone(l.finished)
 }
 
 func newScenario(d *DB) *scenario {
@@ -110,6 +119,7 @@ func (l *scenario) claim() error {
 		return err
 	}
 	l.startedOnce = true
+	l.synced()
 	return nil
 }
 
@@ -160,6 +170,7 @@ func (l *scenario) finish() error {
 		l.finished = append(l.finished, ClaimID{f.Task.ID, f.Task.GenerationID})
 	}
 	l.finishing = nil
+	l.synced()
 	return nil
 }
 
@@ -228,7 +239,7 @@ func (l *scenario) tick() error {
 	}
 	_, err = l.d.Tick(context.Background(), l.at, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
 		return []time.Time{due}, due.Add(time.Hour), nil
-	})
+	}, nil)
 	return err
 }
 

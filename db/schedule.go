@@ -32,6 +32,11 @@ var (
 // selectNextTick returns the time of the next tick of all schedules, or 0 if there is none. Index: schedules_next.
 var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
 
+// selectOtherTick is selectNextTick without the schedules that [1] lists: a JSON array with the name and the time updated_at of each.
+// Index: schedules_next.
+var selectOtherTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL AND NOT EXISTS (
+	SELECT 1 FROM {json_each} WHERE value->>0 = name AND CAST(value->>1 AS bigint) = updated_at)), 0)`)
+
 // insertSchedule adds a schedule. If a schedule of that name exists, the statement replaces its definition and keeps its history and its
 // pause.
 var insertSchedule = command(`INSERT INTO {schedules} (name, cron, zone, overlap, catch_up, catch_up_window, jitter, next_at, created_at,
@@ -101,29 +106,30 @@ type scheduleTask struct {
 	MaxAttempts int             `json:"max_attempts,omitempty"`
 	MaxLosses   int             `json:"max_losses"`
 	Options     json.RawMessage `json:"options,omitempty"` // same form as in the table tasks
+	OnTick      bool            `json:"on_tick,omitempty"` // whether a function makes the tasks; see jobs.Schedule
 }
 
-func encodeTask(s *jobs.Spec) (string, error) {
+func encodeTask(s *jobs.Spec, onTick bool) (string, error) {
 	options, err := taskspec.EncodeOptions(&s.Options)
 	if err != nil {
 		return "", err
 	}
 	text, err := jobs.MarshalArgs(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority, Lane: s.Lane,
-		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: options})
+		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: options, OnTick: onTick})
 	return string(text), err
 }
 
-func decodeTask(text string, input []byte) (jobs.Spec, error) {
+func decodeTask(text string, input []byte) (spec jobs.Spec, onTick bool, err error) {
 	var t scheduleTask
 	if err := json.Unmarshal([]byte(text), &t); err != nil {
-		return jobs.Spec{}, err
+		return spec, false, err
 	}
 	if len(input) == 0 {
 		input = nil
 	}
 	return jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, Lane: t.Lane,
 		ExpiresIn: number(t.ExpiresIn).duration(), MaxAttempts: t.MaxAttempts, MaxLosses: t.MaxLosses,
-		Options: taskspec.DecodeOptions(t.Options), Input: input}, nil
+		Options: taskspec.DecodeOptions(t.Options), Input: input}, t.OnTick, nil
 }
 
 type scheduleRow struct {
@@ -159,7 +165,7 @@ type scheduleRow struct {
 }
 
 func (r *scheduleRow) schedule() (jobs.Schedule, error) {
-	spec, err := decodeTask(r.Task, r.Input)
+	spec, onTick, err := decodeTask(r.Task, r.Input)
 	lasted := r.KeptDuration.duration()
 	if last := r.LastOutcome.outcome(r.LastStarted, r.LastFinished); last.Duration != nil {
 		lasted = last.duration()
@@ -171,7 +177,7 @@ func (r *scheduleRow) schedule() (jobs.Schedule, error) {
 		CatchUp:       jobs.CatchUp(r.CatchUp),
 		CatchUpWindow: r.CatchUpWindow.duration(), Jitter: r.Jitter.duration(), PausedAt: r.PausedAt.time(), PausedBy: string(r.PausedBy),
 		NextAt: r.NextAt.time(), LastAt: r.LastAt.time(), LastTaskID: int64(r.LastTaskID), LastState: jobs.State(r.LastState),
-		AlertAfter: r.AlertAfter.duration(), AlertedAt: r.AlertedAt.time(), LastSuccess: r.LastSuccess.time(),
+		AlertAfter: r.AlertAfter.duration(), AlertedAt: r.AlertedAt.time(), OnTick: onTick, LastSuccess: r.LastSuccess.time(),
 		LastStart:    r.LastStarted.time(),
 		LastDuration: lasted, Skipped: r.Skipped, CreatedAt: r.CreatedAt.time(), UpdatedAt: r.UpdatedAt.time()}, nil
 }
@@ -210,9 +216,18 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns the time of the next tick of all schedules, or the zero time if there is none.
-func (d *DB) NextTick(ctx context.Context) (time.Time, error) {
-	next, err := readValue[number](ctx, d, selectNextTick)
+// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores the schedules in except as
+// long as nobody changes them.
+func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
+	if len(except) == 0 {
+		next, err := readValue[number](ctx, d, selectNextTick)
+		return next.time(), err
+	}
+	list := make([][]any, len(except))
+	for i := range except {
+		list[i] = []any{except[i].Name, except[i].UpdatedAt.UnixMilli()}
+	}
+	next, err := readValue[number](ctx, d, selectOtherTick, jsonText(list))
 	return next.time(), err
 }
 
@@ -249,7 +264,7 @@ func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, ch
 }
 
 func (t *tx) putSchedule(s *jobs.Schedule, boot string, now time.Time) error {
-	task, err := encodeTask(&s.Spec)
+	task, err := encodeTask(&s.Spec, s.OnTick)
 	if err != nil {
 		return err
 	}
@@ -286,11 +301,19 @@ func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Sch
 	})
 }
 
-// RunSchedule enqueues a task of a schedule that a user runs by hand. It reports whether there is a schedule of that name.
-func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time) (id int64, found bool, err error) {
+// RunSchedule enqueues a task of a schedule that a user runs by hand. It reports whether there is a schedule of that name. The function
+// prepare may change the Spec of the task; it must be quick. nil changes
+// nothing.
+func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time, prepare func(*jobs.Spec) error) (id int64, found bool,
+	err error) {
 	found, err = d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {
 		spec := s.Spec
 		spec.Schedule, spec.CreatedBy = name, by
+		if prepare != nil {
+			if err := prepare(&spec); err != nil {
+				return err
+			}
+		}
 		added, err := t.insertSpec(&spec, nil, now)
 		if id = added.ID; err != nil {
 			return err

@@ -2,8 +2,10 @@ package db
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/jobs"
 )
 
@@ -23,26 +25,58 @@ var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 // AddStep stores step seq of a running attempt. Steps count from 1. The step is durable when AddStep returns. AddStep returns
 // jobs.ErrLost if the attempt no longer owns its task.
 func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.Step) error {
-	return w.db.update(ctx, full, func(t *tx) error {
-		n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
-			step.At.UnixMilli())
-		if err == nil && n == 0 {
-			err = fmt.Errorf("step %q of task %d: %w", step.Name, claim.ID, jobs.ErrLost)
-		}
-		return err
-	})
+	return w.db.update(ctx, full, func(t *tx) error { return t.addStep(claim, seq, step) })
+}
+
+// AddStepTx is AddStep as part of the caller's transaction, whose commit makes the step durable.
+func (w *Worker) AddStepTx(ctx context.Context, outer *sql.Tx, claim ClaimID, seq int, step jobs.Step) error {
+	t, err := w.db.within(ctx, outer, engine.Finish)
+	if err == nil {
+		err = w.db.refused(t.addStep(claim, seq, step))
+	}
+	return err
+}
+
+func (t *tx) addStep(claim ClaimID, seq int, step jobs.Step) error {
+	n, err := t.exec(insertStep, claim.ID, claim.GenerationID, int64(seq), step.Name, nullText(step.Value), nullTime(step.WakeAt),
+		step.At.UnixMilli())
+	if err == nil && n == 0 {
+		err = fmt.Errorf("step %q of task %d: %w", step.Name, claim.ID, jobs.ErrLost)
+	}
+	return err
+}
+
+// stepRow is a row of selectSteps.
+type stepRow struct {
+	GenerationID int64  `db:"generation_id"`
+	Name         string `db:"name"`
+	Value        text   `db:"value"`
+	WakeAt       number `db:"wake_at"`
+	At           number `db:"at"`
+}
+
+func (r *stepRow) step() jobs.Step {
+	return jobs.Step{Name: r.Name, GenerationID: r.GenerationID, Value: r.Value.json(), WakeAt: r.WakeAt.time(), At: r.At.time()}
 }
 
 // Steps lists the finished steps and the sleeps of a task, in order.
 func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
-	type row struct {
-		GenerationID int64  `db:"generation_id"`
-		Name         string `db:"name"`
-		Value        text   `db:"value"`
-		WakeAt       number `db:"wake_at"`
-		At           number `db:"at"`
+	return readAs(ctx, d, (*stepRow).step, selectSteps, id)
+}
+
+// StepsTx is Steps as the caller's transaction sees them. On a server, that transaction has the write lock from now on.
+func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]jobs.Step, error) {
+	t, err := d.within(ctx, outer, engine.Finish)
+	if err != nil {
+		return nil, err
 	}
-	return readAs(ctx, d, func(r *row) jobs.Step {
-		return jobs.Step{Name: r.Name, GenerationID: r.GenerationID, Value: r.Value.json(), WakeAt: r.WakeAt.time(), At: r.At.time()}
-	}, selectSteps, id)
+	var rows []stepRow
+	if err := t.list(&rows, selectSteps, id); err != nil {
+		return nil, d.explain(err)
+	}
+	steps := make([]jobs.Step, len(rows))
+	for i := range rows {
+		steps[i] = rows[i].step()
+	}
+	return steps, nil
 }

@@ -11,7 +11,7 @@ import (
 
 func TestSuspectsRunAlone(t *testing.T) {
 	d := openTest(t)
-	w, err := d.Register(t.Context(), WorkerInfo{}, []ClaimJob{{"command", 1}, {"other", 1}})
+	w, err := d.Register(t.Context(), WorkerInfo{}, []ClaimJob{{Job: "command", MaxAttempts: 1}, {Job: "other", MaxAttempts: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

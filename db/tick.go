@@ -1,6 +1,7 @@
 package db
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -27,12 +28,14 @@ type Tick struct {
 
 // Tick enqueues the tasks of all schedules that are due at the time now. The tasks are durable when Tick returns. The function plan
 // returns the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule.
-// If all is true, Tick also calls plan for schedules without a due tick, and sets their next tick again.
+// The function prepare may change the Spec of each task, under the same conditions; nil changes nothing. Tick calls prepare for all ticks
+// of a schedule. The first error becomes that of the schedule, and then none of its ticks gets a task. If all is true, Tick also calls
+// plan for schedules without a due tick, and sets their next tick again.
 //
 // A tick gets only one task, however many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
 // The unique index protects against clocks that are set back and against unforeseen cases.
-func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time,
-	err error)) ([]Ticked, error) {
+func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time, err error),
+	prepare func(*jobs.Schedule, *jobs.Spec) error) ([]Ticked, error) {
 	text, args := selectTicking, []any{now.UnixMilli()}
 	if all {
 		text, args = selectByName, nil
@@ -51,7 +54,7 @@ func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.S
 			case !s.PausedAt.IsZero():
 				continue
 			}
-			one, err := t.tick(s, now, plan)
+			one, err := t.tick(s, now, plan, prepare)
 			if err != nil {
 				return nil, fmt.Errorf("schedule %s: %w", s.Name, err)
 			}
@@ -61,7 +64,8 @@ func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.S
 	})
 }
 
-func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]time.Time, time.Time, error)) (Ticked, error) {
+func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]time.Time, time.Time, error),
+	prepare func(*jobs.Schedule, *jobs.Spec) error) (Ticked, error) {
 	one := Ticked{Schedule: s}
 	var due []time.Time
 	due, one.Next, one.Err = plan(s)
@@ -72,41 +76,29 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if err != nil {
 		return one, err
 	}
+	var open []openTask
 	if len(due) > 0 && s.Overlap != jobs.OverlapAllow {
-		var open []struct {
-			ID             int64   `db:"id"`
-			CancelRequests boolean `db:"asked"`
-		}
 		if err := t.list(&open, selectOpen, s.Name); err != nil {
 			return one, err
 		}
-		switch {
-		case len(open) > 0 && s.Overlap == jobs.OverlapSkip:
-			one.Skipped = len(due)
-			due = nil
-		case len(open) > 0:
-			for _, task := range open {
-				if task.CancelRequests {
-					one.Waiting = append(one.Waiting, task.ID)
-					continue
-				}
-				moved, err := t.cancel(task.ID, "replaced by the next run of schedule "+s.Name, false, now)
-				if err != nil {
-					return one, err
-				}
-				if !moved.State.Finished() {
-					one.Waiting = append(one.Waiting, task.ID)
-				}
-			}
-			if len(one.Waiting) > 0 { // the open tasks must end before the new one begins
-				one.Next = s.NextAt
-				return one, nil
-			}
-		}
 	}
-	for _, at := range due {
-		spec := lifecycle.TickSpec(&s, at)
-		added, err := t.insertSpec(&spec, nil, now)
+	if len(open) > 0 && s.Overlap == jobs.OverlapSkip {
+		one.Skipped = len(due)
+		due, open = nil, nil
+	}
+	var specs []jobs.Spec
+	if specs, one.Err = tickSpecs(&s, due, prepare); one.Err != nil {
+		return one, nil
+	}
+	if one.Waiting, err = t.replaceOpen(&s, open, now); err != nil {
+		return one, err
+	}
+	if len(one.Waiting) > 0 { // the open tasks must end before the new one begins
+		one.Next = s.NextAt
+		return one, nil
+	}
+	for i, at := range due {
+		added, err := t.insertSpec(&specs[i], nil, now)
 		if err != nil {
 			return one, err
 		}
@@ -120,6 +112,43 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	}
 	err = t.run(moveTick, nullTime(one.Next), one.Skipped, s.Name)
 	return one, err
+}
+
+// openTask is an unfinished task of a schedule.
+type openTask struct {
+	ID             int64   `db:"id"`
+	CancelRequests boolean `db:"asked"`
+}
+
+// tickSpecs returns the Specs of the tasks for ticks of a schedule.
+func tickSpecs(s *jobs.Schedule, ticks []time.Time, prepare func(*jobs.Schedule, *jobs.Spec) error) (specs []jobs.Spec, err error) {
+	specs = make([]jobs.Spec, len(ticks))
+	for i, at := range ticks {
+		specs[i] = lifecycle.TickSpec(s, at)
+		if prepare == nil {
+			continue
+		}
+		err = cmp.Or(err, prepare(s, &specs[i]))
+	}
+	return specs, err
+}
+
+// replaceOpen cancels the unfinished tasks of a schedule. It returns the ids of those that still run.
+func (t *tx) replaceOpen(s *jobs.Schedule, open []openTask, now time.Time) (waiting []int64, err error) {
+	for _, task := range open {
+		if task.CancelRequests {
+			waiting = append(waiting, task.ID)
+			continue
+		}
+		moved, err := t.cancel(task.ID, "replaced by the next run of schedule "+s.Name, false, now)
+		if err != nil {
+			return nil, err
+		}
+		if !moved.State.Finished() {
+			waiting = append(waiting, task.ID)
+		}
+	}
+	return waiting, nil
 }
 
 // withoutTask returns the ticks that have no task yet. A tick may already have a task if the clock was set back.

@@ -52,7 +52,7 @@ func TestOneTaskPerTick(t *testing.T) {
 				done, err := d.Tick(t.Context(), now, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
 					due, next := plan(s, now)
 					return due, next, nil
-				})
+				}, nil)
 				if err != nil {
 					t.Error(err)
 				}
@@ -127,7 +127,7 @@ func TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted(t *testing.T) {
 	s := jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),
 		Spec: jobs.Command{Argv: []string{"true"}}.With()}.WithDefaults()
 	putSchedule(t, d, s, at)
-	id, found, err := d.RunSchedule(t.Context(), "s", "ann", at)
+	id, found, err := d.RunSchedule(t.Context(), "s", "ann", at, nil)
 	if err != nil || !found {
 		t.Fatalf("run the schedule: got found: %v and error %v, want found", found, err)
 	}

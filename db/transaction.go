@@ -84,7 +84,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	if err := w.end(t); err != nil {
 		return err
 	}
-	if err := w.lookAfter(); err != nil {
+	if err := w.lookAfter(t.changed); err != nil {
 		return err
 	}
 	if t.changed {
@@ -101,7 +101,7 @@ func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	w.db.engine.CommitEnds(err != nil)
 	switch {
 	case err == nil:
-		return true, w.lookAfter()
+		return true, w.lookAfter(true)
 	case w.db.engine.Busy(err):
 		return false, nil
 	}
@@ -177,8 +177,10 @@ type tx struct {
 	space diskSpace
 	hooks jobs.Hooks // hooks of the worker for tasks without hooks
 
-	inserts *inserter // shared by the members of the group
-	lastID  int64     // highest id of a task; 0 if not read yet
+	held    heldKeys    // whether tasks hold unique keys by rows of unique_keys; see uniquekey.go
+	indexed indexedKeys // indexed keys of metadata; see metadata.go
+	inserts *inserter   // shared by the members of the group
+	lastID  int64       // highest id of a task; 0 if not read yet
 
 	news      bool // whether the running member may have given other workers something to do
 	last      bool // whether the running member is the last one of its group
@@ -262,6 +264,9 @@ func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)
+		if len(got) == 0 && err == nil && s == insertTask {
+			return errTaken
+		}
 		if copy(ids, got) != len(ids) && err == nil {
 			err = fmt.Errorf("%d rows inserted, not %d", len(got), len(ids))
 		}

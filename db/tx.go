@@ -9,6 +9,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
@@ -24,8 +25,14 @@ import (
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
-// within returns a tx for a transaction of the caller. It returns an error if that is a transaction on another database.
-func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
+// outerTx is a transaction of a caller that was found to belong to a database, and the use for which it was prepared.
+type outerTx struct {
+	tx  weak.Pointer[sql.Tx]
+	use engine.Use
+}
+
+// within returns a tx for a use of the caller's transaction. It returns an error if that is a transaction on another database.
+func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -33,17 +40,17 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx) (*tx, error) {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is nil", Hint: "begin it with the handle of the application"}
 	}
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
-	same := weak.Make(outer)
-	if d.lastTx.Load() == same { // an earlier call has made the checks below, which take half as long as an INSERT
-		return t, nil
+	now := outerTx{weak.Make(outer), use}
+	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
+		return t, nil // an earlier call has made the checks below, which take half as long as an INSERT
 	}
 	if err := d.Replaced(); err != nil {
 		return nil, err
 	}
-	if err := d.engine.Within(querier{t}); err != nil {
+	if err := d.engine.Within(querier{t}, use); err != nil {
 		return nil, err
 	}
-	d.lastTx.Store(same)
+	d.lastTx.Store(&now)
 	return t, nil
 }
 
@@ -57,17 +64,25 @@ func (q querier) Scan(s *statement, args []any, dest ...any) error { return q.t.
 
 // PathOf returns the path of the file that a handle has open. The handle must use the same driver as this package, because two copies of
 // SQLite in one process break each other's locks.
-func PathOf(ctx context.Context, handle *sql.DB) (string, error) { return sqlite.PathOf(ctx, handle) }
+func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
+	path, err := sqlite.PathOf(ctx, handle)
+	return path, causeOf(ctx, err)
+}
+
+// OpenApplication opens a handle for an application that has tables of its own in the file at path. See runner.OpenDB.
+func OpenApplication(ctx context.Context, path string) (*sql.DB, error) {
+	return sqlite.OpenApplication(ctx, path)
+}
 
 // InsertTx adds a task as part of the caller's transaction, and returns the task as that transaction sees it. The spec must be valid.
 func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now time.Time) (jobs.Task, error) {
-	t, err := d.within(ctx, outer)
+	t, err := d.within(ctx, outer, engine.Change)
 	if err != nil {
 		return jobs.Task{}, err
 	}
 	added, err := t.insertSpec(spec, nil, now)
 	if err != nil {
-		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.explain(err))
+		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.refused(err))
 	}
 	if !added.Kept && !added.Replaced && !lifecycle.Ordered(spec) {
 		task := lifecycle.NewTask(spec, now)
@@ -77,17 +92,78 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 		}
 		return task, nil
 	}
-	var rows []row
-	if err := t.list(&rows, selectTask, added.ID); err != nil {
-		return jobs.Task{}, fmt.Errorf("enqueue: %w", d.explain(err))
+	task, found, err := t.task(added.ID)
+	if !found && err == nil { // retention has deleted the task that holds the key
+		return lifecycle.DeletedTask(added.ID, spec, now), nil
 	}
-	return rows[0].task(), nil // insertSpec has found or added the task in this transaction
+	task.Kept = found && added.Kept
+	return task, err
+}
+
+// InsertAllTx adds tasks as part of the caller's transaction. The specs must be valid. After an error the transaction may have added some
+// of them.
+func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
+	t, err := d.within(ctx, outer, engine.Change)
+	if err != nil {
+		return nil, err
+	}
+	of, from, err := t.insertAll(specs, now)
+	if err == nil {
+		err = of.flush(false)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("enqueue: %w", d.refused(err))
+	}
+	return of.added[from:], nil
+}
+
+// CancelTx is Cancel as part of the caller's transaction. The workers of running tasks stop them after the commit.
+func (d *DB) CancelTx(ctx context.Context, outer *sql.Tx, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
+	return d.moveTx(ctx, outer, "cancel", ids, cancelling(text, hard, now))
+}
+
+// RetryTx is Retry as part of the caller's transaction.
+func (d *DB) RetryTx(ctx context.Context, outer *sql.Tx, ids []int64, due, now time.Time) ([]ActionResult, error) {
+	return d.moveTx(ctx, outer, "retry", ids, retrying(due, now))
+}
+
+func (d *DB) moveTx(ctx context.Context, outer *sql.Tx, what string, ids []int64, one action) ([]ActionResult, error) {
+	t, err := d.within(ctx, outer, engine.Change)
+	if err != nil {
+		return nil, err
+	}
+	done, err := t.each(ids, one)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", what, d.refused(err))
+	}
+	return done, nil
+}
+
+// TaskTx returns a task as the caller's transaction sees it. It returns false if there is no such task.
+func (d *DB) TaskTx(ctx context.Context, outer *sql.Tx, id int64) (jobs.Task, bool, error) {
+	t, err := d.within(ctx, outer, engine.Read)
+	if err != nil {
+		return jobs.Task{}, false, err
+	}
+	return t.task(id)
+}
+
+// task reads a task. It returns false if there is no such task.
+func (t *tx) task(id int64) (jobs.Task, bool, error) {
+	var rows []row
+	if err := t.list(&rows, selectTask, id); err != nil {
+		return jobs.Task{}, false, fmt.Errorf("read task %d: %w", id, t.db.explain(err))
+	}
+	if len(rows) == 0 {
+		return jobs.Task{}, false, nil
+	}
+	return rows[0].task(), true, nil
 }
 
 // FinishTx ends an attempt as part of the caller's transaction. If it returns an error, it has rolled that transaction back. The error is
 // jobs.ErrLost if the attempt no longer owns its task.
 func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time.Time) error {
-	t, err := w.db.within(ctx, outer)
+	t, err := w.db.within(ctx, outer, engine.Finish)
 	if err == nil {
 		t.hooks = w.hooks
 		var done []Finished
@@ -96,7 +172,9 @@ func (w *Worker) FinishTx(ctx context.Context, outer *sql.Tx, f Finish, now time
 		}
 	}
 	if err != nil {
-		_ = outer.Rollback() // the transaction may have ended already
+		if outer != nil {
+			_ = outer.Rollback() // the transaction may have ended already
+		}
 		return fmt.Errorf("finish task %d: %w", f.Task.ID, w.db.explain(err))
 	}
 	return nil

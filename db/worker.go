@@ -17,8 +17,11 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker records a heartbeat of worker [2] at [1].
-var touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
+// touchWorker records a heartbeat of worker [2] at [1]. beatWorker does the same for worker [3], which has leaked [2] functions.
+var (
+	touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
+	beatWorker  = command(`UPDATE {workers} SET beat_at = ?, leaked = ? WHERE number = ?`)
+)
 
 // setWorkerState sets the state of worker [2] to [1]. A worker that drains stays in that state.
 var setWorkerState = command(`UPDATE {workers} SET state = ? WHERE number = ? AND state <> 'draining'`)
@@ -36,7 +39,7 @@ UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM {
 WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`)
 
 // selectWorkers lists the workers that have not ended and whose last heartbeat is at or after [1]. Index: workers_live.
-var selectWorkers = query(`SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, started_at, beat_at,
+var selectWorkers = query(`SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, leaked, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
 	ORDER BY id) AS claims) AS running
 FROM {workers} WHERE ended_at IS NULL AND beat_at >= ? ORDER BY started_at, id`)
@@ -60,6 +63,7 @@ type WorkerInfo struct {
 	StartedAt time.Time
 	BeatAt    time.Time
 	Running   []int64    // ids of the worker's running tasks
+	Leaked    int        // functions that still run although the worker has released their slots
 	Hooks     jobs.Hooks // hooks of tasks without hooks; only Register reads them
 }
 
@@ -78,6 +82,7 @@ type Worker struct {
 	claimer        *claimer
 	attemptCounter attemptCounter
 	hooks          jobs.Hooks   // hooks of tasks without hooks
+	leaked         atomic.Int64 // value of SetLeaked
 	slowPath       atomic.Int64 // number of next cycles that take the slow path (fastpath.go); 0 or less for none
 }
 
@@ -127,9 +132,12 @@ func (w *Worker) SetState(ctx context.Context, state string) error {
 	return w.db.update(ctx, normal, func(t *tx) error { return t.run(setWorkerState, state, w.number) })
 }
 
+// SetLeaked sets the number of functions that still run although the worker has released their slots. The next Beat records it.
+func (w *Worker) SetLeaked(n int64) { w.leaked.Store(n) }
+
 // Sync makes a durable commit, and returns when all earlier commits are durable, too.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
-	return w.db.update(ctx, full, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
+	return w.db.update(ctx, synced, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
 }
 
 // End records the end of the worker, and writes the counts of attempts that are not in the database yet.
@@ -170,6 +178,7 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 		Jobs      text   `db:"jobs"`
 		State     string `db:"state"`
 		Lease     number `db:"lease"`
+		Leaked    int    `db:"leaked"`
 		StartedAt number `db:"started_at"`
 		BeatAt    number `db:"beat_at"`
 		Running   text   `db:"running"`
@@ -177,7 +186,7 @@ func (d *DB) Workers(ctx context.Context, since time.Time) ([]WorkerInfo, error)
 	var invalid error
 	workers, err := readAs(ctx, d, func(r *row) WorkerInfo {
 		w := WorkerInfo{ID: r.ID, Name: r.Name, Host: r.Host, PID: r.PID, User: r.User, Version: r.Version, Slots: r.Slots,
-			State: r.State, Lease: r.Lease.duration(), StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
+			State: r.State, Lease: r.Lease.duration(), Leaked: r.Leaked, StartedAt: r.StartedAt.time(), BeatAt: r.BeatAt.time()}
 		for _, part := range []struct {
 			text text
 			to   any

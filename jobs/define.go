@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"unicode/utf8"
 
 	"example.com/runner/internal/jsonscan"
@@ -13,12 +14,32 @@ import (
 // Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
 type Handler struct {
 	Job         string
-	MaxAttempts int // default for tasks that do not set it; stored in the task at its first start
+	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
+	MaxAttempts int      // default for tasks that do not set it; stored in the task at its first start
+	BatchSize   int      // greatest number of tasks in a batch; 0 for a Handler of single tasks; see Func.BatchHandler
 
 	// Run executes one attempt. Its result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
 	// which their documentation explains. Many goroutines call Run at the same time. Its context ends on timeout, cancellation, loss of the
 	// lease and shutdown; context.Cause returns the cause.
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
+}
+
+// Alias returns a Handler that also runs the tasks of jobs with the given names. They are earlier names of the job. To rename a job from
+// email.send to mail.send:
+//
+//  1. Define the job under its new name, and register its handler with the old name as an alias:
+//     r.Register(SendMail.Handler(send).Alias("email.send")). Func.Args and ResultFunc.Result accept tasks of both names.
+//  2. Define its schedules and the limit of the job again, under the new name. The tasks that schedules have enqueued before keep the old
+//     name.
+//  3. Start the new program everywhere. A worker of the old program does not know the new name, so tasks with the new name wait for a
+//     worker of the new program. Both programs may run at the same time.
+//  4. Remove the alias when no unfinished task has the old name. A Filter with the old name in Jobs and the states Unfinished finds them.
+//
+// A task keeps the name that it was enqueued with. So lists, metrics and middleware see both names, and the limit of a job holds for the
+// tasks of one name. Runner.Register panics if a name is registered already.
+func (h Handler) Alias(names ...string) Handler {
+	h.Aliases = slices.Concat(h.Aliases, names)
+	return h
 }
 
 // Func is a job that is a Go function from In to an error. Make it once with Define, and use it both to enqueue tasks and to register

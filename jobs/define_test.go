@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 )
@@ -27,6 +28,23 @@ func TestOptionsOfWithOverrideThoseOfDefine(t *testing.T) {
 	}
 	if s := Define[int]("f").With(1, MaxAttempts(9), AtMostOnce()); s.MaxAttempts != 1 || s.MaxLosses != 0 {
 		t.Errorf("at most once: got %d attempts and %d losses, want 1 and 0", s.MaxAttempts, s.MaxLosses)
+	}
+}
+
+func TestMetadataOfWithAddsToThatOfDefine(t *testing.T) {
+	defaults := map[string]string{"team": "media", "tenant": "none"}
+	f := Define[int]("f", Metadata(defaults))
+	tenant := map[string]string{"tenant": "acme"}
+	s := f.With(1, Metadata(tenant), Metadata(map[string]string{"trace": "1"}))
+	tenant["tenant"], defaults["team"] = "changed later", "changed later"
+	if want := map[string]string{"team": "media", "tenant": "acme", "trace": "1"}; !maps.Equal(s.Metadata, want) {
+		t.Errorf("got metadata %v, want %v", s.Metadata, want)
+	}
+	if got := f.With(1).Metadata["tenant"]; got != "none" {
+		t.Errorf("next task: got tenant %q, want %q: With changed the default", got, "none")
+	}
+	if s := Define[int]("f").With(1, Metadata(nil)); len(s.Metadata) != 0 {
+		t.Errorf("got metadata %v, want none", s.Metadata)
 	}
 }
 

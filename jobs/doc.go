@@ -1,8 +1,33 @@
-// Package jobs defines tasks, their states and options, and the handlers that run them. It has plain values and pure functions, without a
+// Package jobs defines tasks, their options and states, and the handlers that run them. It has plain values and pure functions, without a
 // clock, I/O or goroutines.
 //
-// A task is one row in the database: "run this job, with these arguments, under these rules". A job is either a registered Go function or
-// the job "command", which runs a program with arguments. An attempt is one execution of a task.
+// A task is one row in the database: "run this job, with these arguments, under these rules". A job is either a Go function or a command.
+// An attempt is one execution of a task.
+//
+// A program defines each job once, in a package that both the code that enqueues and the code that works import:
+//
+//	type Email struct{ To, Subject string }
+//
+//	var SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8), jobs.Timeout(30*time.Second))
+//
+// The code that enqueues makes a Spec with the arguments of the task. Options given to With override those given to Define:
+//
+//	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
+//
+// The code that works registers a function for the job. The error of the function decides what follows:
+//
+//	r.Register(SendEmail.Handler(func(ctx context.Context, mail Email) error {
+//		err := smtp.Send(ctx, mail)
+//		if errors.Is(err, smtp.ErrNoSuchUser) {
+//			return jobs.Fail(err) // failed, although attempts are left
+//		}
+//		return err // nil completes the task; any other error is tried again later
+//	}))
+//
+// Here r is a *runner.Runner, and package runner has the calls that use a database. Package runnertest tests the function and the code that
+// enqueues, on a real database and with a fake clock.
+//
+// A task moves through these states:
 //
 //	enqueue ─▶ scheduled ──due──▶ pending ──claim──▶ running ──finish──▶ completed
 //	              ▲                 ▲  ▲               │ │ │               failed
@@ -10,10 +35,8 @@
 //	              └───────snooze────┼────────────────────┘ │
 //	                                └─due─ retrying ◀──────┘
 //
-// A blocked task waits for other tasks. Cancelling ends a waiting task at once, and a running task through its worker. Retrying
-// makes a finished task pending again.
+// A blocked task waits for other tasks. Cancelling ends a waiting task at once, and a running task through its worker. Retrying makes a
+// finished task pending again. docs/glossary.md explains the words of runner, such as lane, lease and suspect.
 //
-// docs/glossary.md explains the words of runner, such as lane, lease and suspect.
-//
-// To find out why a task fails or is retried, read Next in internal/lifecycle. No other code decides that.
+// The values of this package are not changed after they are made, so many goroutines may use them.
 package jobs

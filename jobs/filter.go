@@ -17,6 +17,9 @@ type Filter struct {
 	Held     bool   // whether only held tasks match
 	Match    string // substring of label, job, args or error; ASCII case is ignored
 
+	// Metadata holds texts by key. A task matches if its metadata has all of them. Runner.IndexMetadata makes such a search fast.
+	Metadata map[string]string
+
 	// Since and Until are bounds for the time at which a finished task ended, or at which an unfinished task was created.
 	Since, Until time.Time
 	// FinishedBefore selects tasks that finished before this time.

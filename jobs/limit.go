@@ -28,6 +28,9 @@ func (t Target) String() string {
 
 // Limit sets how many tasks of a target may run at the same time, and how often they may start. It holds for all workers together. At least
 // one of the two is set.
+//
+// The rate is a token bucket: after a quiet time Burst tasks start at once, and then one task starts in each Per/Rate. So up to Rate+Burst
+// tasks may start within one Per. With a Burst of 1 the starts have equal intervals.
 type Limit struct {
 	Target
 	// Running is the number of tasks that may run at the same time; 0 for no limit. For a lane it is the number of tasks that may hold the
@@ -35,5 +38,5 @@ type Limit struct {
 	Running int
 	Rate    int           // starts per Per; 0 for no limit
 	Per     time.Duration // in whole milliseconds
-	Burst   int           // maximum number of starts at once, after a time without starts
+	Burst   int           // maximum number of starts at once, after a time without starts; 0 means Rate
 }

@@ -1,6 +1,7 @@
 package jobs
 
 import (
+	"maps"
 	"time"
 )
 
@@ -16,6 +17,18 @@ func Priority(n int) Option { return func(s *Spec) { s.Priority = n } }
 // Label sets a text that lists show in front of the job.
 func Label(text string) Option { return func(s *Spec) { s.Label = text } }
 
+// Metadata adds texts by key, such as the trace or the tenant of the task. A key that the task has already, for example from Define, gets
+// the new text. Metadata copies the map. Options.Metadata documents the limits.
+func Metadata(texts map[string]string) Option {
+	texts = maps.Clone(texts)
+	return func(s *Spec) {
+		all := make(map[string]string, len(s.Metadata)+len(texts))
+		maps.Copy(all, s.Metadata)
+		maps.Copy(all, texts)
+		s.Metadata = all
+	}
+}
+
 // In makes the task due after d. By default it is due at once.
 func In(d time.Duration) Option { return func(s *Spec) { s.In, s.RunAt = d, time.Time{} } }
 
@@ -24,22 +37,6 @@ func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 
 // ExpiresIn cancels the task if it has not started within d after it became due. By default a task does not expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
-
-// Unique allows at most one unfinished task with this key. If there is one already, Enqueue adds no task and returns that one. The key must
-// not be empty.
-func Unique(key string) Option { return unique(key, false) }
-
-// UniqueReplace is like Unique, with one difference. If the first task has not started, the settings of the new task replace those of the
-// first one, including its due time. The first task keeps its id. So repeated calls of Enqueue delay the task each time (debouncing).
-func UniqueReplace(key string) Option { return unique(key, true) }
-
-func unique(key string, replace bool) Option {
-	return func(s *Spec) {
-		if s.UniqueKey, s.Replace = key, replace; key == "" {
-			s.Err = invalid("unique_key", "it is empty")
-		}
-	}
-}
 
 // After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, now or before, this task is
 // cancelled with ReasonDependency. The tasks must exist.

@@ -5,14 +5,17 @@ import (
 	"time"
 )
 
-// Options are the settings with which a worker executes the attempts of a task. The database stores them as one JSON object without
-// the defaults, so that a new option needs no new column. No SQL statement depends on them. Schedules store them in the same form.
+// Options are the settings of a task that have no column of their own. The database stores them as one JSON object without the defaults,
+// so that a new option needs no new column. No SQL statement depends on them. Schedules store them in the same form.
 type Options struct {
 	Timeout     time.Duration // longest time of one attempt; 0 for no limit
 	KillAfter   time.Duration // time between SIGTERM and SIGKILL
 	Backoff     Backoff
 	RetryOn     Codes
 	OutputLimit int64 // number of bytes of an attempt's output that are stored
+
+	UniqueFor    time.Duration // time after the enqueue for which the task at least holds its unique key; 0 for none
+	UniqueStates string        // finished states in which the task holds its unique key, separated by commas; see UniqueStates
 
 	LeaveChildren bool // whether processes that the command leaves behind when it exits by itself live on
 
@@ -21,6 +24,11 @@ type Options struct {
 	Env     map[string]string
 	EnvFile string
 	Resources
+
+	// Metadata holds texts of the application by key, such as the trace or the tenant of a task. It has no effect on the task. A Filter and
+	// the searches find tasks by it. At most 32 keys and 4 KiB as JSON. A key is a letter or digit, followed by at most 99 letters, digits
+	// or characters of "._:/-".
+	Metadata map[string]string
 
 	Hooks
 	// Event is the event that the task reports if it is the command of a hook; empty for any other task. The Runner sets it. Such a task

@@ -19,6 +19,9 @@ type Schedule struct {
 	// AlertAfter is the longest time without a completed task. After that time, and when a task runs for much longer than usual, the
 	// schedule has a problem, and a worker runs the command OnFailure of the task. 0 stands for no alerts.
 	AlertAfter time.Duration
+	// OnTick reports whether a function of a program makes the Spec of each tick; see Runner.OnTick of package runner. Workers without the
+	// function leave the ticks to workers that have it.
+	OnTick bool
 
 	// State.
 	PausedAt     time.Time // zero if the schedule is not paused

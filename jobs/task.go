@@ -26,6 +26,7 @@ type Task struct {
 	HeldReason   string
 	Lane         string // lane key; tasks with the same key run one at a time
 	UniqueKey    string
+	Kept         bool // whether Enqueue or EnqueueTx added nothing, because this task holds the unique key; no other function sets it
 	Schedule     string
 	Tick         time.Time // tick of Schedule for which the task was enqueued
 	Batch        int64     // id of the first task of the batch; 0 if the task was added alone; not set in a task that was just claimed
@@ -54,14 +55,15 @@ type Task struct {
 	Duration        time.Duration
 	Result          json.RawMessage
 	Error           string
+	ErrorLine       string // last line that the failed command printed, to stderr if it printed there; at most 200 bytes of plain text
 	ExitCode        *int
 	Signal          int
 	OutputBytes     int64
 	OutputTruncated bool
 	Usage           Usage
-	ChildrenKilled  int             // processes that the command had left behind and that were killed when it exited
-	ChildrenLeft    int             // processes that the command left behind and that live on; see LeaveChildren
-	Progress        json.RawMessage // object with "done", "total" and "text"; nil if none was reported
+	ChildrenKilled  int       // processes that the command had left behind and that were killed when it exited
+	ChildrenLeft    int       // processes that the command left behind and that live on; see LeaveChildren
+	Progress        *Progress // last report of the current or last attempt; nil if there is none
 }
 
 // Progress is the progress that a function reports.
@@ -71,8 +73,12 @@ type Progress struct {
 	Text  string // text of at most MaxText bytes
 }
 
-// JSON returns the progress as tasks store it: an object with "done", "total" and "text". Values that are not known are null.
-func (p Progress) JSON() json.RawMessage {
+// JSON returns the progress as tasks store it: an object with "done", "total" and "text". Values that are not known are null. For a nil
+// Progress it returns nil.
+func (p *Progress) JSON() json.RawMessage {
+	if p == nil {
+		return nil
+	}
 	record := struct {
 		Done  int64   `json:"done"`
 		Total *int64  `json:"total"`
@@ -107,6 +113,7 @@ type Attempt struct {
 	ExitCode        *int
 	Signal          int
 	Error           string
+	ErrorLine       string // last line that the failed command printed; see Task.ErrorLine
 	OutputBytes     int64
 	OutputTruncated bool
 	Usage           Usage

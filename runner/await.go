@@ -45,6 +45,8 @@ func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check fun
 		select {
 		case <-notices:
 		case <-timer.C:
+		case <-r.closing:
+			return jobs.ErrClosed
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

@@ -14,14 +14,22 @@ func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int
 	if bytes, err = r.store.Backup(ctx, to, replace); err == nil {
 		r.store.NoteBackup()
 	}
-	return bytes, err
+	return bytes, causeOf(ctx, err)
+}
+
+// causeOf returns the cause of ctx if ctx has ended, because err then reports only that. Otherwise it returns err.
+func causeOf(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // BackupTo writes a consistent copy of the database to w. It first makes a temporary copy in the directory beside the database.
 func (r *Runner) BackupTo(ctx context.Context, w io.Writer) (bytes int64, err error) {
 	path, err := r.store.BackupFile(ctx)
 	if err != nil {
-		return 0, err
+		return 0, causeOf(ctx, err)
 	}
 	defer os.Remove(path)
 	file, err := os.Open(path)

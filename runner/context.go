@@ -14,6 +14,13 @@ import (
 // attempt.
 func TaskFrom(ctx context.Context) (jobs.Task, bool) { return engine.TaskFrom(ctx) }
 
+// From returns the Runner whose Work runs the attempt with the context ctx. So a handler can enqueue tasks and read the database without a
+// variable of its own. It returns false outside of an attempt. The handler must not call Close or Work of this Runner.
+func From(ctx context.Context) (*Runner, bool) {
+	r, ok := engine.Owner(ctx).(*Runner)
+	return r, ok
+}
+
 // Logger returns a logger that writes to the output of the task whose attempt runs with ctx, which `runner logs` shows. Each record of
 // level info or higher is a line on stderr, in slog's text format. Records carry no time, because each piece of output has a time. The
 // worker keeps the output up to the task's output limit, and writes it to the database every 100 ms while the attempt runs. Records after

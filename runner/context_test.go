@@ -86,9 +86,10 @@ func TestMiddlewareWrapsEveryExecution(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	var trace []string
 	around := func(name string) runner.Middleware {
-		return func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+		return func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
+			json.RawMessage, error) {
 			trace = append(trace, name)
-			result, err := next(context.WithValue(ctx, traceKey{}, name))
+			result, err := next(context.WithValue(ctx, traceKey{}, name), task)
 			trace = append(trace, fmt.Sprint(name, " ", string(result), err))
 			return result, err
 		}
@@ -122,9 +123,10 @@ func TestMiddlewareLogsToTheOutputOfACommand(t *testing.T) {
 		defer mu.Unlock()
 		tee.Write(data)
 	}}))
-	r.Use(func(ctx context.Context, _ jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (json.RawMessage,
+		error) {
 		runner.Logger(ctx).Info("before")
-		result, err := next(ctx)
+		result, err := next(ctx, task)
 		runner.Logger(ctx).Info("after")
 		return result, err
 	})

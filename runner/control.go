@@ -13,7 +13,7 @@ type ActionResult struct {
 	ID    int64
 	State jobs.State // state after the call; empty if there is no such task
 	Done  bool       // whether the task is now in the requested state, because of this call or an earlier change
-	Taken bool       // only for Retry: whether another unfinished task has the unique key of this task
+	Taken bool       // only for Retry: whether another task holds the unique key of this task
 }
 
 func actionResults(list []db.ActionResult) []ActionResult {
@@ -29,19 +29,25 @@ type CancelOptions struct {
 // Cancel cancels tasks. It cancels a waiting task at once. The worker of a running task stops the task. Cancel does not wait for that, so
 // it returns the state running; call Await to wait. Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
+	results, err := r.store.Cancel(ctx, ids, r.cancelText(options), options.Now, now())
+	r.notifier.Notify()
+	return actionResults(results), err
+}
+
+// cancelText says who cancels a task and why.
+func (r *Runner) cancelText(options CancelOptions) string {
 	text := "by " + r.user()
 	if options.Reason != "" {
 		text += ": " + options.Reason
 	}
-	results, err := r.store.Cancel(ctx, ids, text, options.Now, now())
-	r.notifier.Notify()
-	return actionResults(results), err
+	return text
 }
 
 // Retry makes finished tasks due again after a delay, as if they were new. The parameter in is the delay. Retry sets the counts of attempts
 // and losses to 0 and clears the expiry. The records and the output of the past attempts stay. It keeps the steps of a task that failed or
 // was cancelled. A task that completed does all of its steps again. A scheduled or retrying task becomes due after the same delay and keeps
-// its counts of attempts and losses. Retry does not change a running task.
+// its counts of attempts and losses. Retry does not change a running task. The task does not wait for its dependencies again,
+// also if they are retried.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	at := now()
 	results, err := r.store.Retry(ctx, ids, at.Add(in), at)

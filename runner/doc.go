@@ -1,20 +1,53 @@
-// Package runner is a durable job runner in one SQLite file. A program opens the file, registers jobs, enqueues tasks and calls Work.
+// Package runner is a durable job runner in one SQLite file. A program opens the file, registers its jobs, enqueues tasks and calls Work.
+// No server is needed: the file is the queue, and every process that opens it can enqueue and work.
+//
+//	package main
 //
 //	var SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8))
 //
-//	if runner.Guardian() { // first in main
-//		return
+//	func main() {
+//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+//		defer stop()
+//		r, err := runner.Open(ctx, "app.db", runner.Options{Concurrency: 4})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		defer r.Close()
+//		r.Register(SendEmail.Handler(mailer.Send)) // func(context.Context, Email) error
+//		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
+//		log.Println(task.ID, err, r.Work(ctx)) // Work returns when ctx ends and the running tasks have ended
 //	}
-//	r, err := runner.Open(ctx, "app.db", runner.Options{Concurrency: 4})
-//	r.Register(SendEmail.Handler(mailer.Send), runner.Commands(runner.CommandOptions{}))
-//	task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
-//	err = r.Work(ctx) // until ctx ends, then drains
 //
-// Package jobs defines tasks, options, states and errors. Package db stores the tasks. This package is the API of a program that uses
-// runner.
+// # What it promises
 //
-// Work is the worker. It runs the functions and commands of tasks, renews the leases of running tasks, takes over the tasks of workers
-// that died, and enqueues the tasks of schedules (internal/engine). A program that registers Commands begins its main with Guardian,
-// because the worker starts its own program again as the guardian of its commands (internal/exec). A program that registers only functions
-// needs no guardian.
+// When Enqueue returns, the task is on the disk. A task runs in at most one worker at a time, and never again after it has completed. If
+// the worker dies, another attempt follows, so a function may run more than once for one task. Step keeps the results of its parts, and
+// FinishTx commits the effect of a function together with the end of its task. docs/reliability.md has all promises, their limits and their
+// tests.
+//
+// # Transactions
+//
+// EnqueueTx adds a task in a transaction of the program, so that the row of an order and the task that ships it are there together or not
+// at all. New puts the tables of runner into the program's own database.
+//
+// # Tests
+//
+// Package runnertest gives a test a real database in a temporary directory and a fake clock. It also simulates crashes:
+//
+//	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+//		r.Register(SendEmail.Handler(mailer.Send))
+//		signUp(t.Context(), r, "ann@example.com")
+//		runnertest.Advance(t, 10*time.Minute)
+//		runnertest.Drain(t, r) // runs what is due
+//	})
+//
+// # Concurrency and errors
+//
+// All methods of a Runner are safe for use by many goroutines. Register and Use come before Work. A call whose context ends returns the
+// cause of the context. Other errors match one of the sentinels of package jobs, such as jobs.ErrBusy.
+//
+// # Commands
+//
+// A program that registers Commands also runs the commands that others enqueue. It begins its main with Guardian, because Work starts the
+// program again as the guardian of its commands. A program that registers only functions needs no guardian.
 package runner

@@ -20,25 +20,37 @@ import (
 // Enqueued is the result of enqueuing a Spec.
 type Enqueued struct {
 	ID       int64
-	Kept     bool // whether an unfinished task had the same unique key; ID is then the id of that task, and no task was added
-	Replaced bool // whether the task with that key had not started and got the settings of the Spec; Kept is then false
+	Kept     bool // whether another task held the unique key; ID is then the id of that task, and no task was added
+	Replaced bool // whether the task that held the key had not started and got the settings of the Spec; Kept is then false
 }
 
 func enqueued(list []db.Inserted) []Enqueued {
 	return convert(list, func(i db.Inserted) Enqueued { return Enqueued(i) })
 }
 
-// Enqueue adds a task, and returns it when the task is on the disk. If an unfinished task has the same unique key, Enqueue returns that
-// task. If ctx ends while other processes hold the write lock of the file, Enqueue returns the cause of ctx and adds no task. After an
-// error other than jobs.ErrInvalid, jobs.ErrBusy or the cause of ctx, the task may exist nevertheless. A unique key makes it safe to call
-// Enqueue again as long as the task has not finished.
+// Enqueue adds a task, and returns it when the task is on the disk. If another task holds the unique key of the Spec (see jobs.Unique),
+// Enqueue adds nothing and returns that task with Kept set. If retention has deleted that task, only ID, UniqueKey and Kept are set.
+//
+// If ctx ends while other processes hold the write lock of the file, Enqueue returns the cause of ctx and adds no task. After an error
+// other than jobs.ErrInvalid, jobs.ErrBusy or the cause of ctx, the task may exist nevertheless, and it may even have finished. To repeat
+// such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than you repeat the call. Then all calls
+// together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one has finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
-	done, err := r.insert(ctx, []jobs.Spec{spec}, at)
+	specs := []jobs.Spec{spec}
+	done, err := r.insert(ctx, specs, at)
+	spec = specs[0] // middleware may have changed it
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
-	case done[0].Kept, done[0].Replaced, lifecycle.Ordered(&spec), r.options.Inline:
+	case done[0].Kept:
+		task, err := r.Get(ctx, done[0].ID)
+		if errors.Is(err, jobs.ErrNotFound) {
+			return lifecycle.DeletedTask(done[0].ID, &spec, at), nil
+		}
+		task.Kept = err == nil
+		return task, err
+	case done[0].Replaced, lifecycle.Ordered(&spec), r.options.Inline:
 		return r.Get(ctx, done[0].ID)
 	}
 	task := lifecycle.NewTask(&spec, at)
@@ -49,14 +61,15 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	return task, nil
 }
 
-// Add adds a few tasks in one transaction: either all of them or none. The results are in the order of the specs. See Enqueue.
+// Add adds a few tasks in one transaction: either all of them or none. The results are in the order of the specs. It
+// returns jobs.ErrInvalid for an invalid spec. See Enqueue.
 func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
 	return r.insert(ctx, slices.Clone(specs), now())
 }
 
 // addThen adds a task. It calls the function then with the result before the transaction commits, while no worker can see the task yet.
 func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
-	if err := r.prepare(&spec); err != nil {
+	if err := r.prepare(ctx, &spec); err != nil {
 		return err
 	}
 	if err := r.store.InsertThen(ctx, &spec, now(), then); err != nil {
@@ -66,10 +79,8 @@ func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inser
 }
 
 func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([]Enqueued, error) {
-	for i := range specs {
-		if err := r.prepare(&specs[i]); err != nil {
-			return nil, err
-		}
+	if err := r.prepareAll(ctx, specs); err != nil {
+		return nil, err
 	}
 	done, err := r.store.Insert(ctx, specs, at)
 	if err == nil {
@@ -80,12 +91,12 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 
 // EnqueueAll adds any number of tasks in one transaction: either all of them or none. It iterates over the specs once, and no other process
 // can write meanwhile. So the specs should come from memory or from a file, not from a pipe, which may be slow. The error of an invalid
-// spec is a *SpecError.
+// spec is a *SpecError of kind jobs.ErrInvalid.
 func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
 	n := 0
 	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
 		for spec := range specs {
-			err := r.prepare(&spec)
+			err := r.prepare(ctx, &spec)
 			if err != nil {
 				err = &SpecError{Index: n, Err: err}
 			}
@@ -124,9 +135,33 @@ func (e *SpecError) Error() string { return fmt.Sprintf("spec %d: %v", e.Index, 
 // Unwrap returns the error of the spec.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-func (r *Runner) prepare(spec *jobs.Spec) error {
+func (r *Runner) prepareAll(ctx context.Context, specs []jobs.Spec) error {
+	for i := range specs {
+		if err := r.prepare(ctx, &specs[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare calls the middleware of UseEnqueue, and checks the Spec.
+func (r *Runner) prepare(ctx context.Context, spec *jobs.Spec) error {
 	if spec.CreatedBy == "" {
 		spec.CreatedBy = r.user()
+	}
+	if err := r.runEnqueueMiddleware(ctx, spec); err != nil {
+		return err
+	}
+	return taskspec.Validate(spec)
+}
+
+// prepareTick is prepare for a task of a schedule. Without middleware the Spec is that of the schedule, which has been checked.
+func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
+	if len(r.enqueueMiddleware) == 0 {
+		return nil
+	}
+	if err := r.runEnqueueMiddleware(ctx, spec); err != nil {
+		return err
 	}
 	return taskspec.Validate(spec)
 }

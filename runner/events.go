@@ -44,8 +44,9 @@ type subscriber struct {
 
 // Events returns a channel that receives the starts and ends of the attempts in this process from now on. The channel closes when ctx ends
 // or the Runner is closed. The parameter buffer is the capacity of the channel, at least 1. Work never waits for a slow reader. When the
-// channel is full, Work drops the event, and the next event counts it in Dropped. The channel receives no events of other processes; use
-// Changes, Await and List for those. Events is safe for use by many goroutines, and each call returns a separate channel.
+// channel is full, Work drops the event, and the next event counts it in Dropped. The channel receives no events of other processes, and no
+// ends without an attempt in this process: a lost worker, an expiry, a failed dependency, or the cancellation of a waiting task. Use
+// OnFinished for these. Events is safe for use by many goroutines, and each call returns a separate channel.
 func (r *Runner) Events(ctx context.Context, buffer int) <-chan Event {
 	s := &subscriber{channel: make(chan Event, max(buffer, 1))}
 	e := &r.events

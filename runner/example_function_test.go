@@ -99,7 +99,7 @@ func ExampleProgress() {
 		log.Fatal(err)
 	}
 	for task, err := range r.All(ctx, jobs.Filter{}, runner.Page{Oldest: true}) {
-		fmt.Println(task.State, task.Attempt, task.Error, string(task.Progress), err)
+		fmt.Println(task.State, task.Attempt, task.Error, string(task.Progress.JSON()), err)
 	}
 	// Output:
 	// completed 1  {"done":0,"total":4,"text":"counting"} <nil>
@@ -112,8 +112,9 @@ func ExampleRunner_Use() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
-	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
-		result, err := next(ctx)
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (json.RawMessage,
+		error) {
+		result, err := next(ctx, task)
 		fmt.Println(task.Job, "returned", string(result), err)
 		return result, err
 	})
@@ -125,6 +126,45 @@ func ExampleRunner_Use() {
 	// Output:
 	// image.thumb returned {"Name":"small sea.png"} <nil>
 	// <nil>
+}
+
+type tenantKey struct{}
+
+// UseEnqueue stores the tenant of the context with each new task. The other middleware gives it back to the function.
+func ExampleRunner_UseEnqueue() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.UseEnqueue(func(ctx context.Context, spec *jobs.Spec) error {
+		tenant, ok := ctx.Value(tenantKey{}).(string)
+		if !ok {
+			return errors.New("the context has no tenant")
+		}
+		spec.Metadata["tenant"] = tenant
+		return nil
+	})
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (json.RawMessage,
+		error) {
+		return next(context.WithValue(ctx, tenantKey{}, task.Metadata["tenant"]), task)
+	})
+	greet := jobs.Define[string]("greet")
+	r.Register(greet.Handler(func(ctx context.Context, name string) error {
+		fmt.Println("hello", name, "of", ctx.Value(tenantKey{}))
+		return nil
+	}))
+	_, err := r.Enqueue(ctx, greet.With("ann"))
+	fmt.Println(err)
+	if _, err := r.Enqueue(context.WithValue(ctx, tenantKey{}, "acme"), greet.With("bob")); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(r.WorkUntilEmpty(ctx))
+	found, err := r.Count(ctx, jobs.Filter{Metadata: map[string]string{"tenant": "acme"}})
+	fmt.Println(found, err)
+	// Output:
+	// the context has no tenant
+	// hello bob of acme
+	// <nil>
+	// 1 <nil>
 }
 
 func ExampleRunner_Events() {

@@ -2,13 +2,11 @@ package runner_test
 
 import (
 	"context"
-	"database/sql"
+	"errors"
 	"fmt"
 	"log"
 	"os"
 	"path/filepath"
-
-	_ "modernc.org/sqlite"
 
 	"example.com/runner/runner"
 )
@@ -19,7 +17,7 @@ func ExampleRunner_EnqueueTx() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
-	app, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)") // the same file
+	app, err := runner.OpenDB(ctx, r.Path()) // the same file
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -55,7 +53,7 @@ func ExampleFinishTx() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
-	app, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	app, err := runner.OpenDB(ctx, r.Path())
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -94,6 +92,44 @@ func ExampleFinishTx() {
 	// completed <nil>
 }
 
+// OpenDB opens the database of an application. Its transactions can read and then write, while workers write to the same file.
+func ExampleOpenDB() {
+	ctx := context.Background()
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	app, err := runner.OpenDB(ctx, filepath.Join(dir, "stock.db"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer app.Close()
+	if _, err := app.ExecContext(ctx, `CREATE TABLE stock (item TEXT, n INTEGER); INSERT INTO stock VALUES ('pen', 2)`); err != nil {
+		log.Fatal(err)
+	}
+	take := func(item string) error {
+		tx, err := app.BeginTx(ctx, nil) // takes the write lock, so nobody else changes the stock before the commit
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		var n int
+		if err := tx.QueryRowContext(ctx, `SELECT n FROM stock WHERE item = ?`, item).Scan(&n); err != nil {
+			return err
+		}
+		if n == 0 {
+			return errors.New("out of stock")
+		}
+		if _, err := tx.ExecContext(ctx, `UPDATE stock SET n = ? WHERE item = ?`, n-1, item); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	fmt.Println(take("pen"), take("pen"), take("pen"))
+	// Output: <nil> <nil> out of stock
+}
+
 // New uses the database of the application. Its tables stay as they are, and the names of runner's tables have a prefix.
 func ExampleNew() {
 	ctx := context.Background()
@@ -102,7 +138,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	app, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "todo.db")+"?_txlock=immediate&_pragma=busy_timeout(5000)")
+	app, err := runner.OpenDB(ctx, filepath.Join(dir, "todo.db"))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -22,7 +22,7 @@ func TestQueuePositionCountsTheTasksThatStartFirst(t *testing.T) {
 	add("b", 9) // this task is not ahead of tasks in another queue, because the worker takes from its queues in turn
 	high := add("a", 6)
 	for task, want := range map[*jobs.Task]int{&first: 1, &second: 2, &high: 0} {
-		if n, err := access.Store(r).QueuePosition(t.Context(), *task); err != nil || n != want {
+		if n, err := access.Store(r).QueuePosition(t.Context(), *task, 100); err != nil || n != want {
 			t.Errorf("%d tasks are ahead of task %d, want %d (%v)", n, task.ID, want, err)
 		}
 	}

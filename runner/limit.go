@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -20,11 +21,12 @@ type LimitStatus struct {
 
 // SetLimit limits how many tasks of a queue, job or lane, or of the whole database, run at once, and how often they start. A lane without a
 // limit runs one task at a time. The limit holds for all workers together. SetLimit replaces the whole limit of its target, and it is
-// idempotent. The limit applies to the next start and stops no running task.
+// idempotent. The limit applies to the next start and stops no running task. It returns jobs.ErrInvalid for an invalid limit.
 func (r *Runner) SetLimit(ctx context.Context, limit jobs.Limit) error {
 	if err := taskspec.ValidateLimit(limit); err != nil {
 		return err
 	}
+	limit.Burst = cmp.Or(limit.Burst, limit.Rate)
 	err := r.store.SetLimit(ctx, limit, now())
 	r.notifier.Notify()
 	return err

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 	if runner.Guardian() {
 		return
 	}
-	for variable, child := range map[string]func(path string, how []string) error{workerVariable: testWorker, shopVariable: shop} {
+	for variable, child := range map[string]func(path string, how []string) error{workerVariable: testWorker, shopVariable: shop,
+		flashVariable: flashProgram, batchVariable: batchWorker} {
 		words := strings.Fields(os.Getenv(variable))
 		if len(words) == 0 {
 			continue

@@ -62,9 +62,15 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 	}
 	panics("nil function", "handler of quick is nil", func() { quick.Handler(nil) })
 	panics("nil middleware", "a middleware is nil", func() { r.Use(nil) })
+	panics("nil enqueue middleware", "a middleware is nil", func() { r.UseEnqueue(nil) })
+	mail := jobs.Define[string]("mail").Handler(func(context.Context, string) error { return nil })
+	panics("alias of itself", `job "mail" is registered twice`, func() { r.Register(mail.Alias("mail")) })
+	panics("alias twice", `job "a" is registered twice`, func() { r.Register(jobs.Handler{Job: "b", Run: mail.Run}.Alias("a", "a")) })
+	panics("invalid alias", `register "": no job name`, func() { r.Register(jobs.Handler{Job: "c", Run: mail.Run}.Alias("")) })
 	r.Register(quick.Handler(func(context.Context, any) error {
 		panics("Register", "Register while Work runs", func() { r.Register(runner.Commands(runner.CommandOptions{})) })
 		panics("Use", "Use while Work runs", func() { r.Use() })
+		panics("UseEnqueue", "UseEnqueue while Work runs", func() { r.UseEnqueue() })
 		return nil
 	}))
 	runnerkit.Enqueue(t, r, quick.With(nil))

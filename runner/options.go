@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -16,6 +17,7 @@ type Sync int
 const (
 	Full   Sync = iota // new tasks and ends of attempts are on the disk, so they survive a power failure
 	Normal             // commits do no fsync; they survive the death of any process, but a power failure may undo the last commits
+	Flash              // as Normal, with far fewer bytes written; a power failure undoes at most the last Options.WriteEvery
 )
 
 // Options configure a Runner. The zero Options has all defaults.
@@ -34,11 +36,20 @@ type Options struct {
 	// program.
 	Prefix string
 	// Sync sets whether a commit must be on the disk before a call returns. Defaults to Full.
+	//
+	// Flash is for flash storage that writes wear out, such as SD cards. Its commits survive the death of any process. The write-ahead log
+	// is synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the ends of
+	// attempts and the claims of further tasks, and writes them together once in WriteEvery. It writes at once if no slot is free, if a
+	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So a busy worker starts a task up to WriteEvery later, and an end is
+	// visible up to WriteEvery later. If the process dies, attempts whose ends it has not written count as lost and run again. A new file
+	// gets pages of 1 KiB; the size of the pages of an existing file stays. On a server, Flash is Full with collected writes.
 	Sync Sync
+	// WriteEvery is, with Flash, how long Work collects its writes, and how long a commit stays without a sync. Defaults to 5 s.
+	WriteEvery time.Duration
 	// Log receives the log records of the worker. A failed attempt is a warning. Defaults to no log.
 	Log *slog.Logger
 
-	// Concurrency is how many attempts Work runs at once. Defaults to runtime.GOMAXPROCS(0).
+	// Concurrency is how many attempts Work runs at once; the attempts of a batch count as one. Defaults to runtime.GOMAXPROCS(0).
 	Concurrency int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
@@ -53,9 +64,18 @@ type Options struct {
 	MinFreeMemory int64
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
+	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a
+	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. A negative value means
+	// no warning. Defaults to 10 s.
+	StuckAfter time.Duration
+	// ReleaseStuck lets Work end the attempt of a handler that still runs after StuckAfter. The attempt ends as timed out or cancelled,
+	// with the usual retries, and its slot is free for other tasks. The goroutine of the handler goes on, and Work ignores its result. So
+	// the next attempt of the task may run beside the old one, and more handlers than Concurrency may run at once. Worker.Leaked counts
+	// such goroutines. ReleaseStuck has no effect on commands. Defaults to false.
+	ReleaseStuck bool
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below
 	// MinLease, other workers may treat a live worker on a busy machine as a hung one, so such leases are for tests only. At least 100 ms.
-	// Defaults to 60 s.
+	// Defaults to 60 s, and with Flash to 5 minutes.
 	Lease time.Duration
 	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
 	Timeout time.Duration
@@ -123,6 +143,8 @@ const (
 
 	shortestLease = 100 * time.Millisecond
 	defaultLease  = time.Minute
+	flashLease    = 5 * time.Minute // each heartbeat is a write
+	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
 
 	defaultKeep       = 7 * 24 * time.Hour
@@ -139,8 +161,19 @@ func (o Options) withDefaults() Options {
 	if o.Grace == 0 {
 		o.Grace = defaultGrace
 	}
+	if o.StuckAfter == 0 {
+		o.StuckAfter = lifecycle.StuckAfter
+	}
+	if o.Sync != Flash {
+		o.WriteEvery = 0
+	} else if o.WriteEvery == 0 {
+		o.WriteEvery = defaultWrite
+	}
 	if o.Lease == 0 {
 		o.Lease = defaultLease
+		if o.Sync == Flash {
+			o.Lease = flashLease
+		}
 	}
 	if o.LivenessEvery <= 0 {
 		o.LivenessEvery = o.Lease / 6

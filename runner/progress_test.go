@@ -17,7 +17,7 @@ func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
 		if err != nil {
 			f.Error(err)
 		}
-		seen = append(seen, string(task.Progress))
+		seen = append(seen, string(task.Progress.JSON()))
 	}
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		generation := f.want(1, jobs.Running, "").GenerationID

@@ -50,7 +50,7 @@ func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
 
 // Pause makes all workers stop starting tasks of queues, or of all queues with AllQueues, until Resume is called. The pause survives
 // restarts. Running tasks continue. When Pause returns, no worker starts another task of the queues. A queue without tasks can be paused,
-// too.
+// too. It returns jobs.ErrInvalid for an invalid name.
 func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) error {
 	if err := validQueues(queues); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) err
 
 // Resume ends the pauses of queues. AllQueues ends the pauses of all queues. It is no error if a queue is not paused. The pause of all
 // queues holds a queue even when the queue has no pause of its own. DeletionPause confirms that the clock is right after it seems to have
-// jumped, and workers then delete old tasks again.
+// jumped, and workers then delete old tasks again. It returns jobs.ErrInvalid for an invalid name.
 func (r *Runner) Resume(ctx context.Context, queues ...string) error {
 	if slices.Contains(queues, DeletionPause) {
 		if err := r.store.ResumeDeletion(ctx, time.Time{}); err != nil || len(queues) == 1 {

@@ -12,6 +12,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 	"example.com/runner/runner/internal/exec"
 	"example.com/runner/runner/internal/notify"
 )
@@ -26,16 +27,21 @@ type Runner struct {
 	log        *slog.Logger
 	handlers   map[string]jobs.Handler
 	middleware []Middleware
-	notifier   *notify.Notifier
-	events     events
-	user       func() string
+	onTick     map[string]engine.TickFunc // by the name of the schedule
 
-	mu     sync.Mutex
-	abort  context.CancelFunc // aborts the current Work; nil if no Work runs
-	stop   context.CancelFunc // stops the current Work as the end of its context does
-	closed bool
-	works  sync.WaitGroup // counts the current Work
-	fenced atomic.Int64
+	enqueueMiddleware []EnqueueMiddleware
+	notifier          *notify.Notifier
+	events            events
+	user              func() string
+
+	mu      sync.Mutex
+	abort   context.CancelFunc // aborts the current Work; nil if no Work runs
+	stop    context.CancelFunc // stops the current Work as the end of its context does
+	closed  bool
+	closing chan struct{}  // closed by Close
+	works   sync.WaitGroup // counts the current Work
+	fenced  atomic.Int64
+	leaked  atomic.Int64
 }
 
 // Open opens the database file at path, and with Options.Engine the database on a server with that address. It creates the database unless
@@ -74,16 +80,25 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("concurrency %d is negative", options.Concurrency),
 			Hint: "0 for the number of processors, or a positive number"}
 	}
+	if options.Sync < Full || options.Sync > Flash {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("unknown level %d of Sync", options.Sync),
+			Hint: "Full, Normal or Flash"}
+	}
+	if options.WriteEvery < 0 || options.WriteEvery > options.Lease/2 {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("invalid WriteEvery %v", options.WriteEvery),
+			Hint: fmt.Sprintf("a time up to half of the lease, which is %v", options.Lease)}
+	}
 	if options.Lease < shortestLease {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Hint: "at least 5s"}
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly,
-		Normal: options.Sync == Normal, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,
+		Normal: options.Sync == Normal, Flash: options.WriteEvery, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,
 		BusyTimeout: options.BusyTimeout, Driver: options.Driver, Engine: options.Engine.driver, Dir: options.Dir})
 	if err != nil {
-		return nil, err
+		return nil, causeOf(ctx, err)
 	}
-	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, user: sync.OnceValue(userName)}
+	r := &Runner{store: store, options: options, log: options.Log, handlers: map[string]jobs.Handler{}, closing: make(chan struct{}),
+		user: sync.OnceValue(userName)}
 	r.notifier = notify.New(func(ctx context.Context, brief bool, changed func(forWorkers bool)) error {
 		if options.Alone {
 			return nil
@@ -97,11 +112,15 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	return r, nil
 }
 
-// Close closes the database. If Work runs, Close first stops it as the end of its context does, and waits until it has returned. So a
-// handler must not call Close. A second call does nothing.
+// Close closes the database. If Work runs, Close first stops it as the end of its context does, and waits until it has returned. Work says
+// how long that may take: usually at most Options.Grace and 5 s. So a handler must not call Close. A second call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
-	if r.closed = true; r.stop != nil {
+	if !r.closed {
+		r.closed = true
+		close(r.closing)
+	}
+	if r.stop != nil {
 		r.stop()
 	}
 	r.mu.Unlock()

@@ -21,6 +21,9 @@ import (
 // idempotent, so a program may call it at each start. Errors of the definition are of kind jobs.ErrInvalid.
 func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
+	if bad, ok := errors.AsType[*SpecError](err); ok { // the index says nothing about a single schedule
+		return bad.Err
+	}
 	return err
 }
 
@@ -47,14 +50,18 @@ type Applied struct {
 
 // ApplySchedules adds, changes or keeps each schedule of a list. All changes are in one transaction. The results are in the order of the
 // list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. If definitions are invalid, the error joins
-// a *SpecError for each of them. If Keep forbids changes, it joins one for each schedule that differs.
+// a *SpecError of kind jobs.ErrInvalid for each of them. If Keep forbids changes, it joins one for each schedule that differs.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)
 	var bad []error
 	before := make(map[string]bool, len(list))
 	for i := range list {
-		if err := prepareSchedule(&list[i], before, at); err != nil {
+		err := prepareSchedule(&list[i], before, at)
+		if err == nil && !list[i].OnTick && r.onTick[list[i].Name] != nil {
+			err = &jobs.FieldError{Field: "on_tick", Msg: "a function is registered for the schedule, so its definition must say so"}
+		}
+		if err != nil {
 			bad = append(bad, &SpecError{Index: i, Err: err})
 		}
 		if s := &list[i]; !s.PausedAt.IsZero() {
@@ -194,13 +201,14 @@ func noSchedule(name string) error {
 }
 
 // PauseSchedule pauses a schedule. A paused schedule enqueues no tasks at its ticks, and does not catch up on these ticks later.
-// PauseSchedule is idempotent.
+// PauseSchedule is idempotent. It returns jobs.ErrNotFound if there is no such schedule.
 func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
 	found, err := r.store.PauseSchedule(ctx, name, r.user(), now())
 	return r.named(name, found, err)
 }
 
-// ResumeSchedule ends the pause of a schedule. Its next tick is the first one after now.
+// ResumeSchedule ends the pause of a schedule. Its next tick is the first one after now. It returns jobs.ErrNotFound if there
+// is no such schedule.
 func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
@@ -213,7 +221,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// RemoveSchedule deletes a schedule. Its tasks stay.
+// RemoveSchedule deletes a schedule. Its tasks stay. It returns jobs.ErrNotFound if there is no such schedule.
 func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	found := false
 	err := r.store.ChangeSchedules(ctx, "", now(), func(have []jobs.Schedule) ([]jobs.Schedule, []string, error) {
@@ -223,9 +231,21 @@ func (r *Runner) RemoveSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// RunSchedule enqueues a task of a schedule now, even if the schedule is paused or an earlier task is unfinished.
+// RunSchedule enqueues a task of a schedule now, even if the schedule is paused or an earlier task is unfinished. It returns
+// jobs.ErrNotFound if there is no such schedule, and jobs.ErrConflict if the schedule has OnTick and this Runner does not have its
+// function.
 func (r *Runner) RunSchedule(ctx context.Context, name string) (jobs.Task, error) {
-	id, found, err := r.store.RunSchedule(ctx, name, r.user(), now())
+	made, err := r.madeSpec(ctx, name)
+	if err != nil {
+		return jobs.Task{}, err
+	}
+	id, found, err := r.store.RunSchedule(ctx, name, r.user(), now(), func(spec *jobs.Spec) error {
+		if made != nil {
+			made.Schedule, made.CreatedBy = spec.Schedule, spec.CreatedBy
+			*spec = *made
+		}
+		return r.prepareTick(ctx, spec)
+	})
 	if err := r.named(name, found, err); err != nil {
 		return jobs.Task{}, err
 	}
@@ -242,7 +262,8 @@ func (r *Runner) named(name string, found bool, err error) error {
 	return err
 }
 
-// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more.
+// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more. It returns
+// jobs.ErrInvalid for an invalid expression or time zone.
 func (r *Runner) NextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
 	c, err := cron.Parse(s.Cron, s.Zone)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,14 +24,14 @@ const shopVariable = "RUNNER_TEST_SHOP"
 // shop runs a worker until no task is due. Each task of the job ship has an effect and enqueues a task of the job mail, which has an
 // effect, too.
 func shop(path string, how []string) error {
-	point := how[0]
+	point := strings.Join(how, " ")
 	ctx := context.Background()
 	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 3, Lease: runner.MinLease})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	handle, err := openApp(path)
+	handle, err := runner.OpenDB(ctx, path)
 	if err != nil {
 		return err
 	}
@@ -65,6 +66,14 @@ func shop(path string, how []string) error {
 		}
 		die("shipped")
 		return err
+	}), invoice.Handler(func(ctx context.Context, _ any) error {
+		task, _ := runner.TaskFrom(ctx)
+		for _, name := range []string{"first", "second"} {
+			if err := effectInStep(ctx, handle, name, task.ID, func(at string) error { die(name + " " + at); return nil }); err != nil {
+				return err
+			}
+		}
+		return nil
 	}), mail.Handler(shipper(handle, func(context.Context, string, *sql.Tx) error { return nil })),
 		ship.Handler(shipper(handle, func(ctx context.Context, at string, tx *sql.Tx) error {
 			if at == "effect" {
@@ -79,8 +88,9 @@ func shop(path string, how []string) error {
 }
 
 var (
-	mail  = jobs.Define[any]("mail")
-	order = jobs.Define[any]("order")
+	mail    = jobs.Define[any]("mail")
+	order   = jobs.Define[any]("order")
+	invoice = jobs.Define[any]("invoice")
 )
 
 // startShop starts the function shop in a separate process.

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"database/sql"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -26,16 +27,21 @@ import (
 //
 // A step runs at least once: if its process dies after the function do and before the value is stored, the next attempt calls do again. If
 // a repetition does harm, the function do should use an idempotency key, such as the task's id and the step's name. Each step is a commit,
-// which is on the disk when Step returns. So a step takes as long as an Enqueue.
+// which is on the disk when Step returns. So a step takes as long as an Enqueue. If the effect is in the same database, StepTx commits the
+// effect and the step together.
 //
 // `runner show` and Runner.Steps list the steps of a task. Retry keeps the steps of a task that failed, and deletes those of a task that
 // completed. Outside of an attempt Step calls do and stores nothing, so that functions can be tested without a Runner.
 func Step[T any](ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
-	var value T
 	if !engine.InAttempt(ctx) {
 		return do(ctx)
 	}
-	text, err := engine.Step(ctx, name, func(ctx context.Context) (json.RawMessage, error) {
+	return decodeStep[T](engine.Step(ctx, name, encodeStep(name, do)))
+}
+
+// encodeStep returns a function that calls the function do and encodes its value.
+func encodeStep[T any](name string, do func(context.Context) (T, error)) func(context.Context) (json.RawMessage, error) {
+	return func(ctx context.Context) (json.RawMessage, error) {
 		value, err := do(ctx)
 		if err != nil {
 			return nil, err
@@ -45,15 +51,41 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
 		}
 		return text, nil
-	})
+	}
+}
+
+// decodeStep decodes the stored value of a step.
+func decodeStep[T any](text json.RawMessage, err error) (T, error) {
+	var value, zero T
 	if err == nil {
 		err = json.Unmarshal(text, &value)
 	}
 	if err != nil {
-		var zero T
 		return zero, err
 	}
 	return value, nil
+}
+
+// StepTx is Step for a part of a function whose effect is in the database itself: it stores the value of the step in a transaction of the
+// caller. So the effect of the function do, which writes with tx, and the record of the step are committed together or not at all,
+// and the effect happens exactly once. Runner.EnqueueTx documents the requirements of tx.
+//
+// The caller commits tx after StepTx. If an earlier attempt has committed the step, StepTx returns the stored value, does not call do, and
+// does not change tx. If tx is rolled back, nothing is stored, and the function can begin another transaction and call StepTx with the same
+// name again. Commit or roll back tx before the next Step or Sleep, because they wait for its lock. A transaction can have several steps.
+//
+// StepTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is that of do, jobs.ErrStep as for
+// Step, jobs.ErrLost if the task belongs to a newer generation, or one of the errors of Runner.EnqueueTx. Outside of an attempt StepTx
+// calls do, stores nothing, and leaves tx as it is.
+func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
+	if !engine.InAttempt(ctx) {
+		return do(ctx)
+	}
+	value, err := decodeStep[T](engine.StepTx(ctx, tx, name, encodeStep(name, do)))
+	if err != nil && tx != nil {
+		_ = tx.Rollback() // tx may have ended already
+	}
+	return value, err
 }
 
 // Sleep delays the rest of a function by d. It sleeps once, even if the task has several attempts. Sleep returns an error that the function

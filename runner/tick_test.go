@@ -1,7 +1,10 @@
 package runner
 
 import (
+	"context"
+	"errors"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +34,37 @@ func TestTickIsOnTime(t *testing.T) {
 		c.want("next", s.NextAt, time.Date(2000, 1, 1, 0, 15, 0, 0, time.UTC))
 		c.want("last", s.LastAt, time.Date(2000, 1, 1, 0, 10, 0, 0, time.UTC))
 		c.want("last state", s.LastState, jobs.Completed)
+	})
+}
+
+// TestATickThatMiddlewareRefusesStaysDue refuses a tick for a minute. The overlap policy replace must not cancel the earlier task before
+// the new one can be added.
+func TestATickThatMiddlewareRefusesStaysDue(t *testing.T) {
+	testSchedules(t, func(c *scheduleTest) {
+		var refused atomic.Int64
+		c.r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
+			if spec.Schedule != "five" || spec.Tick.IsZero() {
+				t.Errorf("got a Spec of schedule %q and tick %v, want five and a tick", spec.Schedule, spec.Tick)
+			}
+			if at := now(); at.Minute() == 10 {
+				refused.Add(1)
+				return errors.New("the key server is down")
+			}
+			spec.Metadata["tick"] = spec.Tick.UTC().Format("15:04")
+			return nil
+		})
+		c.hold.Store(int64(time.Hour))
+		c.add(jobs.Schedule{Name: "five", Cron: "*/5 * * * *", Overlap: jobs.OverlapReplace})
+		c.work()
+		time.Sleep(10*time.Minute + 30*time.Second)
+		c.want("ticks while it refuses", c.ticked("five"), []string{"01-01 00:05:00"})
+		c.want("state of the earlier task", c.tasks("five")[0].State, jobs.Running)
+		testkit.Between(t, "calls in 30 s", int(refused.Load()), 25, 31)
+		time.Sleep(time.Minute)
+		c.want("ticks", c.ticked("five"), []string{"01-01 00:05:00", "01-01 00:10:00"})
+		for _, task := range c.tasks("five") {
+			c.want("metadata", task.Metadata["tick"], task.Tick.UTC().Format("15:04"))
+		}
 	})
 }
 
@@ -169,14 +203,16 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 		// The test sets the next tick to a time years ahead, as a wrong clock would do. Then it handles ticks at the time past, as if
 		// someone had set the clock back.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
-		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
+		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
+			return nil, future, nil
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c.want("ahead", c.get("cron").NextAt, future)
 		past := time.Date(2000, 1, 1, 0, 59, 0, 0, time.UTC)
 		if _, err := c.r.store.Tick(c.Context(), past, true,
-			func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, past) }); err != nil {
+			func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, past) }, nil); err != nil {
 			t.Fatal(err)
 		}
 		c.want("set back over a tick", c.get("cron").NextAt, time.Date(2000, 1, 1, 1, 0, 0, 0, time.UTC))
@@ -197,7 +233,9 @@ func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
 		c.work()
 		time.Sleep(15 * time.Minute)
 		future := time.Date(2100, 1, 1, 0, 0, 0, 0, time.UTC)
-		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) { return nil, future, nil })
+		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
+			return nil, future, nil
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -212,9 +250,8 @@ func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
-			return nil, time.Time{},
-				nil
-		})
+			return nil, time.Time{}, nil
+		}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,8 @@ package runner
 import (
 	"context"
 	"database/sql"
+	"slices"
+	"time"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
@@ -11,19 +13,59 @@ import (
 // EnqueueTx adds a task as part of a transaction of the caller. The task exists when tx commits. Workers of all processes notice the commit
 // without a further call. EnqueueTx returns the task as Enqueue does.
 //
-// The transaction tx must belong to a handle of the caller to the same file. The handle must use the driver modernc.org/sqlite, because two
-// copies of SQLite in one process break each other's locks. Open a handle for writes with _txlock=immediate and a busy timeout, because
-// SQLite refuses a transaction that began by reading and writes after another transaction has written. The synchronous pragma of that
-// handle decides whether the commit survives a power failure. From EnqueueTx until the commit, tx holds the write lock of the file, and
-// every other writer waits.
+// The transaction tx must belong to a handle of the caller to the same file, such as one of OpenDB. The handle must use the driver
+// modernc.org/sqlite, because two copies of SQLite in one process break each other's locks. The calls with a transaction refuse one of
+// another driver. For a database on a server, tx is a transaction of the driver pgx of database/sql.
 //
-// The error is jobs.ErrInvalid for an invalid spec or for a transaction of another file. It can also be jobs.ErrBusy or an error of the
-// driver. After an error, roll tx back.
+// From EnqueueTx until the commit, tx holds the write lock, and every other writer waits. A call for the same Runner without Tx would wait
+// for its own transaction, until it fails with jobs.ErrBusy. The pragmas of the handle decide whether the commit survives a power failure
+// and how long a transaction waits for the lock.
+//
+// The end of ctx does not interrupt a call that has begun. The error is jobs.ErrInvalid for an invalid spec, for a nil tx or for a
+// transaction of another file, and the cause of ctx if ctx has ended before. It is jobs.ErrBusy if tx cannot get the write lock. It can
+// also be another error of the driver. After an error, roll tx back.
 func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (jobs.Task, error) {
-	if err := r.prepare(&spec); err != nil {
+	if err := r.prepare(ctx, &spec); err != nil {
 		return jobs.Task{}, err
 	}
 	return r.store.InsertTx(ctx, tx, &spec, now())
+}
+
+// AddTx adds any number of tasks as part of a transaction of the caller, as Add does. EnqueueTx documents the requirements of tx and the
+// errors jobs.ErrInvalid and jobs.ErrBusy.
+func (r *Runner) AddTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]Enqueued, error) {
+	specs = slices.Clone(specs)
+	if err := r.prepareAll(ctx, specs); err != nil {
+		return nil, err
+	}
+	done, err := r.store.InsertAllTx(ctx, tx, specs, now())
+	return enqueued(done), err
+}
+
+// CancelTx cancels tasks as part of a transaction of the caller, as Cancel does. The workers of running tasks stop them after the commit.
+// If tx is rolled back, no task is cancelled. EnqueueTx documents the requirements of tx and the errors jobs.ErrInvalid and jobs.ErrBusy.
+func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options CancelOptions) ([]ActionResult, error) {
+	results, err := r.store.CancelTx(ctx, tx, ids, r.cancelText(options), options.Now, now())
+	return actionResults(results), err
+}
+
+// RetryTx makes finished tasks due again as part of a transaction of the caller, as Retry does. EnqueueTx documents the requirements of tx
+// and the errors jobs.ErrInvalid and jobs.ErrBusy.
+func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, in time.Duration) ([]ActionResult, error) {
+	at := now()
+	results, err := r.store.RetryTx(ctx, tx, ids, at.Add(in), at)
+	return actionResults(results), err
+}
+
+// GetTx returns a task as a transaction of the caller sees it: with the earlier changes of tx, and without later changes of others. The
+// error is jobs.ErrNotFound if there is no such task, or an error of EnqueueTx: jobs.ErrInvalid or jobs.ErrBusy. GetTx does not take the
+// write lock, so tx can be read-only.
+func (r *Runner) GetTx(ctx context.Context, tx *sql.Tx, id int64) (jobs.Task, error) {
+	task, found, err := r.store.TaskTx(ctx, tx, id)
+	if err == nil && !found {
+		err = notFound(id)
+	}
+	return task, err
 }
 
 // FinishTx completes the task whose attempt runs with ctx as part of a transaction of its function. So the effect of the function and the

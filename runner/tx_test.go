@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// openApp opens a database with the settings that an application should use.
+// openApp opens a database as an application may do without OpenDB.
 func openApp(path string) (*sql.DB, error) {
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)"}}
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String())
@@ -26,11 +26,7 @@ func openApp(path string) (*sql.DB, error) {
 // app returns the application's handle to the database of r, with a table of effects.
 func app(t testing.TB, r *runner.Runner) *sql.DB {
 	t.Helper()
-	handle, err := openApp(r.Path())
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { handle.Close() })
+	handle := opened(t, r.Path())
 	if _, err := handle.Exec(`CREATE TABLE effects (task_id INTEGER NOT NULL)`); err != nil {
 		t.Fatal(err)
 	}
@@ -246,9 +242,9 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 		}
 		return nil
 	})))
-	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (result json.RawMessage,
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (result json.RawMessage,
 		err error) {
-		if result, err = next(ctx); err != nil {
+		if result, err = next(ctx, task); err != nil {
 			refused = err
 		}
 		return result, err

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -12,6 +13,7 @@ import (
 //
 //	""           the task has finished
 //	running      Worker runs it since its StartedAt
+//	stuck        Worker runs it, although the context of the attempt ended more than 10 s ago, at StuckSince
 //	worker_gone  Worker is gone; another worker will take the task over
 //	no_successor Worker is gone, and no other worker runs
 //	scheduled    it starts at its RunAt
@@ -29,18 +31,19 @@ import (
 //	no_job       no ready worker of its queue has its job
 //	slots        it waits for a free slot: see Ahead, Busy, Slots and Estimate
 type Wait struct {
-	Reason    string
-	Worker    string        // name of the worker that runs the task, or ran it
-	Backoff   time.Duration // delay from the end of the last attempt to the start of the next one
-	Tasks     []int64       // ids of the tasks that it waits for
-	Limit     LimitStatus
-	Pause     Pause
-	AllQueues bool          // whether Pause is the pause of all queues
-	Draining  []string      // names of the workers that are draining
-	Ahead     int           // tasks of its queue that start before it
-	Busy      int           // slots in use on the workers that may run the task
-	Slots     int           // all slots of these workers
-	Estimate  time.Duration // time until its start, if tasks ahead take as long as recent ones; 0 if unknown or if a slot is free
+	Reason     string
+	Worker     string // name of the worker that runs the task, or ran it
+	StuckSince time.Time
+	Backoff    time.Duration // delay from the end of the last attempt to the start of the next one
+	Tasks      []int64       // ids of the tasks that it waits for
+	Limit      LimitStatus
+	Pause      Pause
+	AllQueues  bool          // whether Pause is the pause of all queues
+	Draining   []string      // names of the workers that are draining
+	Ahead      int           // tasks of its queue that start before it; 10,001 stands for any larger number
+	Busy       int           // slots in use on the workers that may run the task
+	Slots      int           // all slots of these workers
+	Estimate   time.Duration // time until its start, if tasks ahead take as long as recent ones; 0 if unknown or if a slot is free
 }
 
 // Why returns the reason why an unfinished task waits, or the worker that runs it.
@@ -61,8 +64,11 @@ type waitContext struct {
 	run     time.Duration // median run time of recent tasks of its queue; 0 if unknown
 }
 
+// mostAhead is the largest number of earlier tasks that Why counts exactly. It limits the time of a call.
+const mostAhead = 10_000
+
 func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, err error) {
-	if c.ahead, err = r.store.QueuePosition(ctx, t); err != nil {
+	if c.ahead, err = r.store.QueuePosition(ctx, t, mostAhead+1); err != nil {
 		return c, err
 	}
 	if c.workers, err = r.Workers(ctx); err != nil {
@@ -134,10 +140,10 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 	}
 	w := Wait{Reason: "slots", Ahead: c.ahead}
 	for _, worker := range able {
-		w.Busy += len(worker.Running)
+		w.Busy += min(len(worker.Running), worker.Slots) // the tasks of a batch share a slot
 		w.Slots += worker.Slots
 	}
-	if w.Busy >= w.Slots && w.Slots > 0 { // the estimate assumes that all slots run tasks of this queue
+	if w.Busy >= w.Slots && w.Slots > 0 && w.Ahead <= mostAhead { // the estimate assumes that all slots run tasks of this queue
 		w.Estimate = c.run * time.Duration(c.ahead+1) / time.Duration(w.Slots)
 	}
 	return w
@@ -171,6 +177,8 @@ func (c waitContext) running(t jobs.Task, now time.Time) Wait {
 		if !slices.ContainsFunc(c.workers, func(w Worker) bool { return !lost(w) }) {
 			w.Reason = "no_successor"
 		}
+	} else if since, stuck := lifecycle.Stuck(&t, now); stuck {
+		w.Reason, w.StuckSince = "stuck", since
 	}
 	return w
 }

@@ -12,9 +12,10 @@ import (
 )
 
 // Work runs tasks until ctx ends. Then it starts nothing more and gives the running attempts Options.Grace to end. Work stops attempts that
-// take longer. Their tasks go back to their queues, and these attempts do not count. Then Work returns nil. It returns an error when the
-// database can no longer be used, jobs.ErrShutdown when Abort ended the work, and jobs.ErrInvalid when no job is registered. A Runner has
-// at most one Work at a time.
+// take longer. Their tasks go back to their queues, and these attempts do not count. Then Work returns nil. A handler that ignores the end
+// of its context delays Work by 5 s after Grace, and its goroutine outlives Work. A command that ignores SIGTERM delays Work by its
+// KillAfter and at most 5 s more. Work returns an error when the database can no longer be used, jobs.ErrShutdown when Abort ended the
+// work, and jobs.ErrInvalid when no job is registered. A Runner has at most one Work at a time: a second call returns jobs.ErrConflict.
 func (r *Runner) Work(ctx context.Context) error { return r.work(ctx, false, 0) }
 
 // WorkUntilEmpty is Work that also returns when nothing runs and no task is due. It runs the tasks that become due meanwhile, too.
@@ -38,7 +39,9 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 	if err := r.checkRights(); err != nil {
 		return err
 	}
-	if err := r.checkIntegrity(ctx); err != nil {
+	if err := r.checkIntegrity(ctx); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	aborted, abort := context.WithCancel(context.WithoutCancel(ctx))
@@ -64,7 +67,9 @@ func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 		r.works.Done()
 	}()
 	e, err := r.newEngine(ctx, aborted.Done(), untilEmpty, only)
-	if e == nil {
+	if e == nil && ctx.Err() != nil {
+		return nil
+	} else if e == nil {
 		return err
 	}
 	r.notifier.SetBrief(untilEmpty)
@@ -128,11 +133,14 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 
 func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 	o := r.options
-	options := engine.Options{Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version, User: r.user(),
-		Handlers: r.wrapped(), Fenced: &r.fenced, UntilEmpty: untilEmpty, Concurrency: o.Concurrency, MaxWait: o.MaxWait,
+	options := engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version,
+		User:     r.user(),
+		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, Leaked: &r.leaked, UntilEmpty: untilEmpty,
+		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
 		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
 		Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }),
-		Grace:  o.Grace, Lease: o.Lease, Timeout: o.Timeout, OutputLimit: o.OutputLimit,
+		Grace:  o.Grace, StuckAfter: o.StuckAfter, ReleaseStuck: o.ReleaseStuck, Lease: o.Lease, WriteEvery: o.WriteEvery,
+		Timeout: o.Timeout, OutputLimit: o.OutputLimit,
 		LeaveChildren: o.LeaveChildren, Name: o.Name, Keep: o.Keep,
 		KeepFailed: o.KeepFailed, Hooks: o.Hooks,
 		LivenessEvery: o.LivenessEvery, GuardianPath: o.GuardianPath, OwnProcess: o.OwnProcess}

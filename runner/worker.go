@@ -21,7 +21,7 @@ type Worker struct {
 	User      string     // name of the user who runs it
 	UID       int        // -1 if unknown
 	Version   string     // see Version
-	Slots     int        // greatest number of attempts at once
+	Slots     int        // greatest number of attempts at once; the attempts of a batch count as one
 	Queues    []QueueMax // nil for all queues
 	Jobs      []string   // names of the jobs that it can run
 	Draining  bool
@@ -31,12 +31,13 @@ type Worker struct {
 	BeatAt    time.Time // time of its last heartbeat
 	Dead      bool      // its process is known to be dead; false for a worker of another machine
 	Running   []int64   // ids of its running tasks
+	Leaked    int       // number of handlers that still run although Options.ReleaseStuck has released their slots; as of BeatAt
 }
 
 // QueueMax is a queue that a worker serves.
 type QueueMax struct {
 	Queue string `json:"queue"`
-	Max   int    `json:"max"` // greatest number of its tasks at once; 0 for all slots
+	Max   int    `json:"max"` // greatest number of its tasks or batches at once; 0 for all slots
 }
 
 // seenWithin is the greatest age of the last heartbeat, in leases, of a worker that Workers returns.
@@ -55,7 +56,7 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.State == db.WorkerDraining,
 			Lease:     w.Lease,
 			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
-			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Dead: engine.Dead(r.store, w.ID)}
+			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Leaked: w.Leaked, Dead: engine.Dead(r.store, w.ID)}
 		if w.State == db.WorkerOverloaded || w.State == db.WorkerLowMemory {
 			worker.Pressure = w.State
 		}

@@ -23,7 +23,8 @@ type layer struct {
 // new package needs a row.
 var layers = []layer{
 	{path: "internal/jsonscan"},
-	{path: "jobs", ours: []string{"internal/jsonscan"}, // only types; this package uses no clock and no I/O
+	{path: "internal/gather", not: []string{"os"}},
+	{path: "jobs", ours: []string{"internal/gather", "internal/jsonscan"}, // only types; this package uses no clock and no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "jobs"}, // only the list of options, limits and checks
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
@@ -61,7 +62,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},
-	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}}, // no other package imports pgx
+	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
 	{path: "internal/pgserver"}, // only tests and the selftest import it
@@ -72,10 +73,10 @@ var layers = []layer{
 	{path: "runner/internal/cron/crontest"}, // only tests import it
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/follow"},
-	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/taskspec", "db",
+	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/lines", "internal/taskspec", "db",
 		"jobs",
 		"internal/supervisor", "internal/humanize"}},
-	{path: "runner/internal/engine", ours: []string{"internal/taskspec", "runner/internal/cron", "runner/internal/exec",
+	{path: "runner/internal/engine", ours: []string{"internal/gather", "internal/taskspec", "runner/internal/cron", "runner/internal/exec",
 		"runner/internal/notify", "db", "jobs",
 		"internal/lifecycle",
 		"internal/tasktext", "internal/supervisor", "internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
@@ -87,7 +88,8 @@ var layers = []layer{
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import it
 	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import it
 		others: []string{"github.com/jackc/pgx/v5"}},
-	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver"}},
+	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
+		others: []string{"github.com/jackc/pgx/v5"}}, // the type of a transaction only
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	// The selftest must not use the code that it tests.

@@ -32,7 +32,8 @@ type actionRequest struct {
 	terms     []search.Term
 	filter    jobs.Filter // filter of the query, or the ids of a selection
 	byQuery   bool
-	count     int // number of tasks that the page showed for the query; -1 if it showed no number
+	cause     string // cause of the group of failed tasks, if the form names a group
+	count     int    // number of tasks that the page showed for the query; -1 if it showed no number
 }
 
 // actionResult is the result of an action: a line to show, or a question to ask first.
@@ -71,9 +72,10 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 			h.writeError(w, req, http.StatusBadRequest, "The form is too large or invalid.")
 			return
 		}
-		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now(),
+		a := &actionRequest{h: h, name: strings.TrimPrefix(req.URL.Path, "/actions/"), form: req.PostForm, now: time.Now().In(zone(req)),
 			confirmed: req.PostForm.Get("confirmed") == "1"}
 		d, err := do(a, ctx)
+		h.counts.forget()
 		back := h.localPath(req.PostForm.Get("back"))
 		switch {
 		case err != nil:
@@ -139,7 +141,13 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	if a.byQuery {
 		if filter, ok := search.Verb(a.name).Filter(a.filter); ok {
 			var err error
-			if ids, err = r.IDs(ctx, filter, runner.Page{}); err != nil {
+			if a.form.Get("group") != "" {
+				ids, err = a.groupIDs(ctx)
+				d.cli = a.groupCLI(ids)
+			} else {
+				ids, err = r.IDs(ctx, filter, runner.Page{})
+			}
+			if err != nil {
 				return actionResult{}, err
 			}
 		}
@@ -149,12 +157,14 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 		}
 		if a.confirmed && a.count >= 0 && len(ids) > a.count {
 			d.ask = a.confirmation(len(ids))
+			d.ask.CLI = d.cli
 			d.ask.Changed = fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s.",
 				humanize.Plural(a.count, "task"), humanize.Count(int64(len(ids))))
 			return d, nil
 		}
 		if !a.confirmed || a.count < 0 {
 			d.ask = a.confirmation(len(ids))
+			d.ask.CLI = d.cli
 			return d, nil
 		}
 	} else if ask, err := a.needsConfirmation(ctx, ids); err != nil || ask && !a.confirmed {
@@ -253,13 +263,17 @@ func (a *actionRequest) summary(results []runner.ActionResult) string {
 func (a *actionRequest) confirmation(n int) *confirmView {
 	verb := strings.ToUpper(a.name[:1]) + a.name[1:]
 	v := &confirmView{Action: a.name, Button: fmt.Sprintf("%s %s", verb, humanize.Plural(n, "task")), CLI: a.cli(),
-		Fields: []field{{"confirmed", "1"}, {"back", a.form.Get("back")}}}
+		Fields: []field{{"confirmed", "1"}, {"back", a.h.localPath(a.form.Get("back"))}}}
 	v.Question = fmt.Sprintf("%s %s?", verb, humanize.Plural(n, "task"))
 	switch {
 	case a.byQuery:
 		query := search.JoinTerms(a.terms)
 		v.Question = fmt.Sprintf("%s all %s of %s?", verb, humanize.Plural(n, "task"), humanize.Safe(query))
 		v.Fields = append(v.Fields, field{"query", query}, field{"count", strconv.Itoa(n)})
+		if a.cause != "" {
+			v.Question = a.groupQuestion(verb, n)
+			v.Fields = append(v.Fields, field{"group", a.form.Get("group")})
+		}
 	case n == 1:
 		v.Question, v.Button = fmt.Sprintf("%s task %d?", verb, a.filter.IDs[0]), fmt.Sprintf("%s task %d", verb, a.filter.IDs[0])
 	}
@@ -306,6 +320,9 @@ func (a *actionRequest) pauseAction(ctx context.Context) (actionResult, error) {
 		what, target = "all queues", "--all"
 	}
 	d := actionResult{line: what + " paused: running tasks continue, no other task starts", cli: humanize.Safe(shellLine(a.name, target))}
+	if d.ask = a.question(a.name, what, d.cli); d.ask != nil {
+		return d, nil
+	}
 	if a.name == "pause" {
 		return d, a.h.r.Pause(ctx, a.form.Get("reason"), queue)
 	}
@@ -320,6 +337,9 @@ func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error
 		return actionResult{}, err
 	}
 	d := actionResult{cli: humanize.Safe(shellLine("schedule", verb, name))}
+	if d.ask = a.question(verb, "schedule "+name, d.cli); d.ask != nil {
+		return d, nil
+	}
 	switch verb {
 	case "pause":
 		d.line = "schedule " + name + " paused"
@@ -328,9 +348,11 @@ func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error
 		d.line = "schedule " + name + " resumed"
 		return d, a.h.r.ResumeSchedule(ctx, name)
 	}
-	t, err := a.h.r.RunSchedule(ctx, name)
-	d.line = fmt.Sprintf("task %d of schedule %s enqueued", t.ID, name)
-	return d, err
+	return a.h.last.once(ctx, name, func(ctx context.Context) (actionResult, error) {
+		t, err := a.h.r.RunSchedule(ctx, name)
+		d.line = fmt.Sprintf("task %d of schedule %s enqueued", t.ID, name)
+		return d, err
+	})
 }
 
 // The next page shows the result of an action once. The text is in a cookie and not in the URL, because any site could

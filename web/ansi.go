@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lines"
 )
 
 // The output of a task is text for a terminal. The pages show the sixteen colours of a terminal and remove every other
@@ -94,41 +95,6 @@ func (k *textStyle) set(parameters string) {
 	}
 }
 
-// cutEscape removes an escape sequence from the start of a line that begins with ESC. It returns the parameters of the
-// sequence and whether the sequence sets colours. If the sequence has no end, cutEscape removes only its first
-// characters.
-func cutEscape(line string) (sgr string, colours bool, rest string) {
-	if len(line) < 2 {
-		return "", false, line[1:]
-	}
-	switch c := line[1]; {
-	case c == '[':
-		for i := 2; i < len(line); i++ {
-			if b := line[i]; b >= 0x40 && b <= 0x7e {
-				return line[2:i], b == 'm' && strings.Trim(line[2:i], "0123456789;:") == "", line[i+1:]
-			} else if b < 0x20 || b > 0x7e {
-				break
-			}
-		}
-		return "", false, line[2:]
-	case c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X': // a string, which ends with BEL or ST
-		for i := 2; i < len(line); i++ {
-			if line[i] == 7 {
-				return "", false, line[i+1:]
-			}
-			if line[i] == 0x1b && i+1 < len(line) && line[i+1] == '\\' {
-				return "", false, line[i+2:]
-			}
-		}
-		return "", false, ""
-	case c >= 0x20 && c <= 0x2f && len(line) > 2:
-		return "", false, line[3:]
-	case c >= 0x30 && c <= 0x7e:
-		return "", false, line[2:]
-	}
-	return "", false, line[1:]
-}
-
 // html returns a line, without its newline, as HTML. It changes k to the style at the end of the line, which applies to
 // the next line, too.
 func (k *textStyle) html(line string) template.HTML {
@@ -153,24 +119,10 @@ func (k *textStyle) html(line string) template.HTML {
 			return template.HTML(b.String())
 		}
 		write(line[:at])
-		sgr, colours, rest := cutEscape(line[at:])
+		sgr, colours, rest := lines.CutEscape(line[at:])
 		if colours {
 			k.set(sgr)
 		}
 		line = rest
-	}
-}
-
-// stripEscapes returns a line without its escape sequences.
-func stripEscapes(text string) string {
-	var b strings.Builder
-	for {
-		at := strings.IndexByte(text, 0x1b)
-		if at < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		b.WriteString(text[:at])
-		_, _, text = cutEscape(text[at:])
 	}
 }

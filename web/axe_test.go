@@ -57,6 +57,8 @@ func TestPagesAreAccessible(t *testing.T) {
 		{"colours", tasks["colours"], nil},
 		{"chain", tasks["chain"], nil},
 		{"schedules", "/schedules", nil},
+		{"schedule", "/schedules/report", nil},
+		{"label", "/jobs?label=webhook", nil},
 		{"missing", "/tasks/4711", func() { b.expect("404") }},
 		{"login", "/login", nil},
 	}

@@ -44,6 +44,7 @@ func TestAllActionsWorkWithoutJavaScript(t *testing.T) {
 	press("button[aria-label='Pause media']", "media paused", "runner pause media")
 	press("button[aria-label='Resume media']", "media resumed")
 	b.run(chromedp.SendKeys("#q", "state:failed queue:media"), chromedp.KeyEvent("\r"), chromedp.WaitVisible("a[rel=next]"),
+		chromedp.Click("#tabs a[href*='sort=id']"), chromedp.WaitVisible("#tabs a[href*='sort=id'][aria-current]"),
 		chromedp.Click("a[rel=next]"), chromedp.WaitVisible("#t1"))
 	if rows := eval[int](b, "document.querySelectorAll('tbody tr').length"); rows != 10 {
 		t.Errorf("second page: got %d rows, want 10", rows)

@@ -229,7 +229,7 @@ func TestPagesInABrowser(t *testing.T) {
 	pages := sampleDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed",
-		"schedules": "/schedules", "wrong": "/tasks?q=quue:x"})
+		"schedules": "/schedules", "schedule": "/schedules/report", "label": "/jobs?label=webhook", "wrong": "/tasks?q=quue:x"})
 	for name, path := range pages {
 		for _, width := range widths {
 			for _, theme := range themes {

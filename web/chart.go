@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
 )
@@ -20,103 +21,91 @@ type chartRange struct {
 	Name   string
 	length time.Duration // time range of a bar
 	bars   int
+	ticks  time.Duration // time between two marks of the time axis
 	fresh  time.Duration // how long the data may be reused
 }
 
 var chartRanges = []chartRange{
-	{"1h", time.Minute, 60, 2 * time.Second},
-	{"24h", 15 * time.Minute, 96, 30 * time.Second},
-	{"7d", 2 * time.Hour, 84, 2 * time.Minute},
+	{"1h", time.Minute, 60, 10 * time.Minute, 2 * time.Second},
+	{"24h", 15 * time.Minute, 96, 4 * time.Hour, 30 * time.Second},
+	{"7d", 2 * time.Hour, 84, 24 * time.Hour, 2 * time.Minute},
 }
 
 // chart is the data of the chart of the tasks that ended in a time range.
 type chart struct {
-	Range      string
-	Ranges     []tab
-	Bars       template.HTML
-	Most       int
-	From       string
-	Summary    string
-	Wait, Run  percentiles
-	Steps      []admin.TimeBucket // bars with at least one ended task, the latest first
-	Completed  int
-	Failed     int
-	Cancelled  int
-	Per        string // time range of a bar in words, for example "per minute"
-	AnySamples bool
+	Range     string
+	Ranges    []tab
+	Bars      template.HTML
+	Scale     template.HTML // labels of the two vertical axes
+	Zone      string        // time zone of the axis
+	Summary   string
+	Wait, Run percentiles
+	Sample    string     // number of tasks that the percentiles come from; empty if there are none
+	Steps     []chartRow // bars with at least one ended task, the latest first
+	Completed int
+	Failed    int
+	Cancelled int
+	Per       string // time range of a bar in words, for example "per minute"
 }
 
-// percentiles contains drawings of the 50th and the 95th percentile over time, and the latest value of each.
+// chartRow is a row of the table below the chart.
+type chartRow struct {
+	admin.TimeBucket
+	Failed     int
+	FailedLink string // tasks that failed in this period
+	Link       string // all tasks that ended in this period
+}
+
+// percentiles contains drawings of the 50th and the 95th percentile over time, and their values for the whole time range.
 type percentiles struct {
-	P50, P95         template.HTML
-	LastP50, LastP95 string
+	P50, P95           template.HTML
+	WholeP50, WholeP95 string
 }
 
 func newChart(p page, r chartRange, steps []admin.TimeBucket) *chart {
-	c := &chart{Range: r.Name, From: r.Name + " ago", Per: "in " + timetext.WriteDuration(r.length)}
+	c := &chart{Range: r.Name, Per: "in " + timetext.WriteDuration(r.length), Zone: p.zoneName(p.Now)}
 	if r.length == time.Minute {
 		c.Per = "per minute"
 	}
 	for _, other := range chartRanges {
 		c.Ranges = append(c.Ranges, tab{Name: other.Name, Link: p.Base + "/?range=" + other.Name, Selected: other.Name == r.Name})
 	}
-	var w50, w95, r50, r95 []time.Duration
 	for i := len(steps) - 1; i >= 0; i-- {
-		s := steps[i]
-		n := 0
-		for _, ended := range s.Ended {
-			n += ended
-		}
-		c.Most = max(c.Most, n)
-		c.Completed += s.Ended[jobs.Completed]
-		c.Failed += s.Ended[jobs.Failed]
-		c.Cancelled += s.Ended[jobs.Cancelled]
-		if n > 0 {
-			c.Steps = append(c.Steps, s)
-		}
-		if s.Sampled > 0 && !c.AnySamples {
-			c.AnySamples = true
-			c.Wait.LastP50, c.Wait.LastP95 = humanize.Took(s.WaitP50), humanize.Took(s.WaitP95)
-			c.Run.LastP50, c.Run.LastP95 = humanize.Took(s.RunP50), humanize.Took(s.RunP95)
+		if s := steps[i]; s.Ended[jobs.Completed]+s.Ended[jobs.Failed]+s.Ended[jobs.Cancelled] > 0 {
+			c.Steps = append(c.Steps, chartRow{s, s.Ended[jobs.Failed], p.endedIn(s.At, r.length, string(jobs.Failed)),
+				p.endedIn(s.At, r.length, "finished")})
 		}
 	}
-	for _, s := range steps {
-		w50, w95, r50, r95 = append(w50, s.WaitP50), append(w95, s.WaitP95), append(r50, s.RunP50), append(r95, s.RunP95)
-	}
+	whole := admin.Whole(steps)
+	c.Completed, c.Failed, c.Cancelled = whole.Ended[jobs.Completed], whole.Ended[jobs.Failed], whole.Ended[jobs.Cancelled]
 	c.Summary = fmt.Sprintf("%s completed, %s failed, %s cancelled in the last %s", p.Count(c.Completed), p.Count(c.Failed),
 		p.Count(c.Cancelled), r.Name)
-	c.Bars = bars(steps, c.Most, c.Summary)
-	c.Wait.P50, c.Wait.P95 = durations(w50), durations(w95)
-	c.Run.P50, c.Run.P95 = durations(r50), durations(r95)
+	d := newDrawing(p, r, steps)
+	c.Bars, c.Scale = d.bars(c.Summary), d.scale()
+	if whole.Sampled > 0 {
+		c.Sample = fmt.Sprintf("n = %s", p.Count(whole.Sampled))
+		if ended := c.Completed + c.Failed + c.Cancelled; ended > whole.Sampled {
+			c.Sample = fmt.Sprintf("n = %s of %s", p.Count(whole.Sampled), p.Count(ended))
+		}
+	}
+	c.setPercentiles(whole, steps)
 	return c
 }
 
-const chartHeight = 100
-
-// bars draws a bar for each time bucket in steps. Failed tasks are at the bottom of the bar, where they are easy to see.
-func bars(steps []admin.TimeBucket, most int, summary string) template.HTML {
-	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="bars" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s">`,
-		len(steps)*10, chartHeight, template.HTMLEscapeString(summary))
-	for i, s := range steps {
-		at := s.At.Local().Format("15:04")
-		if len(steps) > 0 && steps[len(steps)-1].At.Sub(steps[0].At) > 24*time.Hour {
-			at = s.At.Local().Format("Mon 15:04")
-		}
-		y := float64(chartHeight)
-		for _, state := range []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Completed} {
-			n := s.Ended[state]
-			if n == 0 {
-				continue
-			}
-			height := max(float64(n)/float64(most)*chartHeight, 3)
-			y -= height
-			fmt.Fprintf(&b, `<rect class="%s" x="%d" y="%.1f" width="8" height="%.1f"><title>%s: %d %s</title></rect>`,
-				state, i*10+1, max(y, 0), height, at, n, state)
-		}
+func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket) {
+	var w50, w95, r50, r95 []time.Duration
+	for _, s := range steps {
+		w50, w95, r50, r95 = append(w50, s.WaitP50), append(w95, s.WaitP95), append(r50, s.RunP50), append(r95, s.RunP95)
 	}
-	b.WriteString(`</svg>`)
-	return template.HTML(b.String())
+	c.Wait = percentiles{durations(w50), durations(w95), humanize.Took(whole.WaitP50), humanize.Took(whole.WaitP95)}
+	c.Run = percentiles{durations(r50), durations(r95), humanize.Took(whole.RunP50), humanize.Took(whole.RunP95)}
+}
+
+// endedIn returns the URL of the tasks in a state that ended in the period of the given length from at.
+func (p page) endedIn(at time.Time, length time.Duration, state string) string {
+	const format = "2006-01-02T15:04:05.999Z" // milliseconds, because until: includes its time
+	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),
+		search.KeyUntil, at.Add(length-time.Millisecond).UTC().Format(format))
 }
 
 // durations draws durations as small bars.

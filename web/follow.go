@@ -5,8 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"html/template"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,6 +18,9 @@ import (
 
 // separator is the byte that ends each batch of lines in the stream to a page.
 const separator = "\x1e"
+
+// cursorMark is the byte before the cursor of a batch. A cursor of "end" says that the attempt has ended.
+const cursorMark = "\x1f"
 
 // followInterval is the shortest time between two reads of the output of a running attempt.
 const followInterval = 100 * time.Millisecond
@@ -36,15 +39,17 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	follow := req.FormValue("follow") == "1"
+	filter := newLogFilter(req.Form)
+	from, resumed := parseCursor(req.FormValue("from"))
 	var to sink = &rawSink{}
 	kind := "text/plain; charset=utf-8"
 	if strings.Contains(req.Header.Get("Accept"), fragment) {
-		to, kind = &pageSink{lines: newLineSplitter()}, "text/html; charset=utf-8"
+		to, kind = &pageSink{lines: newLineSplitter(from), filter: filter}, "text/html; charset=utf-8"
 	} else if !follow {
 		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, id, n))
 	}
 	s := newStream(w, kind)
-	f := &follower{h: h, attempt: a, to: to, stream: s}
+	f := &follower{h: h, attempt: a, to: to, stream: s, resumed: resumed, seq: from.first()}
 	if !follow {
 		err = f.sendAll(req.Context())
 	} else {
@@ -80,7 +85,8 @@ func (h *handler) attempt(ctx context.Context, id int64, number string) (a jobs.
 // sink converts chunks of output to the data to send.
 type sink interface {
 	add(jobs.Chunk) []byte
-	flush() []byte // returns the lines that have no newline yet
+	flush() []byte // ends a batch of chunks
+	end() []byte   // ends the output
 }
 
 // rawSink sends the bytes unchanged.
@@ -95,42 +101,26 @@ func (s *rawSink) add(c jobs.Chunk) []byte {
 }
 
 func (s *rawSink) flush() []byte { return nil }
+func (s *rawSink) end() []byte   { return nil }
 
-// pageSink converts the output to lines of HTML.
+// pageSink converts the output to lines of HTML. Each batch ends with the lines that have no newline yet, and with the cursor after the
+// complete lines.
 type pageSink struct {
-	lines   *lineSplitter
-	started bool
+	lines  *lineSplitter
+	filter logFilter
 }
 
-func (s *pageSink) add(c jobs.Chunk) []byte {
-	var b bytes.Buffer
-	if c.DroppedBytes > 0 && s.started {
-		fmt.Fprintf(&b, "<span class=\"l dim\">--- %s not kept ---\n</span>", humanize.Size(c.DroppedBytes))
-	}
-	s.started = true
-	for _, l := range s.lines.add(c) {
-		b.WriteString(l.html(""))
-	}
-	return b.Bytes()
+func (s *pageSink) html(list []logLine) []byte {
+	return []byte(htmlOf(slices.DeleteFunc(list, func(l logLine) bool { return !s.filter.match(l) })))
 }
+
+func (s *pageSink) add(c jobs.Chunk) []byte { return s.html(s.lines.add(c)) }
 
 func (s *pageSink) flush() []byte {
-	var b bytes.Buffer
-	for _, l := range s.lines.unfinished() {
-		b.WriteString(l.html(" part"))
-	}
-	b.WriteString(separator)
-	return b.Bytes()
+	return fmt.Appendf(s.html(s.lines.unfinished()), "%s%s%s", cursorMark, s.lines.from, separator)
 }
 
-// html returns the line in the form of the template "task".
-func (l logLine) html(more string) string {
-	if l.Stderr {
-		more += " e"
-	}
-	at := template.HTMLEscapeString(l.At.Local().Format(time.TimeOnly))
-	return `<span class="l` + more + `"><i>` + at + ` </i>` + string(l.Text) + "\n</span>"
-}
+func (s *pageSink) end() []byte { return []byte(cursorMark + "end" + separator) }
 
 // follower sends the output of an attempt to a client.
 type follower struct {
@@ -138,7 +128,8 @@ type follower struct {
 	attempt jobs.Attempt
 	to      sink
 	stream  *stream
-	seq     int64
+	resumed bool  // whether the client has the lines before a cursor
+	seq     int64 // last chunk that was sent
 }
 
 // sendAll sends the output that is stored now. It reads in batches to avoid a long read transaction.
@@ -167,11 +158,11 @@ func (f *follower) sendAll(ctx context.Context) error {
 	}
 }
 
-// follow sends the stored output and then new output until the attempt has ended. A page gets only the last lines of
-// the stored output.
+// follow sends the stored output and then new output until the attempt has ended. A page gets the lines after its cursor. Without a
+// cursor it gets only the last lines of the stored output.
 func (f *follower) follow(ctx context.Context) error {
-	if _, page := f.to.(*pageSink); page {
-		chunks, err := admin.LastOutput(ctx, f.h.r, f.attempt, maxChunks)
+	if _, page := f.to.(*pageSink); page && !f.resumed {
+		chunks, _, err := f.h.readTail(ctx, f.attempt, maxLines, maxLogSize)
 		if err != nil {
 			return err
 		}
@@ -180,7 +171,7 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 	}
 	seen, sent := int64(-1), false
-	return f.h.r.Changes(ctx, func() (bool, error) {
+	err := f.h.r.Changes(ctx, func() (bool, error) {
 		t, err := f.h.r.Get(ctx, f.attempt.TaskID)
 		if errors.Is(err, jobs.ErrNotFound) {
 			return true, nil
@@ -208,4 +199,8 @@ func (f *follower) follow(ctx context.Context) error {
 		}
 		return over, nil
 	})
+	if err == nil {
+		err = f.stream.write(f.to.end())
+	}
+	return err
 }

@@ -1,9 +1,23 @@
-// Package web serves pages with the queues, tasks and schedules of a runner to a browser, and metrics to Prometheus. The
-// server renders the pages, so they work without JavaScript. With JavaScript they refresh themselves. The pages load
-// nothing from another host. No request to this package can enqueue a command.
+// Package web serves pages with the queues, tasks and schedules of a runner to a browser, and metrics to Prometheus. The server renders the
+// pages, so they work without JavaScript. With JavaScript they refresh themselves. The pages load nothing from another host. No request to
+// this package can enqueue a command.
 //
-// A program that embeds runner mounts Handler behind its own authentication. The command "runner serve" uses Listen,
-// which requires a token.
+// A program that embeds runner mounts Handler behind its own authentication:
+//
+//	mux.Handle("/admin/tasks/", web.Handler(r, web.Options{
+//		BasePath: "/admin/tasks",
+//		Authorize: func(req *http.Request) error {
+//			if !isAdministrator(req) {
+//				return errors.New("not an administrator")
+//			}
+//			return nil
+//		},
+//	}))
+//
+// A handler around it can ask the browser for a password: it sets WWW-Authenticate and responds with 401 before it calls Handler.
+//
+// Listen serves the same pages on an address of its own, and requires a token. The command "runner serve" uses it. A test of the mounted
+// pages needs no browser: httptest.NewRecorder and a Runner of runnertest.New are enough, as in the example of Handler.
 package web
 
 import (
@@ -57,7 +71,9 @@ type handler struct {
 	pages      pageCache
 	live       live
 	trends     trendCache
+	counts     queueCounts
 	histograms histograms
+	last       lastAction
 }
 
 //go:embed static
@@ -93,9 +109,16 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /tasks/{id}/result", h.document(func(t jobs.Task) []byte { return t.Result }))
 	h.mux.HandleFunc("GET /events", h.events)
 	h.mux.HandleFunc("GET /schedules", h.page(h.schedules))
+	h.mux.HandleFunc("GET /schedules/{name}", h.page(h.schedule))
+	h.mux.HandleFunc("GET /jobs", h.page(h.job))
+	h.mux.HandleFunc("GET /zone", h.chooseZone)
 	for name, act := range actions {
 		h.mux.HandleFunc("POST /actions/"+name, h.action(act))
 	}
+	h.mux.HandleFunc("GET /ask", h.ask)
+	h.mux.HandleFunc("GET /api/v1/tasks", h.apiList)
+	h.mux.HandleFunc("GET /api/v1/tasks/{id}", h.apiGet)
+	h.mux.HandleFunc("/api/", apiOther)
 	h.mux.HandleFunc("GET /metrics", h.metrics)
 	h.mux.HandleFunc("GET /healthz", h.healthz)
 	h.mux.HandleFunc("GET /readyz", h.readyz)
@@ -116,6 +139,10 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src
 // ServeHTTP sets the headers of the response. It checks the host and the path of the request, and whether the user may
 // send it. Then it calls the handler of the path.
 func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if c, accepted := compress(w, req); accepted {
+		defer c.close()
+		w = c
+	}
 	header := w.Header()
 	header.Set("Content-Security-Policy", policy)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -162,6 +189,10 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 			return true
 		}
 		w.Header().Set("WWW-Authenticate", `Bearer realm="runner"`)
+		if strings.HasPrefix(req.URL.Path, "/api/") {
+			apiError(w, http.StatusUnauthorized, "the request has no valid token")
+			return false
+		}
 		h.loginPage(w, req, http.StatusUnauthorized, "")
 		return false
 	}

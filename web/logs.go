@@ -2,10 +2,12 @@ package web
 
 import (
 	"context"
+	"fmt"
 	"html/template"
+	"net/url"
+	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
@@ -13,53 +15,109 @@ import (
 	"example.com/runner/jobs"
 )
 
+// The limits of the output on the page of a task.
 const (
-	maxLines  = 1000
-	maxChunks = 64 // chunks in one read, each of at most 32 KiB
-	maxLine   = 16 << 10
+	maxLines    = 1000
+	maxLogSize  = 512 << 10 // bytes that the page reads from the end of an output
+	maxSearched = 8 << 20   // bytes from the end of an output that a search reads
+	maxChunks   = 64        // chunks in one read, each of at most 32 KiB
+	tailLines   = 12        // last lines of a failed attempt that the page shows above the timeline
 )
 
 // logView is the output of an attempt.
 type logView struct {
-	Attempt int // number of the attempt, from 1
-	Lines   []logLine
-	Cut     bool   // whether the output has more lines before these
-	Gap     string // size of the part of the output that the worker did not store
-	Link    string // URL of the whole output as a file
-	Follow  string // URL of the stream with later output; empty if the attempt has ended
-	End     string // how the attempt ended; empty while it runs
+	logFilter
+	Attempt  int // number of the attempt, from 1
+	Lines    template.HTML
+	Count    string        // number of shown lines
+	Cut      bool          // whether the output has more lines before these
+	Searched string        // size of the searched part; empty if it is the whole output
+	Tail     template.HTML // last lines of a failed attempt
+	TailOf   string        // stream of Tail
+	Link     string        // URL of the whole output as a file
+	Follow   string        // URL of the stream with later output; empty if the attempt has ended
+	End      string        // how the attempt ended; empty while it runs
 }
 
-type logLine struct {
-	At     time.Time
-	Stderr bool
-	Text   template.HTML
+// logFilter selects lines of an output.
+type logFilter struct {
+	Find   string // text that the lines contain in any case; empty for all lines
+	Stream string // stdout, stderr, or empty for both
+}
+
+// newLogFilter returns the filter in the URL of a page.
+func newLogFilter(form url.Values) logFilter {
+	f := logFilter{Find: humanize.Safe(truncate(form.Get("find"), 200)), Stream: form.Get("stream")}
+	if f.Stream != "stdout" && f.Stream != "stderr" {
+		f.Stream = ""
+	}
+	return f
+}
+
+// query returns the filter as a part of the query of a URL, or an empty text for a filter that selects all lines.
+func (f logFilter) query() string {
+	text := ""
+	if f.Find != "" {
+		text += "&find=" + escaped(f.Find)
+	}
+	if f.Stream != "" {
+		text += "&stream=" + f.Stream
+	}
+	return text
+}
+
+func (f logFilter) match(l logLine) bool {
+	return (f.Stream == "" || f.Stream == l.stream) &&
+		(f.Find == "" || strings.Contains(strings.ToLower(lines.StripEscapes(l.raw)), strings.ToLower(f.Find)))
 }
 
 // lastLines returns the last lines of the output of an attempt.
-func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int) (*logView, error) {
-	l := &logView{Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
-	chunks, err := admin.LastOutput(ctx, h.r, a, maxChunks)
+func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n int, filter logFilter) (*logView, error) {
+	l := &logView{logFilter: filter, Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
+	most, size := maxLines, maxLogSize
+	if filter != (logFilter{}) {
+		most, size = maxSearched, maxSearched // a search reads all lines of this part
+	}
+	chunks, whole, err := h.readTail(ctx, a, most, size)
 	if err != nil {
 		return nil, err
 	}
-	split := newLineSplitter()
-	for i, c := range chunks {
-		if c.DroppedBytes > 0 {
-			l.Gap = humanize.Size(c.DroppedBytes)
-		}
-		if i == 0 {
-			l.Cut = c.Seq > 1
-		}
-		l.Lines = append(l.Lines, split.add(c)...)
+	if l.Cut = !whole; l.Cut && size == maxSearched {
+		l.Searched = humanize.Size(maxSearched)
 	}
-	l.Lines = append(l.Lines, split.unfinished()...)
-	if len(l.Lines) > maxLines {
-		l.Lines, l.Cut = l.Lines[len(l.Lines)-maxLines:], true
+	split := newLineSplitter(cursor{})
+	var list []logLine
+	tails := map[string][]logLine{}
+	for _, c := range chunks {
+		for _, line := range split.add(c) {
+			if tails[line.stream] = append(tails[line.stream], line); len(tails[line.stream]) > 2*tailLines {
+				tails[line.stream] = slices.Clone(tails[line.stream][tailLines:])
+			}
+			if filter.match(line) {
+				list = append(list, line)
+			}
+		}
 	}
+	for _, line := range split.unfinished() {
+		tails[line.stream] = append(tails[line.stream], line)
+		if filter.match(line) {
+			list = append(list, line)
+		}
+	}
+	if len(list) > maxLines {
+		list, l.Cut = list[len(list)-maxLines:], true
+	}
+	l.Lines, l.Count = htmlOf(list), humanize.Plural(len(list), "line")
 	if a.State == jobs.Running {
-		l.Follow = l.Link + "&follow=1"
+		l.Follow = fmt.Sprintf("%s&follow=1%s&from=%s", l.Link, filter.query(), split.from)
 		return l, nil
+	}
+	if a.State == jobs.Failed {
+		for _, l.TailOf = range []string{"stderr", "stdout"} {
+			if l.Tail = htmlOf(lastShown(tails[l.TailOf])); l.Tail != "" {
+				break
+			}
+		}
 	}
 	for _, view := range v.Attempts {
 		if view.N == n {
@@ -72,37 +130,37 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	return l, nil
 }
 
-// lineSplitter splits chunks of output into lines of HTML, for each stream separately.
-type lineSplitter struct {
-	lines  lines.Splitter[string]
-	styles map[string]*textStyle // style at the end of the last line of each stream
-}
-
-func newLineSplitter() *lineSplitter {
-	return &lineSplitter{lines.Splitter[string]{Max: maxLine}, map[string]*textStyle{"stdout": {}, "stderr": {}}}
-}
-
-// add returns the lines that end in a chunk.
-func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
-	for _, l := range s.lines.Add(c.Stream, c.At, c.Data) {
-		list = append(list, newLogLine(c.Stream, l, s.styles[c.Stream]))
-	}
-	return list
-}
-
-// unfinished returns the lines that have no newline yet.
-func (s *lineSplitter) unfinished() (list []logLine) {
-	for _, stream := range []string{"stdout", "stderr"} {
-		if l := s.lines.Partial(stream); l != nil {
-			style := *s.styles[stream]
-			list = append(list, newLogLine(stream, *l, &style))
+// readTail returns the last chunks of the output of an attempt, oldest first. It reads until the chunks have the given number of lines or
+// bytes. It reports whether they are the whole output.
+func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) (chunks []jobs.Chunk, whole bool, err error) {
+	var parts [][]jobs.Chunk // newest part first
+	count, found, bytes := 0, 0, 0
+	before, limit := int64(maxSeq), maxChunks
+	for {
+		part, err := admin.OutputBefore(ctx, h.r, a, before, limit)
+		if err != nil {
+			return nil, false, err
 		}
+		parts = append(parts, part)
+		for _, c := range part {
+			bytes += len(c.Data)
+			found += strings.Count(string(c.Data), "\n")
+		}
+		if len(part) < limit {
+			whole = true
+		} else if count, before = count+len(part), part[0].Seq; found <= most && bytes < size {
+			limit = min(max(maxChunks, (size-bytes)/(bytes/count+1)), 64*maxChunks) // the chunks of one output have similar sizes
+			continue
+		}
+		slices.Reverse(parts)
+		return slices.Concat(parts...), whole, nil
 	}
-	return list
 }
 
-// newLogLine converts a line to HTML. The parameter style is the text style at the beginning of the line. newLogLine
-// changes it to the style at the end of the line.
-func newLogLine(stream string, l lines.Line, style *textStyle) logLine {
-	return logLine{At: l.At, Stderr: stream == "stderr", Text: style.html(strings.TrimSuffix(string(l.Text), "\n"))}
+// lastShown returns the last lines without blank lines at the end.
+func lastShown(list []logLine) []logLine {
+	for len(list) > 0 && strings.TrimSpace(lines.StripEscapes(list[len(list)-1].raw)) == "" {
+		list = list[:len(list)-1]
+	}
+	return list[max(len(list)-tailLines, 0):]
 }

@@ -75,7 +75,11 @@ const maxTasksShown = 3
 
 func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
 	v := &overviewView{page: h.newPage(req, "", "")}
-	s, err := present.ReadStatus(ctx, h.r, v.Now, nil)
+	queues, err := h.counts.read(ctx, h.r)
+	if err != nil {
+		return "", nil, err
+	}
+	s, err := present.StatusOf(ctx, h.r, v.Now, queues, nil)
 	if err != nil {
 		return "", nil, err
 	}
@@ -229,8 +233,8 @@ func (v *overviewView) problem(p present.Problem) problemView {
 		view.Link = v.Find(search.KeyState, string(jobs.Pending), search.KeyQueue, p.About)
 	case "lost_worker":
 		view.Link = v.Find(search.KeyState, string(jobs.Running), search.KeyWorker, p.About)
-	case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow":
-		view.Link = v.Base + "/schedules#" + url.PathEscape(p.About)
+	case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow", "schedule_waits":
+		view.Link = v.Base + "/schedules/" + url.PathEscape(p.About)
 	}
 	return view
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -35,13 +36,13 @@ type page struct {
 	Nav      string // entry of the navigation; empty if it has none
 	URL      string // URL of the page; the browser returns to it after an action
 	Search   string
-	Now      time.Time
+	Now      time.Time // in the time zone of the page
 	ReadOnly bool
 	HideArgs bool
 }
 
 func (h *handler) newPage(req *http.Request, title, nav string) page {
-	return page{Base: h.base, Title: title, Nav: nav, URL: h.base + req.URL.RequestURI(), Now: time.Now(),
+	return page{Base: h.base, Title: title, Nav: nav, URL: h.base + req.URL.RequestURI(), Now: time.Now().In(zone(req)),
 		ReadOnly: h.o.ReadOnly, HideArgs: h.o.HideArgs}
 }
 
@@ -78,13 +79,19 @@ func (p page) In(t time.Time) template.HTML {
 }
 
 // Clock returns t as a time of day, with the date if it is not today.
-func (p page) Clock(t time.Time) template.HTML { return p.moment(t, humanize.Clock(t, p.Now)) }
+func (p page) Clock(t time.Time) template.HTML {
+	local := t.In(p.Now.Location())
+	if local.Format(time.DateOnly) == p.Now.Format(time.DateOnly) {
+		return p.moment(t, local.Format(time.TimeOnly))
+	}
+	return p.moment(t, local.Format(time.DateTime))
+}
 
 func (p page) moment(t time.Time, text string) template.HTML {
 	if t.IsZero() {
 		return "–"
 	}
-	local := t.Local().Format("2006-01-02 15:04:05 MST")
+	local := t.In(p.Now.Location()).Format("2006-01-02 15:04:05 MST")
 	if utc := t.UTC().Format("2006-01-02 15:04:05 MST"); utc != local {
 		local += " · " + utc
 	}
@@ -149,7 +156,7 @@ const (
 	freshFor = 900 * time.Millisecond // tabs that were notified of the same change share one rendering
 )
 
-// entry returns the cache entry of a URL. If the cache is full, it removes the entry that was not used for the longest
+// entry returns the cache entry of a URL in a time zone. If the cache is full, it removes the entry that was not used for the longest
 // time.
 func (p *pageCache) entry(url string) *cachedPage {
 	p.mu.Lock()
@@ -192,7 +199,7 @@ const fragment = "text/x-fragment"
 func (h *handler) page(load loader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		isFragment := strings.Contains(req.Header.Get("Accept"), fragment)
-		m := h.pages.entry(req.URL.RequestURI())
+		m := h.pages.entry(zone(req).String() + " " + req.URL.RequestURI())
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		stale := ""
@@ -211,7 +218,7 @@ func (h *handler) page(load loader) http.HandlerFunc {
 				return
 			default:
 				h.logger.Warn("page", "path", req.URL.Path, "err", err)
-				stale = "stale since " + m.page.at.Local().Format(time.TimeOnly)
+				stale = "stale since " + m.page.at.In(zone(req)).Format(time.TimeOnly)
 			}
 		}
 		l := layout{page: h.newPage(req, m.page.title, ""), Main: template.HTML(m.page.main), Stale: stale}
@@ -220,10 +227,14 @@ func (h *handler) page(load loader) http.HandlerFunc {
 		l.Nav = cmp.Or(l.Nav, "overview")
 		l.HasSearch = req.URL.Path == "/tasks"
 		if isFragment {
+			l.Main = template.HTML(changedRegions(m.page.main, req.Header.Get(haveHeader)))
 			h.send(w, http.StatusOK, "fragment", l)
 			return
 		}
 		l.Flash = h.takeFlash(w, req)
+		if found := addedTask.FindStringSubmatch(l.Flash); found != nil {
+			l.Added = found[1]
+		}
 		h.send(w, http.StatusOK, "layout", l)
 	}
 }
@@ -243,13 +254,17 @@ func (h *handler) render(req *http.Request, load loader) (rendered, error) {
 	return rendered{title: v.common().Title, main: b.Bytes(), at: at}, nil
 }
 
+// addedTask matches the text about a task that an action has added.
+var addedTask = regexp.MustCompile(`^task ([0-9]+) of schedule \S+ enqueued`)
+
 // layout is the data of the frame around a page.
 type layout struct {
 	page
 	Main         template.HTML
 	Flash, Stale string
-	HasSearch    bool // whether the page has its own search field
-	NoNavigation bool // whether the page has no navigation
+	Added        string // id of the task that an action has added; empty if it has added none
+	HasSearch    bool   // whether the page has its own search field
+	NoNavigation bool   // whether the page has no navigation
 }
 
 // writePage responds with a page that does not depend on the database.

@@ -170,7 +170,7 @@ func TestATaskShowsItsEarlierRuns(t *testing.T) {
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{})
 	page := s.page("/tasks/4")
-	testkit.Contains(t, page, "Earlier runs of this job", "median ", ", now ")
+	testkit.Contains(t, page, `Earlier runs of this <a href="/jobs?label=nightly">job</a>`, "median ", ", now ")
 	runs := regexp.MustCompile(`class="run (\w+)" href="/tasks/(\d+)"`).FindAllStringSubmatch(page, -1)
 	if len(runs) != 3 || runs[0][2] != "1" || runs[2][1] != "failed" {
 		t.Errorf("got runs %v, want 3, beginning with task 1 and ending with a failed one", runs)

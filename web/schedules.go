@@ -65,25 +65,30 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 
 // Due returns the state of a task of a schedule and the time when the task was due.
 func (p page) Due(t jobs.Task) string {
-	return string(t.State) + ", due " + present.DueOf(t).Local().Format("2006-01-02 15:04")
+	return string(t.State) + ", due " + present.DueOf(t).In(p.Now.Location()).Format("2006-01-02 15:04")
 }
 
-// Tick returns the next time of a schedule as text. The text includes the day of the week or the date if the time of day
-// alone is ambiguous.
-func (p page) Tick(t time.Time) template.HTML {
-	format := "2 Jan 15:04"
+// Tick returns the next tick of the schedule as text, in the zone of the schedule. The text includes the day of the week or the date if the
+// time of day alone is ambiguous.
+func (p page) Tick(s scheduleView) template.HTML {
+	t := s.NextAt.In(s.place())
+	format := "2 Jan 15:04 MST"
 	switch ahead := t.Sub(p.Now); {
 	case ahead < 20*time.Hour:
-		format = "15:04"
+		format = "15:04 MST"
 	case ahead < 6*24*time.Hour:
-		format = "Mon 15:04"
+		format = "Mon 15:04 MST"
 	}
-	return p.moment(t, t.Local().Format(format))
+	return p.moment(t, t.Format(format))
 }
 
-// Every returns the cron expression of the schedule. It returns common expressions in words, such as "every hour".
-func (s scheduleView) Every() string {
-	return cmp.Or(map[string]string{"* * * * *": "every minute", "*/5 * * * *": "every 5 minutes", "*/10 * * * *": "every 10 minutes",
-		"*/15 * * * *": "every 15 minutes", "*/30 * * * *": "every 30 minutes", "0 * * * *": "every hour", "@hourly": "every hour",
-		"@daily": "every day at 00:00"}[s.Cron], s.Cron)
+// place returns the time zone of the schedule.
+func (s scheduleView) place() *time.Location {
+	if place, err := time.LoadLocation(s.Zone); err == nil {
+		return place
+	}
+	return time.UTC
 }
+
+// Every returns the cron expression of the schedule, in words if it is simple.
+func (s scheduleView) Every() string { return cmp.Or(cronWords(s.Cron), s.Cron) }

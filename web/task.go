@@ -131,7 +131,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	}
 	v.Stopping = t.State == jobs.Running && !t.CancelRequestedAt.IsZero()
 	v.CLI = fmt.Sprintf("runner show %d", id)
-	return "task", v, h.attempts(ctx, v, attempts, req.FormValue("attempt"))
+	return "task", v, h.attempts(ctx, v, attempts, req)
 }
 
 // changes returns the last changes of a task by users. With HideArgs it leaves out the changed values.
@@ -147,9 +147,9 @@ func (h *handler) changes(ctx context.Context, id int64) ([]admin.TaskChange, er
 }
 
 // attempts adds the list of attempts to the page, and the output of one attempt: the requested attempt or the last one.
-func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Attempt, asked string) error {
+func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Attempt, req *http.Request) error {
 	shown := len(attempts)
-	if n, err := strconv.Atoi(asked); err == nil && 1 <= n && n <= len(attempts) {
+	if n, err := strconv.Atoi(req.FormValue("attempt")); err == nil && 1 <= n && n <= len(attempts) {
 		shown = n
 	}
 	for i, a := range attempts {
@@ -167,7 +167,7 @@ func (h *handler) attempts(ctx context.Context, v *taskView, attempts []jobs.Att
 		return nil
 	}
 	var err error
-	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown)
+	v.Log, err = h.lastLines(ctx, v, attempts[shown-1], shown, newLogFilter(req.Form))
 	return err
 }
 

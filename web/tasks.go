@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -12,7 +11,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/lines"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
@@ -30,6 +28,8 @@ type tasksView struct {
 	Query      string
 	QueryError string // error in the query; then no task is listed
 	Tabs       []tab
+	Groups     []groupView // groups of failed tasks, for a list in the order sortByCause
+	Sorts      []sortLink  // orders that the list can have, if there is more than one
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if counting took too long
 	Many       bool   // whether the list has, or may have, more than one page
@@ -52,7 +52,8 @@ type taskRow struct {
 	AttemptText, Note, Error string
 	Lasted                   time.Duration
 	Ran                      bool
-	When                     time.Time // time of the end, or of the creation
+	When                     time.Time // time of the end, of the next attempt, or of the creation
+	Due                      bool      // whether When is the time of the next attempt
 }
 
 // queryAction is a button for an action on all tasks of the query.
@@ -73,14 +74,11 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		v.QueryError = humanize.Safe(err.Error())
 		return "tasks", v, nil
 	}
-	if filter.Before, err = number(req.FormValue("before")); err != nil {
-		return "", nil, err
-	}
 	others := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
 	if err := h.tabs(ctx, v, others, filter); err != nil {
 		return "", nil, err
 	}
-	tasks, err := h.r.List(ctx, filter, runner.Page{Limit: perPage + 1})
+	tasks, err := h.list(ctx, req, v, &filter)
 	if errors.Is(context.Cause(ctx), errSlow) {
 		v.QueryError = "the search took longer than two seconds; add state: or since: to the text"
 		return "tasks", v, nil
@@ -88,27 +86,18 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if err != nil {
 		return "", nil, err
 	}
-	first := v.Base + "/tasks?q=" + escaped(query)
-	if len(tasks) > perPage {
-		tasks = tasks[:perPage]
-		v.Older = first + "&before=" + strconv.FormatInt(tasks[perPage-1].ID, 10)
-	}
-	if filter.Before > 0 {
-		v.Newest = first
-	}
 	holds, err := h.r.Holds(ctx)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, t := range tasks {
-		row, err := h.taskRow(ctx, v.page, t, holds)
-		if err != nil {
-			return "", nil, err
-		}
-		v.Rows = append(v.Rows, row)
+		v.Rows = append(v.Rows, h.taskRow(v.page, t, holds))
 	}
 	if len(tasks) == 0 && len(others) < len(terms) {
 		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(others))
+	}
+	if v.Groups != nil {
+		return "tasks", v, nil
 	}
 	v.Total = len(tasks)
 	if v.Older != "" || v.Newest != "" {
@@ -126,7 +115,7 @@ func (h *handler) filter(query string, at time.Time) ([]search.Term, jobs.Filter
 	if err != nil {
 		return nil, jobs.Filter{}, err
 	}
-	filter, err := search.ParseFilter(terms, at, time.Local)
+	filter, err := search.ParseFilter(terms, at, at.Location())
 	if err == nil && filter.Match != "" && h.o.HideArgs {
 		err = &jobs.FieldError{Field: "search", Msg: "a search for text is not possible, because arguments are hidden"}
 	}
@@ -218,21 +207,21 @@ func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []qu
 	return list
 }
 
-func (h *handler) taskRow(ctx context.Context, p page, t jobs.Task, holds runner.Holds) (taskRow, error) {
+func (h *handler) taskRow(p page, t jobs.Task, holds runner.Holds) taskRow {
 	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt, Note: humanize.Safe(present.Note(t, holds, p.Now))}
-	if row.When.IsZero() {
+	switch {
+	case t.State == jobs.Scheduled || t.State == jobs.Retrying:
+		row.When, row.Due, row.Note = t.RunAt, true, ""
+	case row.When.IsZero():
 		row.When = t.CreatedAt
 	}
 	if t.State == jobs.Running || t.State.Finished() {
 		row.Lasted, row.Ran = present.Lasted(t, p.Now)
 	}
 	if t.State == jobs.Failed || t.State == jobs.Retrying {
-		var err error
-		if row.Error, err = h.errorLine(ctx, t); err != nil {
-			return row, err
-		}
+		row.Error = h.errorLine(t)
 	}
-	return row, nil
+	return row
 }
 
 // maxErrorText is the largest length of an error in a list, in bytes.
@@ -240,32 +229,14 @@ const maxErrorText = 300
 
 // errorLine returns one line that says why a task failed. The line has the exit status or signal of the last attempt, and
 // the last line of its output or its error.
-func (h *handler) errorLine(ctx context.Context, t jobs.Task) (string, error) {
+func (h *handler) errorLine(t jobs.Task) string {
 	ending := present.Ending(t.Reason, t.ExitCode, t.Signal)
 	if h.o.HideArgs {
-		return ending, nil
-	}
-	message := ""
-	if t.Job == jobs.CommandJob && t.OutputBytes > 0 {
-		piece, err := admin.OutputTail(ctx, h.r, t.ID)
-		if err != nil {
-			return "", err
-		}
-		if last := lines.Shown([]jobs.Chunk{{Data: piece}}, 1); len(last) > 0 {
-			message = strings.TrimSpace(stripEscapes(last[0]))
-		}
-	}
-	if t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
-		message = cmp.Or(firstLine(t.Error), message)
+		return ending
 	}
 	text := ending
-	if message != "" && message != ending {
+	if message := present.ErrorLine(t); message != "" && message != ending {
 		text += " · " + message
 	}
-	return humanize.Safe(truncate(strings.TrimPrefix(text, " · "), maxErrorText)), nil
-}
-
-func firstLine(text string) string {
-	text, _, _ = strings.Cut(text, "\n")
-	return text
+	return humanize.Safe(truncate(strings.TrimPrefix(text, " · "), maxErrorText))
 }

@@ -28,6 +28,12 @@ func TestStore(t *testing.T) {
 	dbtest.Run(t, dbtest.Open)
 }
 
+// TestStoreWithACursor runs the suite in a database that stores the ends of tasks for a cursor.
+func TestStoreWithACursor(t *testing.T) {
+	t.Parallel()
+	dbtest.Run(t, dbtest.WithCursor(dbtest.Open))
+}
+
 // TestStoreBesideAnotherProgram runs the suite in the database of another program with tables of the same names.
 func TestStoreBesideAnotherProgram(t *testing.T) {
 	t.Parallel()

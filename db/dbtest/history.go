@@ -107,11 +107,15 @@ func (s *store) history() []change {
 	return all
 }
 
-// checkHistory checks the invariants I2 to I5, I7 and I8 of docs/reliability.md for all changes of the test.
+// checkHistory checks the invariants I2 to I5, I7 and I8 of docs/reliability.md for all changes of the test, and the list of ends.
 func (s *store) checkHistory() {
 	s.Helper()
-	for _, problem := range violations(s.history()) {
+	changes := s.history()
+	for _, problem := range violations(changes) {
 		s.Error(problem)
+	}
+	if err := checkEnds(s, changes); err != nil {
+		s.Error(err)
 	}
 	if s.Server() != nil {
 		return

@@ -23,6 +23,9 @@ func TestModel(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := &store{T: t, DB: Open(t), now: start}
 		s.record()
+		if rapid.Bool().Draw(r, "cursor") {
+			s.makeCursor(testCursor)
+		}
 		defer s.DB.Close()
 		defer s.raw.Close()
 		m := &model{store: s, tasks: map[int64]*jobs.Task{}, keys: map[string]int64{}, started: map[int64]bool{}}
@@ -36,6 +39,9 @@ func TestModel(t *testing.T) {
 			"delete": m.delete, "release": m.release, "sleep": m.sleepSome})
 		for _, problem := range violations(s.history()) {
 			r.Error(problem)
+		}
+		if err := checkEnds(s, s.history()); err != nil {
+			r.Error(err)
 		}
 	})
 }

@@ -80,6 +80,9 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if cursors, err := to.Cursors(ctx); err != nil || len(cursors) != 1 || cursors[0].Behind != 5 {
+		t.Errorf("got cursors %+v (%v), want one with the 5 ends of cancelled tasks", cursors, err)
+	}
 	if counts[0].Table != "tasks" || counts[0].Rows != movedTasks {
 		t.Errorf("got row counts %v, want %d rows of tasks first", counts, movedTasks)
 	}
@@ -185,6 +188,9 @@ func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
 // fill enqueues tasks. It cancels the last of these tasks and deletes them.
 func fill(t *testing.T, d *db.DB) {
 	t.Helper()
+	if err := d.MakeCursor(t.Context(), "audit", moving); err != nil {
+		t.Fatal(err)
+	}
 	ids, err := insert(t, d, movedTasks+4) // the caller adds one more with plain SQL
 	if err != nil {
 		t.Fatal(err)

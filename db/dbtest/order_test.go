@@ -41,6 +41,9 @@ func TestRandomOrders(t *testing.T) {
 			}
 		}()
 		m.record()
+		if rapid.Bool().Draw(rt, "cursor") {
+			m.store.makeCursor(testCursor)
+		}
 		m.w = m.worker("test")
 		m.check()
 		rt.Repeat(map[string]func(*rapid.T){
@@ -51,8 +54,12 @@ func TestRandomOrders(t *testing.T) {
 			"": func(*rapid.T) { m.check() },
 		})
 		m.drain()
-		for _, problem := range violations(m.history()) {
+		changes := m.history()
+		for _, problem := range violations(changes) {
 			rt.Error(problem)
+		}
+		if err := checkEnds(m.store, changes); err != nil {
+			rt.Error(err)
 		}
 	})
 }
@@ -356,17 +363,6 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 		m.T.Fatalf("task %d: got cancelled (%s) without a broken dependency among %v and %v, want another state",
 			task.ID, task.Error, after, afterAny)
 	}
-}
-
-// stateOf returns the state of a task, or its last state before it was deleted.
-func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
-	if task, ok := tasks[id]; ok {
-		return task.State
-	}
-	if task, ok := before[id]; ok {
-		return task.State
-	}
-	return jobs.Completed // the task was deleted in an earlier step, when no task waited for it
 }
 
 // drain removes all limits, pauses and holds, and runs all tasks.

@@ -25,7 +25,7 @@ func (s *store) alertSchedule(hooks jobs.Hooks) *db.Worker {
 // runScheduled starts a task of the schedule by hand, and claims it.
 func (s *store) runScheduled(w *db.Worker) jobs.Task {
 	s.Helper()
-	if _, _, err := s.RunSchedule(s.Context(), "backup", "ann", s.now); err != nil {
+	if _, _, err := s.RunSchedule(s.Context(), "backup", "ann", s.now, nil); err != nil {
 		s.Fatal(err)
 	}
 	return s.claimOnly(w)
@@ -98,7 +98,7 @@ var alertTests = group{
 			tick := s.now
 			added := must(s.Tick(s.Context(), tick, true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
 				return []time.Time{tick}, time.Time{}, nil
-			}))(s)
+			}, nil))(s)
 			if len(added) != 1 || len(added[0].Added) != 1 {
 				s.Fatalf("tick %d: got %+v, want one task", i, added)
 			}

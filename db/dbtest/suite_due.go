@@ -47,13 +47,13 @@ var dues = group{
 			if err := s.NoteBoot(s.Context(), step.boot, s.now); err != nil {
 				s.Fatal(err)
 			}
-			next := must(s.NextTick(s.Context()))(s)
+			next := must(s.NextTick(s.Context(), nil))(s)
 			if due := next.Equal(s.now); due != step.due || !due && !next.IsZero() {
 				s.Errorf("boot %s: got next tick %v, want one now: %v", step.boot, next, step.due)
 			}
 			must(s.Tick(s.Context(), s.now, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
 				return []time.Time{s.NextAt}, time.Time{}, nil
-			}))(s)
+			}, nil))(s)
 			s.sleep(time.Minute)
 		}
 		must(0, s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {

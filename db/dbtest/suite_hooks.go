@@ -36,7 +36,8 @@ var allHooks = jobs.Hooks{OnFailure: "bad", OnSuccess: "good", OnOutput: "said"}
 var hookTests = group{
 	"the end of a task adds its hooks in the same transaction": func(s *store) {
 		code := 3
-		s.insert(commandSpec(jobs.OnEnd(allHooks), jobs.Queue("mail"), jobs.Priority(7), jobs.Label("night")))
+		s.insert(commandSpec(jobs.OnEnd(allHooks), jobs.Queue("mail"), jobs.Priority(7), jobs.Label("night"),
+			jobs.Metadata(map[string]string{"tenant": "acme"})))
 		w := s.worker()
 		task := s.claimOnly(w)
 		s.write(w, task, db.Output{Add: []jobs.Chunk{chunk(1, "stdout", strings.Repeat("line\n", 60))}})
@@ -55,7 +56,7 @@ var hookTests = group{
 		}
 		for name, want := range map[string]string{"RUNNER_EVENT": "failed", "RUNNER_EVENT_LABEL": "night", "RUNNER_EVENT_EXIT_CODE": "3",
 			"RUNNER_EVENT_COMMAND": "true", "RUNNER_EVENT_TITLE": "task 1 (night) failed: exit status 3",
-			"RUNNER_EVENT_STATE": "failed", "RUNNER_EVENT_REASON": "exit"} {
+			"RUNNER_EVENT_STATE": "failed", "RUNNER_EVENT_REASON": "exit", "RUNNER_EVENT_METADATA": `{"tenant":"acme"}`} {
 			if got := hook.Env[name]; got != want {
 				s.Errorf("%s: got %q, want %q", name, got, want)
 			}

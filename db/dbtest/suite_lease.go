@@ -38,6 +38,34 @@ func (s *store) leases(w *db.Worker) []db.Lease {
 }
 
 var leases = group{
+	"Stuck lists the tasks that should have stopped": func(s *store) {
+		limited := commandSpec()
+		limited.Timeout, limited.KillAfter = time.Minute, time.Second
+		s.insert(limited, commandSpec(), commandSpec())
+		w := s.worker()
+		claimed := s.claim(w, 3)
+		must(s.Cancel(s.Context(), []int64{claimed[1].ID}, "", false, s.now))(s)
+		stuck := func(want ...int64) {
+			s.Helper()
+			if got := must(s.Stuck(s.Context(), s.now))(s); !slices.Equal(got, want) {
+				s.Errorf("at %v: got stuck tasks %v, want %v", s.now, got, want)
+			}
+		}
+		s.sleep(19 * time.Second)
+		stuck()
+		s.sleep(2 * time.Second) // a command gets SIGKILL 10 s after the request
+		stuck(claimed[1].ID)
+		s.sleep(51 * time.Second)
+		stuck(claimed[0].ID, claimed[1].ID)
+	},
+	"a heartbeat records the number of leaked functions": func(s *store) {
+		w := s.worker()
+		w.SetLeaked(3)
+		s.beat(w)
+		if got := must(s.Workers(s.Context(), s.now))(s); len(got) != 1 || got[0].Leaked != 3 {
+			s.Errorf("got workers %+v, want one with 3 leaked functions", got)
+		}
+	},
 	"a heartbeat renews and returns the claims of the worker": func(s *store) {
 		s.insert(commandSpec(), commandSpec(), commandSpec())
 		w, other := s.worker(), s.worker()

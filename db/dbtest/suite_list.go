@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -33,6 +34,36 @@ func (s *store) list(f jobs.Filter) []int64 {
 }
 
 var lists = group{
+	"a list by time continues after a task": func(s *store) {
+		all := s.oneOfEachState()
+		byTime := func(o db.TimeOrder, states ...jobs.State) []int64 {
+			o.Limit = 2
+			return ids(must(s.ListByTime(s.Context(), jobs.Filter{States: states}, o))(s))
+		}
+		first := byTime(db.TimeOrder{})
+		last := s.get(first[len(first)-1])
+		rest := byTime(db.TimeOrder{At: last.FinishedAt, ID: last.ID})
+		s.wantIDs(append(first, rest...), []int64{all[jobs.Cancelled], all[jobs.Failed], all[jobs.Completed]})
+		s.wantIDs(byTime(db.TimeOrder{}, jobs.Failed), []int64{all[jobs.Failed]})
+		due := byTime(db.TimeOrder{Due: true})
+		slices.Sort(due)
+		s.wantIDs(due, []int64{all[jobs.Scheduled], all[jobs.Retrying]})
+		for _, id := range byTime(db.TimeOrder{Due: true, At: s.get(all[jobs.Retrying]).RunAt, ID: all[jobs.Retrying]}) {
+			if id == all[jobs.Retrying] {
+				s.Error("got the task after which the list begins, want only later ones")
+			}
+		}
+	},
+	"the last line of a failed command is stored with its task and its attempt, and a search finds it": func(s *store) {
+		w, claimed := s.runningTask()
+		s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 1", ErrorLine: "cp: no space left on device"})
+		task, attempts := s.get(claimed.ID), s.attempts(claimed.ID)
+		if task.ErrorLine != "cp: no space left on device" || len(attempts) != 1 || attempts[0].ErrorLine != task.ErrorLine {
+			s.Errorf("got line %q and attempts %+v, want the last line in both", task.ErrorLine, attempts)
+		}
+		s.wantIDs(s.list(jobs.Filter{Match: "NO SPACE left"}), []int64{claimed.ID})
+		s.wantIDs(s.list(jobs.Filter{Match: "space_left"}), nil)
+	},
 	"each field of a filter selects tasks": func(s *store) {
 		all := s.oneOfEachState()
 		var every []int64
@@ -103,6 +134,35 @@ var lists = group{
 		s.finish(w, claimed, lifecycle.Outcome{})
 		s.wantIDs(s.list(jobs.Filter{Since: s.now}), old[:1])
 		s.wantIDs(s.list(jobs.Filter{Until: start}), old[1:])
+	},
+	"metadata selects the tasks that have all of its texts": func(s *store) {
+		s.insert(functionSpec("f", jobs.Metadata(map[string]string{"tenant": "acme", "a.b/c": "1", "n": ""})),
+			functionSpec("f", jobs.Metadata(map[string]string{"tenant": "acme", "7": "é\"'"})),
+			commandSpec(), commandSpec(jobs.Metadata(map[string]string{"tenant": "1"})))
+		for _, c := range []struct {
+			metadata map[string]string
+			want     []int64
+		}{
+			{map[string]string{"tenant": "acme"}, []int64{1, 2}},
+			{map[string]string{"tenant": "acme", "a.b/c": "1"}, []int64{1}},
+			{map[string]string{"tenant": "acme", "a.b/c": "2"}, nil},
+			{map[string]string{"7": "é\"'"}, []int64{2}},
+			{map[string]string{"tenant": "1"}, []int64{4}},
+			{map[string]string{"n": ""}, []int64{1}},
+			{map[string]string{"TENANT": "acme"}, nil},
+			{map[string]string{"tenant": "acm"}, nil},
+			{map[string]string{"$.tenant": "acme"}, nil},
+			{map[string]string{"no\x00key": "a\x00b"}, nil},
+		} {
+			s.wantIDs(s.list(jobs.Filter{Metadata: c.metadata}), c.want)
+		}
+		many := map[string]string{}
+		for i := range taskspec.MaxMetadataKeys + 1 {
+			many[fmt.Sprint(i)] = ""
+		}
+		s.wantIDs(s.list(jobs.Filter{Metadata: many}), nil)
+		s.exec(`UPDATE tasks SET options = '{"metadata":["acme"]}' WHERE id = 1`) // a foreign row does not break the search
+		s.wantIDs(s.list(jobs.Filter{Metadata: map[string]string{"tenant": "acme"}}), []int64{2})
 	},
 	"a match is a text, not a pattern": func(s *store) {
 		labels := []string{`100%`, `100x`, `a_b`, `axb`, `c\d`, `cd`, `e'f"`, `[x]`, `x*`, `?`, `ÄÖ`, `--;`}
@@ -207,7 +267,10 @@ var lists = group{
 		w := s.worker()
 		ahead := map[int64]int{}
 		for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
-			ahead[t.ID] = must(s.QueuePosition(s.Context(), t))(s)
+			ahead[t.ID] = must(s.QueuePosition(s.Context(), t, 100))(s)
+			if got, want := must(s.QueuePosition(s.Context(), t, 2))(s), min(ahead[t.ID], 2); got != want {
+				s.Errorf("task %d: got %d tasks ahead, want %d because 2 is the most to count", t.ID, got, want)
+			}
 		}
 		place := map[string]int{}
 		for _, t := range s.claim(w, 12) {

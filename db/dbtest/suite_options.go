@@ -14,8 +14,8 @@ import (
 )
 
 // notInSQL lists the task options that the view enqueue does not have. The view has points in time instead of
-// delays, and the worker looks up the program.
-var notInSQL = []string{"in", "expires_in", "path", "event"}
+// delays, the worker looks up the program, and SQL statements choose their unique keys themselves.
+var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args", "unique_period"}
 
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
 // inserted value.
@@ -29,7 +29,12 @@ func plainOptions(s *store) {
 		want := jobs.Command{}.With()
 		sample.Set(o, &want, "/tmp")
 		// PostgreSQL reserves the word user, so that the name of this column needs quotes there.
-		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, "%s") VALUES (json_array('true'), ?)`, o.Key), plainValue(s, o.Field(&want)))
+		key := "unique_key"
+		if o.Key == key {
+			key = "label"
+		}
+		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, %s, "%s") VALUES (json_array('true'), '%[2]s', ?)`, key, o.Key),
+			plainValue(s, o.Field(&want)))
 		id := s.number(`SELECT max(id) FROM tasks`)
 		s.now = time.Now()
 		s.look(s.worker()) // the first cycle sets the state of a task with dependencies

@@ -169,3 +169,14 @@ func ageing(s *store) {
 		t.Fatalf("got claim of task %d, want one after task %d", got[0], lower)
 	}
 }
+
+// stateOf returns the state of a task, or its last state before it was deleted.
+func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
+	if task, ok := tasks[id]; ok {
+		return task.State
+	}
+	if task, ok := before[id]; ok {
+		return task.State
+	}
+	return jobs.Completed // the task was deleted in an earlier step, when no task waited for it
+}

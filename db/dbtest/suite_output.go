@@ -78,6 +78,9 @@ var outputs = group{
 		if got := textOf(must(s.LastOutput(s.Context(), claim, 3))(s)); got != "7;8;9;" {
 			s.Errorf(`got %q, want "7;8;9;"`, got)
 		}
+		if got := textOf(must(s.OutputBefore(s.Context(), claim, 7, 2))(s)); got != "5;6;" {
+			s.Errorf(`before chunk 7: got %q, want "5;6;"`, got)
+		}
 		if got := must(s.Output(s.Context(), claim, 9, 2))(s); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}

@@ -12,9 +12,10 @@ import (
 
 // tableNames matches quoted texts and the names of runner's tables and views.
 var tableNames = regexp.MustCompile(`'(?:[^']|'')*'|\b(?:attempts|attempts_view|cancel_requests|counter_hours|` +
-	`counters|dependencies|enqueue|holds|inputs|last_ids|limits|open_failures|output|` +
+	`counters|cursors|dependencies|enqueue|finished|finished_seq|holds|inputs|last_ids|limits|metadata_index|metadata_keys|` +
+	`open_failures|output|` +
 	`pauses|progress_reports|queue_hooks|schedule_inputs|schedule_open|schedules|schedules_view|steps|task_changes|tasks|tasks_view|` +
-	`totals|workers)\b`)
+	`totals|unique_keys|workers)\b`)
 
 // Text returns a statement in the syntax of the database: with the table prefix, and with $1 parameters on a
 // server.

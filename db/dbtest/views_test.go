@@ -24,7 +24,7 @@ var viewRows = []string{
 		-1001, 1000, 2001,
 		'{"timeout":1500,"kill_after":250,"backoff":"fixed","backoff_delay":0,"backoff_max":1,"retry_on":"75","output_limit":0,` +
 		`"leave_children":true,"path":"/p","cwd":"/c","env":{"A":"b"},"env_file":"/e"}',
-		'{"reason":"exit","error":"exit status 3","exit_code":3,"signal":9,"duration":1234,` +
+		'{"reason":"exit","error":"exit status 3","error_line":"no space left","exit_code":3,"signal":9,"duration":1234,` +
 		`"output_bytes":7,"output_truncated":true,"children_killed":2,"children_left":1,"usage":[1250,250,9000000,512,1024]}', '1')`,
 	`INSERT INTO tasks (generation_id, state, queue, job, priority, run_at, attempt, max_attempts, max_losses, worker,
 		created_at, updated_at, started_at, finished_at)

@@ -90,6 +90,70 @@ CREATE TABLE {queue_hooks} (
   hooks TEXT NOT NULL CHECK (json_valid(hooks)) -- a JSON object with the keys on_failure, on_success, on_recovery and on_output
 ) STRICT, WITHOUT ROWID;
 
+-- Functions that still run although their worker has released their slots.
+ALTER TABLE {workers} ADD COLUMN leaked INTEGER NOT NULL DEFAULT 0;
+
+-- Unique keys that tasks may hold after they have finished. A task with such a key has a row, and so has a deleted task until free_at.
+CREATE TABLE {unique_keys} (
+  unique_key TEXT PRIMARY KEY,
+  task_id    INTEGER NOT NULL,
+  free_at    INTEGER NOT NULL, -- until then the task holds the key in any state
+  states     TEXT NOT NULL     -- finished states in which the task holds the key, separated by commas
+) STRICT, WITHOUT ROWID;
+-- The keys that only a time holds.
+CREATE INDEX {unique_keys_free} ON {unique_keys} (free_at) WHERE states = '';
+
+-- Named consumers of the list of ended tasks. A consumer has delivered the ends up to seq. While it delivers the next ones, it is the owner
+-- of its cursor until the lease expires.
+CREATE TABLE {cursors} (
+  name             TEXT PRIMARY KEY CHECK (length(CAST(name AS BLOB)) BETWEEN 1 AND 200),
+  seq              INTEGER NOT NULL,
+  owner            TEXT,             -- random id of the consumer; NULL: none
+  lease_expires_at INTEGER,
+  created_at       INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- The ends of tasks that some cursor has not delivered yet, with copies of the facts that a retry or a deletion of the task would remove.
+-- Without a cursor the table is empty.
+CREATE TABLE {finished} (
+  seq           INTEGER PRIMARY KEY, -- in the order of the commits
+  task_id       INTEGER NOT NULL,
+  generation_id INTEGER NOT NULL,    -- of the task after its end
+  job           TEXT NOT NULL,
+  queue         TEXT NOT NULL,
+  label         TEXT,
+  schedule      TEXT,
+  state         TEXT NOT NULL,       -- completed, failed or cancelled
+  attempt       INTEGER NOT NULL,
+  outcome       TEXT,
+  created_at    INTEGER NOT NULL,
+  started_at    INTEGER,
+  finished_at   INTEGER NOT NULL
+) STRICT;
+
+-- The highest seq that a row of the table above has had.
+CREATE TABLE {finished_seq} (
+  seq INTEGER NOT NULL
+) STRICT;
+INSERT INTO {finished_seq} (seq) VALUES (0);
+
+-- The keys of metadata that have an index.
+CREATE TABLE {metadata_keys} (
+  key    TEXT PRIMARY KEY,
+  build  TEXT NOT NULL,   -- random id of the index
+  filled INTEGER NOT NULL -- 1: the index has all tasks; 0: only those that were added since the row exists, and some older ones
+) STRICT, WITHOUT ROWID;
+
+-- The texts of tasks with these keys. Searches also read the texts of the task, because a row may be out of date.
+CREATE TABLE {metadata_index} (
+  key     TEXT NOT NULL,
+  value   TEXT NOT NULL, -- the first 100 characters of the text
+  task_id INTEGER NOT NULL,
+  PRIMARY KEY (key, value, task_id)
+) STRICT, WITHOUT ROWID;
+-- The rows of a task.
+CREATE INDEX {metadata_index_task} ON {metadata_index} (task_id);
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. A view that is dropped takes its triggers with it.
 DROP VIEW IF EXISTS {tasks_view};
@@ -114,7 +178,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   strftime('%Y-%m-%dT%H:%M:%fZ', t.updated_at / 1000.0, 'unixepoch') AS updated_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.started_at / 1000.0, 'unixepoch') AS started_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', t.finished_at / 1000.0, 'unixepoch') AS finished_at,
   CASE WHEN t.state <> 'running' THEN coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) / 1000.0 END AS duration, t.result,
-  t.outcome ->> '$.error' AS error, t.outcome ->> '$.exit_code' AS exit_code, t.outcome ->> '$.signal' AS signal,
+  t.outcome ->> '$.error' AS error, t.outcome ->> '$.error_line' AS error_line, t.outcome ->> '$.exit_code' AS exit_code, t.outcome ->> '$.signal' AS signal,
   coalesce(t.outcome ->> '$.output_bytes', 0) AS output_bytes, coalesce(t.outcome ->> '$.output_truncated', 0) AS output_truncated,
   coalesce(t.outcome ->> '$.children_killed', 0) AS children_killed, coalesce(t.outcome ->> '$.children_left', 0) AS children_left,
   (t.outcome ->> '$.usage[0]') / 1000.0 AS user_time, (t.outcome ->> '$.usage[1]') / 1000.0 AS system_time,
@@ -129,7 +193,8 @@ CREATE VIEW {attempts_view} AS
 SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> '$.reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
   strftime('%Y-%m-%dT%H:%M:%fZ', a.started_at / 1000.0, 'unixepoch') AS started_at, strftime('%Y-%m-%dT%H:%M:%fZ', a.finished_at / 1000.0, 'unixepoch') AS finished_at,
   coalesce(a.outcome ->> '$.duration', a.finished_at - a.started_at) / 1000.0 AS duration, a.outcome ->> '$.exit_code' AS exit_code,
-  a.outcome ->> '$.signal' AS signal, a.outcome ->> '$.error' AS error, coalesce(a.outcome ->> '$.output_bytes', 0) AS output_bytes,
+  a.outcome ->> '$.signal' AS signal, a.outcome ->> '$.error' AS error, a.outcome ->> '$.error_line' AS error_line,
+  coalesce(a.outcome ->> '$.output_bytes', 0) AS output_bytes,
   coalesce(a.outcome ->> '$.output_truncated', 0) AS output_truncated, coalesce(a.outcome ->> '$.children_killed', 0) AS children_killed,
   coalesce(a.outcome ->> '$.children_left', 0) AS children_left,
   (a.outcome ->> '$.usage[0]') / 1000.0 AS user_time, (a.outcome ->> '$.usage[1]') / 1000.0 AS system_time,
@@ -141,7 +206,7 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
 -- Schedules for other programs.
 CREATE VIEW {schedules_view} AS
 SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, s.catch_up_window / 1000.0 AS catch_up_window, s.jitter / 1000.0 AS jitter, s.alert_after / 1000.0 AS alert_after,
-  s.paused_at IS NOT NULL AS paused, strftime('%Y-%m-%dT%H:%M:%fZ', s.paused_at / 1000.0, 'unixepoch') AS paused_at, s.paused_by,
+  coalesce(s.task ->> '$.on_tick', 0) AS on_tick, s.paused_at IS NOT NULL AS paused, strftime('%Y-%m-%dT%H:%M:%fZ', s.paused_at / 1000.0, 'unixepoch') AS paused_at, s.paused_by,
   strftime('%Y-%m-%dT%H:%M:%fZ', s.next_at / 1000.0, 'unixepoch') AS next_at, strftime('%Y-%m-%dT%H:%M:%fZ', s.last_at / 1000.0, 'unixepoch') AS last_at,
   s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
   CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(t.outcome ->> '$.duration', t.finished_at - t.started_at) END / 1000.0 AS last_duration,
@@ -159,7 +224,7 @@ SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority
 WHERE FALSE;
 
 -- A task with a lane or with dependencies stays scheduled until a worker adopts it. Until then a task with dependencies has generation 0.
--- The trigger adds no task whose unique key is taken. It measures texts in bytes, because length() ends at a NUL.
+-- The trigger adds no task whose unique key another task holds. It measures texts in bytes, because length() ends at a NUL.
 CREATE TRIGGER {enqueue_insert} INSTEAD OF INSERT ON {enqueue}
 BEGIN
   SELECT RAISE(ABORT, 'job: a letter or digit, then letters, digits and . _ - : /; at most 100')
@@ -197,10 +262,15 @@ BEGIN
   END;
   SELECT RAISE(ABORT, 'input: text or BLOB, at most 16777216 bytes')
     WHERE typeof(NEW.input) = 'integer' OR typeof(NEW.input) = 'real' OR length(CAST(NEW.input AS BLOB)) > 16777216;
+  SELECT RAISE(ABORT, 'unique_for, unique_states: only with a unique_key')
+    WHERE coalesce(NEW.unique_key, '') = '' AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL);
   SELECT RAISE(ABORT, 'after, after_any: a JSON array of ids of tasks that exist')
     WHERE EXISTS (SELECT 1 FROM (SELECT NEW.after AS list UNION ALL SELECT NEW.after_any) WHERE list IS NOT NULL AND CASE
       WHEN typeof(list) <> 'text' OR NOT json_valid(list) OR length(CAST(list AS BLOB)) > 1048576 THEN 1 WHEN json_type(list) <> 'array' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(list) WHERE type <> 'integer' OR NOT EXISTS (SELECT 1 FROM {tasks} WHERE id = value)) END);
+  SELECT RAISE(IGNORE) WHERE NEW.unique_key IS NOT NULL AND (EXISTS (SELECT 1 FROM {tasks} WHERE unique_key = NEW.unique_key AND finished_at IS NULL)
+    OR EXISTS (SELECT 1 FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id WHERE held.unique_key = NEW.unique_key
+      AND (held.free_at > CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) OR held.states LIKE '%' || holder.state || '%')));
   INSERT INTO {tasks} (id, generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
     created_at, created_by, updated_at, options)
   SELECT (SELECT coalesce(max(id), 0) + 1 FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496 UNION ALL SELECT max(id) FROM {last_ids})),
@@ -209,9 +279,15 @@ BEGIN
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
     now, NEW.created_by, now, nullif(json_patch('{}', json_object(/* task options: stored object */)), '{}')
   FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) AS now,
-    coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered)
-  WHERE NOT EXISTS (SELECT 1 FROM {tasks} WHERE unique_key = NEW.unique_key AND finished_at IS NULL);
-  INSERT INTO {inputs} (task_id, data) SELECT last_insert_rowid(), CAST(NEW.input AS BLOB) WHERE changes() = 1 AND length(CAST(NEW.input AS BLOB)) > 0;
+    coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered);
+  INSERT OR REPLACE INTO {unique_keys} (unique_key, task_id, free_at, states)
+    SELECT unique_key, id, created_at + coalesce(NEW.unique_for, 0), coalesce(NEW.unique_states, '') FROM {tasks}
+    WHERE id = last_insert_rowid() AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL);
+  INSERT OR IGNORE INTO {metadata_index} (key, value, task_id)
+    SELECT named.key, substr(CAST(added.options -> 'metadata' ->> named.key AS TEXT), 1, 100), added.id
+    FROM {metadata_keys} AS named CROSS JOIN {tasks} AS added
+    WHERE NEW.metadata IS NOT NULL AND added.id = last_insert_rowid() AND (added.options -> 'metadata' ->> named.key) IS NOT NULL;
+  INSERT INTO {inputs} (task_id, data) SELECT last_insert_rowid(), CAST(NEW.input AS BLOB) WHERE length(CAST(NEW.input AS BLOB)) > 0;
   INSERT OR IGNORE INTO {dependencies} (task_id, on_id, any_outcome, open)
     SELECT id, value, any_outcome, 1
     FROM (SELECT id FROM {tasks} WHERE id < 4503599627370496 AND generation_id = 0 AND parts >= 2 ORDER BY id DESC LIMIT 1) CROSS JOIN

@@ -87,6 +87,15 @@ func optionDefault(o *taskspec.OptionInfo) string {
 	return ""
 }
 
+// textsMessage describes valid texts by key.
+func textsMessage(o *taskspec.OptionInfo) string {
+	message := fmt.Sprintf("a JSON object of texts, at most %d bytes", o.Max)
+	if o.MaxKeys > 0 {
+		message += fmt.Sprintf(" and %d keys; a key is a letter or digit, then letters, digits and . _ - : /", o.MaxKeys)
+	}
+	return message
+}
+
 // sqliteOption returns the SQL of an option for SQLite.
 func sqliteOption(o *taskspec.OptionInfo) optionSQL {
 	s := optionSQL{view: "t.options ->> '$." + o.Key + "'", value: "NEW." + o.Key}
@@ -109,11 +118,17 @@ func sqliteOption(o *taskspec.OptionInfo) optionSQL {
 			o.Key, taskspec.MaxCodes)
 	case *map[string]string:
 		s.view, s.value = "t.options -> '$."+o.Key+"'", "json(NEW."+o.Key+")"
-		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", taskspec.MaxEnv)
+		message = textsMessage(o)
 		wrong = fmt.Sprintf(`CASE WHEN typeof(NEW.%s) <> 'text' OR NOT json_valid(NEW.%[1]s) OR length(CAST(NEW.%[1]s AS BLOB)) > %d THEN 1
       WHEN json_type(NEW.%[1]s) <> 'object' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s) WHERE type <> 'text' OR key = '' OR instr(key, '=')`+
-			` OR instr(key || value, char(0))) END`, o.Key, taskspec.MaxEnv)
+			` OR instr(key || value, char(0))`, o.Key, o.Max)
+		if o.MaxKeys > 0 {
+			wrong += fmt.Sprintf(` OR key NOT GLOB '[A-Za-z0-9]*' OR key GLOB '*[^A-Za-z0-9._:/-]*' OR length(key) > %d)
+        OR (SELECT count(*) FROM json_each(NEW.%s)) > %d END`, taskspec.MaxName, o.Key, o.MaxKeys)
+		} else {
+			wrong += ") END"
+		}
 	case *bool:
 		s.value = "json(CASE NEW." + o.Key + " WHEN 1 THEN 'true' END)"
 		message, wrong = "0 or 1", "NEW."+o.Key+" <> 0 AND NEW."+o.Key+" <> 1"
@@ -145,11 +160,17 @@ func postgresOption(o *taskspec.OptionInfo) optionSQL {
 		wrong = fmt.Sprintf(`NEW.%s !~ '^[0-9,-]+$' OR NEW.%[1]s ~ '\n' OR octet_length(NEW.%[1]s) > %d`, o.Key, taskspec.MaxCodes)
 	case *map[string]string:
 		s.view, s.value = "t.options -> '"+o.Key+"'", "NEW."+o.Key+"::json"
-		message = fmt.Sprintf("a JSON object of texts, at most %d bytes", taskspec.MaxEnv)
+		message = textsMessage(o)
 		wrong = fmt.Sprintf(`CASE WHEN NEW.%s IS NULL THEN false
       WHEN octet_length(NEW.%[1]s) > %d OR NEW.%[1]s !~ '^\s*\{' OR NOT is_jsonb(NEW.%[1]s) THEN true
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''`+
-			` OR strpos(e.key, '=') > 0) END`, o.Key, taskspec.MaxEnv)
+			` OR strpos(e.key, '=') > 0`, o.Key, o.Max)
+		if o.MaxKeys > 0 {
+			wrong += fmt.Sprintf(` OR e.key !~ '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,%d}$' OR e.key ~ '\n')
+        OR (SELECT count(*) FROM json_each(NEW.%s::json)) > %d END`, taskspec.MaxName-1, o.Key, o.MaxKeys)
+		} else {
+			wrong += ") END"
+		}
 	case *bool:
 		s.view, s.cast, s.value = "CASE WHEN "+s.view+" = 'true' THEN 1 ELSE 0 END", "::bigint", "CASE NEW."+o.Key+" WHEN 1 THEN true END"
 		message, wrong = "0 or 1", "NEW."+o.Key+" <> 0 AND NEW."+o.Key+" <> 1"

@@ -20,14 +20,11 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"os"
 	"os/signal"
 	"strconv"
 	"syscall"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver that runner uses, too, so that the program has one copy of SQLite
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -61,8 +58,7 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 	if err != nil {
 		return nil, err
 	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
+	db, err := runner.OpenDB(ctx, r.Path())
 	if err == nil {
 		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT`)
 	}

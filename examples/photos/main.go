@@ -26,15 +26,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"math/rand/v2"
-	"net/url"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
-
-	_ "modernc.org/sqlite" // the driver that runner uses, too, so that the program has one copy of SQLite
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -57,8 +54,7 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 	if err != nil {
 		return nil, err
 	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
+	db, err := runner.OpenDB(ctx, r.Path())
 	if err == nil {
 		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS photos (hash TEXT NOT NULL, path TEXT NOT NULL,
 			width INTEGER NOT NULL, height INTEGER NOT NULL) STRICT`)

@@ -2,10 +2,7 @@ module example.com/runner/examples/signup
 
 go 1.26.8
 
-require (
-	example.com/runner v0.0.0
-	modernc.org/sqlite v1.61.1
-)
+require example.com/runner v0.0.0
 
 require (
 	al.essio.dev/pkg/shellescape v1.6.1 // indirect
@@ -20,6 +17,7 @@ require (
 	modernc.org/libc v1.79.0 // indirect
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
+	modernc.org/sqlite v1.61.1 // indirect
 )
 
 replace example.com/runner => ../..

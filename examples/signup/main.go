@@ -17,13 +17,10 @@ import (
 	"net/http"
 	"net/mail"
 	"net/smtp"
-	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver that runner uses, too, so that the program has one copy of SQLite
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -48,8 +45,7 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 	if err != nil {
 		return nil, err
 	}
-	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)", "synchronous(FULL)"}}
-	db, err := sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: r.Path(), RawQuery: query.Encode()}).String())
+	db, err := runner.OpenDB(ctx, r.Path())
 	if err == nil {
 		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY,
 			email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)

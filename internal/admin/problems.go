@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"time"
@@ -16,6 +17,9 @@ import (
 //	deletion_paused  workers delete no old tasks, because of Reason
 //	lost_worker      Worker has no heartbeat since Since, and holds Tasks
 //	overloaded       Worker starts no task, because the load of its machine is too high
+//	stuck            Tasks, of which Task is the first, run although they should have stopped
+//	leaked           Worker has released the slots of Tasks, and their functions still run
+//	cursor_behind    Cursor has not delivered the ends of Tasks, the first since Since, for more than an hour
 //	low_memory       Worker starts no task, because its machine has too little free memory
 //	no_worker        no worker is ready, and Tasks wait; if Tasks is 0, Schedules is the number of active schedules
 //	no_queue         no ready worker serves Queue, and Tasks wait
@@ -23,6 +27,7 @@ import (
 //	failed           Tasks of Queue failed in the last 24 hours
 //	schedule_failed  the last task of Schedule failed
 //	schedule_late    no task of Schedule has completed since Since, for longer than its AlertAfter
+//	schedule_waits   the tick of Schedule at Since has no task, because no worker has its function or the function fails
 //	schedule_slow    the last task of Schedule has run since Since, for more than twice the usual time
 //	schedule_skips   Schedule has skipped ticks because its last task is unfinished
 type Problem struct {
@@ -30,9 +35,11 @@ type Problem struct {
 	Queue     string
 	Job       string
 	Worker    string // name
+	Cursor    string // name
 	Since     time.Time
 	Reason    string
 	Tasks     int
+	Task      int64 // id
 	Schedules int
 	Schedule  jobs.Schedule
 }
@@ -62,6 +69,9 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 		if since, late := lifecycle.Late(&schedule, now); late {
 			s.add(Problem{Code: "schedule_late", Schedule: schedule, Since: since})
 		}
+		if schedule.OnTick && !schedule.NextAt.IsZero() && now.Sub(schedule.NextAt) > tickWaits {
+			s.add(Problem{Code: "schedule_waits", Schedule: schedule, Since: schedule.NextAt})
+		}
 		if lifecycle.Slow(&schedule, now) {
 			s.add(Problem{Code: "schedule_slow", Schedule: schedule, Since: schedule.LastStart})
 		}
@@ -73,6 +83,30 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 		}
 	}
 	return s.found
+}
+
+// tickWaits is the age of a due tick above which a schedule with a function has a problem.
+const tickWaits = time.Minute
+
+// cursorBehind is the age of an end above which a cursor that has not delivered it is a problem.
+const cursorBehind = time.Hour
+
+// MoreProblems reads conditions that need attention and that Problems cannot derive from its parameters.
+func MoreProblems(ctx context.Context, r *runner.Runner, now time.Time) (found []Problem, err error) {
+	stuck, err := store(r).Stuck(ctx, now)
+	if len(stuck) > 0 {
+		found = append(found, Problem{Code: "stuck", Task: stuck[0], Tasks: len(stuck)})
+	}
+	if err != nil {
+		return found, err
+	}
+	cursors, err := store(r).Cursors(ctx)
+	for _, c := range cursors {
+		if !c.Since.IsZero() && now.Sub(c.Since) > cursorBehind {
+			found = append(found, Problem{Code: "cursor_behind", Cursor: c.Name, Tasks: c.Behind, Since: c.Since})
+		}
+	}
+	return found, err
 }
 
 func (s *snapshot) add(p Problem) { s.found = append(s.found, p) }
@@ -104,6 +138,9 @@ func (s *snapshot) lostWorkers(now time.Time) {
 			s.ready = append(s.ready, w)
 			if w.Pressure != "" {
 				s.add(Problem{Code: w.Pressure, Worker: w.Name})
+			}
+			if w.Leaked > 0 {
+				s.add(Problem{Code: "leaked", Worker: w.Name, Tasks: w.Leaked})
 			}
 		}
 	}
@@ -147,12 +184,13 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 	return n
 }
 
-// LiveWorkers counts the workers that are not lost, and sums up their slots.
+// LiveWorkers counts the workers that are not lost, and sums up their slots. A worker that runs at least as many tasks as it has slots
+// counts as busy, although the tasks of a batch share a slot.
 func LiveWorkers(workers []runner.Worker, now time.Time) (alive, busy, slots int) {
 	for _, w := range workers {
 		if w.State(now) != runner.WorkerLost {
 			alive++
-			busy += len(w.Running)
+			busy += min(len(w.Running), w.Slots)
 			slots += w.Slots
 		}
 	}

@@ -26,12 +26,6 @@ func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) 
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
-// OutputTail returns the last piece of output of the last ended attempt of a task, which has at most 32 KiB. If one of the last pieces is
-// from stderr, OutputTail returns that piece. It returns nil if the attempt has no output.
-func OutputTail(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
-	return store(r).OutputTail(ctx, id)
-}
-
 // Changes calls the function changed after commits of any process. It calls the function at most once in the interval that every gives.
 // It returns when ctx ends, or with jobs.ErrReplaced if the file was replaced. Runner.Changes detects commits earlier, but the cost of
 // this function does not depend on the number of commits.
@@ -75,8 +69,28 @@ func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, lim
 	return store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
 }
 
+// OutputBefore returns the pieces of output of an attempt that come just before piece seq, in order, at most as many as limit.
+func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
+	return store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
+}
+
 // HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
 func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
 
 // LastBackup returns the time of the last backup by runner, or the zero time if none was recorded.
 func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }
+
+// TimeOrder is the order of a list by time, and the place where the list begins.
+type TimeOrder = db.TimeOrder
+
+// ListByTime returns the tasks that a filter selects in the order of a time: scheduled and retrying tasks by due time, the earliest first,
+// or finished tasks by the time of their end, the latest first.
+func ListByTime(ctx context.Context, r *runner.Runner, filter jobs.Filter, o TimeOrder) ([]jobs.Task, error) {
+	return store(r).ListByTime(ctx, filter, o)
+}
+
+// Failures returns up to most failed tasks that a filter selects, the latest failure first. It sets only the fields that identify a task
+// and describe its failure.
+func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]jobs.Task, error) {
+	return store(r).Failures(ctx, filter, most)
+}

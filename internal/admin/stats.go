@@ -1,7 +1,9 @@
 package admin
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"example.com/runner/db"
@@ -33,6 +35,8 @@ type TimeBucket struct {
 	Sampled          int // number of sampled tasks; 0 if there are none
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
+
+	waits, runs []time.Duration // the sample, sorted
 }
 
 // sampled is the maximum number of tasks in the sample of a bucket.
@@ -51,7 +55,59 @@ func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) (
 	for i, s := range list {
 		buckets[i] = TimeBucket{At: since.Add(time.Duration(i) * length), Ended: s.Ended, Sampled: len(s.Runs),
 			WaitP50: db.Rank(s.Waits, 50),
-			WaitP95: db.Rank(s.Waits, 95), RunP50: db.Rank(s.Runs, 50), RunP95: db.Rank(s.Runs, 95)}
+			WaitP95: db.Rank(s.Waits, 95), RunP50: db.Rank(s.Runs, 50), RunP95: db.Rank(s.Runs, 95),
+			waits: s.Waits, runs: s.Runs}
 	}
 	return buckets, nil
+}
+
+// Whole returns one bucket for the whole period of the given buckets. Its percentiles use the samples of all buckets. A sampled task of a
+// bucket with many ended tasks counts as much as the tasks that it stands for.
+func Whole(buckets []TimeBucket) TimeBucket {
+	whole := TimeBucket{Ended: map[jobs.State]int{}}
+	var waits, runs []weighted
+	for i, b := range buckets {
+		if i == 0 {
+			whole.At = b.At
+		}
+		ended := 0
+		for state, n := range b.Ended {
+			whole.Ended[state] += n
+			ended += n
+		}
+		whole.Sampled += b.Sampled
+		for j := range b.runs { // a bucket has as many waits as runs
+			weight := float64(max(ended, b.Sampled)) / float64(b.Sampled)
+			waits, runs = append(waits, weighted{b.waits[j], weight}), append(runs, weighted{b.runs[j], weight})
+		}
+	}
+	whole.WaitP50, whole.WaitP95 = weightedRanks(waits)
+	whole.RunP50, whole.RunP95 = weightedRanks(runs)
+	return whole
+}
+
+// weighted is a duration of a sample, and the number of tasks that it stands for.
+type weighted struct {
+	d      time.Duration
+	weight float64
+}
+
+// weightedRanks returns the 50th and the 95th percentile of a sample by nearest rank. It sorts the sample.
+func weightedRanks(list []weighted) (p50, p95 time.Duration) {
+	slices.SortFunc(list, func(a, b weighted) int { return cmp.Compare(a.d, b.d) })
+	all := 0.0
+	for _, w := range list {
+		all += w.weight
+	}
+	sum, has50 := 0.0, false
+	for _, w := range list {
+		sum += w.weight
+		if !has50 && sum >= all*0.5 {
+			p50, has50 = w.d, true
+		}
+		if p95 = w.d; sum >= all*0.95 {
+			break
+		}
+	}
+	return p50, p95
 }

@@ -24,6 +24,11 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 		}
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
+			if i < 0 && one.Kept { // the task that holds the unique key was deleted
+				if err := p.Record(record.Record{{Key: "id", Value: one.ID}, {Key: "enqueued", Value: record.WasKept}}); err != nil {
+					return err
+				}
+			}
 			if i < 0 {
 				continue // the task has finished and was deleted
 			}

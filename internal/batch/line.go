@@ -161,7 +161,8 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	if v.has("lane") && s.Lane == "" {
 		v.wrong(v.keys["lane"], "is empty")
 	}
-	s.Replace = s.Replace && s.UniqueKey != ""
+	s.Metadata = withDefaults(s.Metadata, l.base.Metadata)
+	s.Replace = s.Replace && (s.UniqueKey != "" || s.UniqueArgs)
 	s.Hold = s.Hold || v.raw[keyHeldSince] != nil
 	if !v.has("backoff_max") {
 		s.Backoff.Max = max(s.Backoff.Max, s.Backoff.Delay)
@@ -187,14 +188,7 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	if s.Input == nil {
 		s.Input = l.base.Input
 	}
-	switch {
-	case len(s.Env) == 0:
-		s.Env = l.base.Env
-	case len(l.base.Env) > 0:
-		env := maps.Clone(l.base.Env)
-		maps.Copy(env, s.Env)
-		s.Env = env
-	}
+	s.Env = withDefaults(s.Env, l.base.Env)
 	if s.Path != "" || l.noResolve {
 		return nil
 	}
@@ -208,6 +202,19 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	}
 	s.Path = one.path
 	return nil
+}
+
+// withDefaults returns texts by key with the keys of defaults that are missing.
+func withDefaults(texts, defaults map[string]string) map[string]string {
+	switch {
+	case len(texts) == 0:
+		return defaults
+	case len(defaults) == 0:
+		return texts
+	}
+	all := maps.Clone(defaults)
+	maps.Copy(all, texts)
+	return all
 }
 
 func (l *lineReader) find(name, cwd string) found {

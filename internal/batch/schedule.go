@@ -18,7 +18,7 @@ import (
 // scheduleKeys lists the keys of a schedule's definition. scheduleOtherKey lists the keys that report the schedule's history. ReadSchedule
 // skips the keys in scheduleOtherKey.
 var (
-	scheduleKeys = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "alert_after", "paused",
+	scheduleKeys = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "alert_after", "on_tick", "paused",
 		"task"}
 	scheduleOtherKey = []string{"next_at", "last_at", "last_task_id", "last_state", "last_duration", "last_success", "skipped",
 		"created_at", "updated_at",
@@ -55,6 +55,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	read(v, "overlap", &s.Overlap, "must be a string")
 	read(v, "catch_up", &s.CatchUp, "must be a string")
 	read(v, "paused", &paused, "must be true or false")
+	read(v, "on_tick", &s.OnTick, "must be true or false")
 	v.seconds("catch_up_window", &s.CatchUpWindow)
 	v.seconds("jitter", &s.Jitter)
 	v.seconds("alert_after", &s.AlertAfter)

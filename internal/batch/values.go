@@ -76,6 +76,7 @@ func keyName(k int) string {
 // otherKeys are the keys of task records that describe the execution of a task. A batch skips them.
 var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
+	"error_line",
 	"exit_code", "signal", "output_bytes", "output_truncated", "children_killed", "children_left",
 	"user_time", "system_time", "max_rss", "read_bytes", "written_bytes", "progress", "enqueued", "why",
 	"dependencies", "dependents", "steps", "history", "outlived", "held_by", "held_reason",
@@ -144,7 +145,7 @@ func (v *lineValues) option(k int, o *taskspec.OptionInfo, s *jobs.Spec) {
 	case *[]int64:
 		*to = nil
 	case *map[string]string:
-		v.variables(k, to)
+		v.texts(k, to)
 	case *[]byte:
 		v.bytes(k, to)
 	case *bool:
@@ -250,7 +251,8 @@ func (v *lineValues) args(s *jobs.Spec) {
 	}
 }
 
-func (v *lineValues) variables(k int, to *map[string]string) {
+// texts parses texts by key: the variables of a command, which a record may hide, or metadata.
+func (v *lineValues) texts(k int, to *map[string]string) {
 	raw := v.raw[k]
 	if v.err != nil {
 		return
@@ -259,18 +261,21 @@ func (v *lineValues) variables(k int, to *map[string]string) {
 		v.wrong(k, "must be an object")
 		return
 	}
-	var env map[string]*string
-	if json.Unmarshal(raw, &env) != nil {
+	var byKey map[string]*string
+	if json.Unmarshal(raw, &byKey) != nil {
 		v.wrong(k, "every value must be a string")
 		return
 	}
-	*to = make(map[string]string, len(env))
-	for name, text := range env {
-		if text == nil {
-			v.err = fmt.Errorf("env %s is hidden; export with --reveal", name)
+	*to = make(map[string]string, len(byKey))
+	for key, text := range byKey {
+		if text == nil && taskspec.OptionList()[k-firstOption].Secret {
+			v.err = fmt.Errorf("env %s is hidden; export with --reveal", key)
+			return
+		} else if text == nil {
+			v.wrong(k, "every value must be a string")
 			return
 		}
-		(*to)[name] = *text
+		(*to)[key] = *text
 	}
 }
 

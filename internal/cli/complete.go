@@ -103,6 +103,11 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 			values = append(values, suggestion{Word: string(state)})
 		}
 		return append(values, suggestion{"unfinished", "any of the first five"}, suggestion{"finished", "any of the last three"})
+	case o.name == "unique-states":
+		for _, state := range jobs.Finished() {
+			values = append(values, suggestion{Word: string(state)})
+		}
+		return values
 	case strings.Contains(o.hint, "|"):
 		for word := range strings.SplitSeq(o.hint, "|") {
 			values = append(values, suggestion{Word: word})

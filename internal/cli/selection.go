@@ -31,6 +31,7 @@ func (a *App) Selectors() []Flag {
 		Scalar("batch", "ID", "tasks of this batch (enqueue --each, --batch)", 0, ParseID),
 		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
 		TextOption("worker", "NAME", "tasks whose last attempt ran on this worker", ""),
+		Repeated("meta", "KEY=TEXT", "tasks with this text of enqueue --meta; repeatable, all must match", One(ParseMetadata)),
 		TextOption("match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored", ""),
 		a.WhenOption("since", "tasks that finished at this time or later; unfinished tasks created then"),
 		a.WhenOption("until", "tasks that finished before this time; unfinished tasks created before it"),
@@ -51,14 +52,14 @@ func ReadSelection(c *Context, now time.Time, except ...string) (Selection, erro
 		Queues: Get[[]string](c, "queue"), States: Get[[]jobs.State](c, "state"), Jobs: Get[[]string](c, "job"),
 		Label: Get[string](c, "label"), Lane: Get[string](c, "lane"), Schedule: Get[string](c, "schedule"),
 		Worker: Get[string](c, "worker"), Batch: Get[int64](c, "batch"),
-		Match: Get[string](c, "match"),
+		Match: Get[string](c, "match"), Metadata: MetadataOf(Get[[]string](c, "meta")),
 		Since: Get[time.Time](c, "since"), Until: Get[time.Time](c, "until"),
 	}
 	if c.IsSet("older-than") {
 		f.FinishedBefore = now.Add(-Get[time.Duration](c, "older-than"))
 	}
-	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "batch", "worker", "match", "since",
-		"until", "older-than"},
+	filtered := slices.ContainsFunc([]string{"queue", "state", "job", "label", "lane", "schedule", "batch", "worker", "meta", "match",
+		"since", "until", "older-than"},
 		func(name string) bool { return c.IsSet(name) && !slices.Contains(except, name) })
 	if slices.Contains(except, "since") {
 		f.Since = time.Time{}

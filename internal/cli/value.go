@@ -18,6 +18,27 @@ var (
 	errSize = errors.New("invalid size; use 65536, 64KiB, 1MiB or 1GiB")
 )
 
+// ParseMetadata validates a text of metadata, KEY=TEXT.
+func ParseMetadata(text string) (string, error) {
+	if key, _, ok := strings.Cut(text, "="); !ok || taskspec.ValidMetadataKey(key) != nil {
+		return "", errors.New("invalid metadata; use KEY=TEXT, where KEY is a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
+	}
+	return text, nil
+}
+
+// MetadataOf returns a list of KEY=TEXT as a map. The last text of a key counts.
+func MetadataOf(list []string) map[string]string {
+	if len(list) == 0 {
+		return nil
+	}
+	metadata := make(map[string]string, len(list))
+	for _, pair := range list {
+		key, text, _ := strings.Cut(pair, "=")
+		metadata[key] = text
+	}
+	return metadata
+}
+
 // parseSize parses a SIZE in bytes.
 func parseSize(text string) (int64, error) {
 	number, unit := text, int64(1)

@@ -291,7 +291,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 		report(Warn, last+"; no task waits", "")
 	}
 	for _, problem := range s.Problems {
-		if slices.Contains([]string{"lost_worker", "overloaded", "low_memory"}, problem.Code) {
+		if slices.Contains([]string{"lost_worker", "overloaded", "low_memory", "stuck", "leaked", "cursor_behind"}, problem.Code) {
 			report(Warn, problem.Message, problem.Try)
 		}
 	}

@@ -26,6 +26,7 @@ const (
 	NoTask            = "no_task"             // no task has this id; the subject is the id
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
+	OtherDriver       = "other_driver"        // the handle or the transaction is of another driver of database/sql
 	TablesDiffer      = "tables_differ"       // after a move the databases differ; the subject is the source
 	TaskRuns          = "task_runs"           // a running task forbids a move; the subject is the id
 	TokenDirectory    = "token_directory"     // other users may replace the token file
@@ -36,8 +37,10 @@ const (
 
 // Codes of package runner.
 const (
+	NoCursor        = "no_cursor"        // no cursor of ends has this name; the subject is the name
 	NoLimit         = "no_limit"         // the target has no limit; the subject is the target
 	NoSchedule      = "no_schedule"      // no schedule has this name; the subject is the name
+	NoTickFunction  = "no_tick_function" // another program makes the tasks of the schedule; the subject is its name
 	ScheduleDiffers = "schedule_differs" // a schedule of that name has another definition
 )
 

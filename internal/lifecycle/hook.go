@@ -84,13 +84,13 @@ var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.E
 // HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the
 // change of the task. The parameter output has the last lines of its output.
 //
-// The hook does not get the environment file and the working directory of the task, because the task may have failed when one of them was
-// missing.
+// The hook has the metadata of the task. It does not get the environment file and the working directory of the task, because the task may
+// have failed when one of them was missing.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
 	output = output[max(len(output)-maxHookInput, 0):]
 	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),
 		jobs.Label(fmt.Sprintf("%s of task %d", hookFlags[h.Event], t.ID)), jobs.MaxAttempts(hookAttempts), jobs.Timeout(hookTimeout))
-	s.Event, s.CreatedBy, s.Input = h.Event, t.CreatedBy, output
+	s.Event, s.CreatedBy, s.Input, s.Metadata = h.Event, t.CreatedBy, output, t.Metadata
 	code, signal := "", ""
 	if o.ExitCode != nil {
 		code = strconv.Itoa(*o.ExitCode)
@@ -106,22 +106,28 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	s.Env = map[string]string{}
 	maps.Copy(s.Env, t.Env)
 	maps.Copy(s.Env, map[string]string{
-		"RUNNER_EVENT":           h.Event,
-		"RUNNER_EVENT_TITLE":     plainText(eventTitle(h.Event, &t, c.Error)),
-		"RUNNER_EVENT_TASK":      id,
-		"RUNNER_EVENT_LABEL":     plainText(t.Label),
-		"RUNNER_EVENT_COMMAND":   strings.ToValidUTF8(described[:min(len(described), maxHookText)], ""),
-		"RUNNER_EVENT_QUEUE":     t.Queue,
-		"RUNNER_EVENT_SCHEDULE":  t.Schedule,
-		"RUNNER_EVENT_STATE":     string(c.State),
-		"RUNNER_EVENT_REASON":    string(c.Reason),
-		"RUNNER_EVENT_ERROR":     plainText(c.Error),
-		"RUNNER_EVENT_EXIT_CODE": code,
-		"RUNNER_EVENT_SIGNAL":    signal,
-		"RUNNER_EVENT_ATTEMPT":   strconv.Itoa(t.Attempt),
-		"RUNNER_EVENT_DURATION":  strconv.FormatFloat(o.Duration.Seconds(), 'f', 3, 64),
-		"RUNNER_EVENT_OUTPUT":    lastText(output),
+		"RUNNER_EVENT":            h.Event,
+		"RUNNER_EVENT_TITLE":      plainText(eventTitle(h.Event, &t, c.Error, o.ErrorLine)),
+		"RUNNER_EVENT_TASK":       id,
+		"RUNNER_EVENT_LABEL":      plainText(t.Label),
+		"RUNNER_EVENT_COMMAND":    strings.ToValidUTF8(described[:min(len(described), maxHookText)], ""),
+		"RUNNER_EVENT_QUEUE":      t.Queue,
+		"RUNNER_EVENT_SCHEDULE":   t.Schedule,
+		"RUNNER_EVENT_STATE":      string(c.State),
+		"RUNNER_EVENT_REASON":     string(c.Reason),
+		"RUNNER_EVENT_ERROR":      plainText(c.Error),
+		"RUNNER_EVENT_ERROR_LINE": o.ErrorLine,
+		"RUNNER_EVENT_EXIT_CODE":  code,
+		"RUNNER_EVENT_SIGNAL":     signal,
+		"RUNNER_EVENT_ATTEMPT":    strconv.Itoa(t.Attempt),
+		"RUNNER_EVENT_DURATION":   strconv.FormatFloat(o.Duration.Seconds(), 'f', 3, 64),
+		"RUNNER_EVENT_OUTPUT":     lastText(output),
 	})
+	if len(t.Metadata) > 0 {
+		if object, err := jobs.MarshalArgs(t.Metadata); err == nil {
+			s.Env["RUNNER_EVENT_METADATA"] = string(object)
+		}
+	}
 	if u := o.Usage; u != (jobs.Usage{}) {
 		s.Env["RUNNER_EVENT_CPU_TIME"] = strconv.FormatFloat((u.User + u.System).Seconds(), 'f', 3, 64)
 		s.Env["RUNNER_EVENT_MAX_RSS"] = strconv.FormatInt(u.MaxRSS, 10)
@@ -131,8 +137,9 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	return s
 }
 
-// eventTitle describes an event in a line, for the subject of a message: "task 12 (nightly) failed: exit status 3".
-func eventTitle(event string, t *jobs.Task, text string) string {
+// eventTitle describes an event in a line, for the subject of a message: "task 12 (nightly) failed: exit status 3: no space left". The
+// parameter text is the error, and last is the last line that the command printed.
+func eventTitle(event string, t *jobs.Task, text, last string) string {
 	title := fmt.Sprintf("task %d", t.ID)
 	if name := cmp.Or(t.Label, t.Schedule); name != "" {
 		title += " (" + name + ")"
@@ -151,6 +158,9 @@ func eventTitle(event string, t *jobs.Task, text string) string {
 	if text != "" && event != taskspec.EventOutput {
 		line, _, _ := strings.Cut(text, "\n")
 		title += ": " + line
+		if last != "" && event == taskspec.EventFailed {
+			title += ": " + last
+		}
 	}
 	return title
 }

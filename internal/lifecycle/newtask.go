@@ -15,7 +15,7 @@ func Ordered(s *jobs.Spec) bool {
 // Spec.
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending, Priority: s.Priority,
-		Lane: s.Lane, UniqueKey: s.UniqueKey, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
+		Lane: s.Lane, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
 		InputBytes: int64(len(s.Input)), Schedule: s.Schedule, Tick: s.Tick, Batch: max(s.Batch, 0), CreatedAt: now,
 		CreatedBy: s.CreatedBy, UpdatedAt: now}
 	if !s.RunAt.IsZero() {
@@ -26,6 +26,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	} else if t.Tick.IsZero() { // the task of a missed tick was due at the tick, and its expiry counts from the tick
 		t.RunAt = now
 	}
+	t.UniqueKey = uniqueKey(s, t.RunAt)
 	if s.ExpiresIn > 0 {
 		t.ExpiresAt = t.RunAt.Add(s.ExpiresIn)
 	}

@@ -19,17 +19,24 @@ func kindOfStep(sleep bool) string {
 
 // Steps has the steps and sleeps that the attempts of a task have stored, by name.
 type Steps struct {
-	stored map[string]jobs.Step
-	passed map[string]bool // names that the current attempt has passed
+	generation int64 // of the current attempt
+	stored     map[string]jobs.Step
+	passed     map[string]bool // names that the current attempt has passed
 }
 
-// NewSteps returns the stored steps of a task, of which the current attempt has passed none.
-func NewSteps(stored []jobs.Step) *Steps {
-	s := &Steps{stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
+// NewSteps returns the stored steps of a task for an attempt with this generation. The attempt has passed those that it has stored itself.
+func NewSteps(stored []jobs.Step, generation int64) *Steps {
+	s := &Steps{generation: generation, stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
+	s.Reload(stored)
+	return s
+}
+
+// Reload replaces the stored steps.
+func (s *Steps) Reload(stored []jobs.Step) {
+	clear(s.stored)
 	for _, step := range stored {
 		s.stored[step.Name] = step
 	}
-	return s
 }
 
 // Len returns the number of stored steps.
@@ -43,7 +50,7 @@ func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
 	switch {
 	case name == "" || len(name) > jobs.MaxText || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
 		err = fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name, jobs.MaxText)
-	case s.passed[name]:
+	case s.passed[name] || ok && step.GenerationID == s.generation:
 		err = fmt.Errorf("%w: %s %q comes twice: each needs a name of its own", jobs.ErrStep, kindOfStep(step.Slept()), name)
 	case ok && step.Slept() != sleep:
 		err = fmt.Errorf("%w: %q is a %s, and was a %s in an earlier attempt: use another name", jobs.ErrStep, name, kindOfStep(sleep),

@@ -14,11 +14,12 @@ import (
 
 // Outcome is the outcome of one attempt. The zero Outcome is a success without a result.
 type Outcome struct {
-	Reason   jobs.Reason     // empty for a success
-	Error    string          // error message, at most MaxError bytes
-	Result   json.RawMessage // result of the attempt; may be set together with Error
-	ExitCode *int            // exit status of a command; nil if it was killed by a signal
-	Signal   int             // signal that killed the command; 0 if none did
+	Reason    jobs.Reason     // empty for a success
+	Error     string          // error message, at most MaxError bytes
+	ErrorLine string          // last line that the failed command printed, at most 200 bytes
+	Result    json.RawMessage // result of the attempt; may be set together with Error
+	ExitCode  *int            // exit status of a command; nil if it was killed by a signal
+	Signal    int             // signal that killed the command; 0 if none did
 
 	// Started and Finished are wall clock times. Duration is measured with the monotonic clock.
 	Started, Finished time.Time
@@ -33,6 +34,11 @@ type Outcome struct {
 	retryIn *time.Duration // delay of jobs.RetryIn, which replaces the backoff; nil if there is none
 	fails   bool           // whether the error is one of jobs.Fail, so that the task has no further attempt
 	snooze  *time.Duration // delay of jobs.Snooze, before the task starts again; nil if there is none
+}
+
+// Failing reports whether an attempt that ended with a reason has failed by itself. It was not cancelled, shut down or lost.
+func Failing(reason jobs.Reason) bool {
+	return reason != "" && reason != jobs.ReasonCancelled && reason != jobs.ReasonShutdown && reason != jobs.ReasonLost
 }
 
 // The errors of jobs.RetryIn, jobs.Snooze, jobs.Fail and jobs.Cancel.

@@ -40,17 +40,8 @@ func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ dri
 		if err != nil {
 			return nil, affected, err
 		}
-		r := &rows{columns: result.FieldDescriptions()}
-		for result.Next() {
-			values, err := valuesOf(result, c.TypeMap())
-			if err != nil {
-				result.Close()
-				return nil, affected, err
-			}
-			r.values = append(r.values, values)
-		}
-		result.Close()
-		if err := result.Err(); err != nil {
+		r, err := readAll(result, c.TypeMap())
+		if err != nil {
 			return nil, affected, err
 		}
 		affected = append(affected, result.CommandTag().RowsAffected())
@@ -62,6 +53,22 @@ func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ dri
 		last = &rows{}
 	}
 	return last, affected, nil
+}
+
+// readAll reads all rows of a result, and closes the result.
+func readAll(result pgx.Rows, types *pgtype.Map) (*rows, error) {
+	defer result.Close()
+	r := &rows{}
+	for result.Next() {
+		values, err := valuesOf(result, types)
+		if err != nil {
+			return nil, err
+		}
+		r.values = append(r.values, values)
+	}
+	result.Close()
+	r.columns = result.FieldDescriptions() // in some modes of pgx they are unknown before the first row
+	return r, result.Err()
 }
 
 // valuesOf returns the values of a row as drivers of database/sql return them: each integer is an int64, and JSON is text.

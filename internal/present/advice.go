@@ -61,8 +61,10 @@ var advice = map[string]func(*jobs.Error) string{
 	errcode.TokenOwner:        func(e *jobs.Error) string { return e.Hint + "; or --token-file with a file of your own" },
 	errcode.UniqueKeyHolder:   func(e *jobs.Error) string { return "runner cancel " + e.Subject },
 
+	errcode.NoCursor:        text("runner status"),
 	errcode.NoLimit:         text("runner limit list"),
 	errcode.NoSchedule:      text("runner schedule list"),
+	errcode.NoTickFunction:  text("run it from the program that calls OnTick"),
 	errcode.ScheduleDiffers: text("--replace"),
 
 	errcode.ListenAddress: text("--listen 127.0.0.1:8484, or --listen unix:PATH"),

@@ -24,8 +24,13 @@ type Problem struct {
 // Problems returns the conditions that need attention, each with the command to type. The parameter workers contains the workers that have
 // a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
+	return worded(admin.Problems(queues, pauses, workers, schedules, now), now)
+}
+
+// worded returns problems as text.
+func worded(found []admin.Problem, now time.Time) []Problem {
 	list := []Problem{}
-	for _, p := range admin.Problems(queues, pauses, workers, schedules, now) {
+	for _, p := range found {
 		words := Problem{Code: p.Code, About: p.Queue}
 		switch p.Code {
 		case "paused", "deletion_paused":
@@ -38,7 +43,15 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 		case "overloaded", "low_memory":
 			words.About = p.Worker
 			words.Message, words.Try = "worker "+p.Worker+" starts no task: "+pressure(p.Code), "runner status -f"
-		case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow":
+		case "stuck", "leaked":
+			words.About = p.Worker
+			words.Message, words.Try = stuckProblem(p)
+		case "cursor_behind":
+			words.About = p.Cursor
+			words.Message = fmt.Sprintf("cursor %s has not delivered the ends of %s, the first since %s", p.Cursor,
+				humanize.Plural(p.Tasks, "task"), humanize.Age(now.Sub(p.Since)))
+			words.Try = "runner delete --cursor " + shellescape.Quote(p.Cursor)
+		case "schedule_failed", "schedule_skips", "schedule_late", "schedule_slow", "schedule_waits":
 			words.About = p.Schedule.Name
 			words.Message, words.Try = scheduleProblem(p, now)
 		default:
@@ -47,6 +60,18 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 		list = append(list, words)
 	}
 	return list
+}
+
+func stuckProblem(p admin.Problem) (message, try string) {
+	if p.Code == "leaked" {
+		return fmt.Sprintf("worker %s has %s that ignored the end of their context and still run", p.Worker,
+			humanize.Plural(p.Tasks, "function")), "runner list -s failed,cancelled --worker " + shellescape.Quote(p.Worker)
+	}
+	if p.Tasks == 1 {
+		return fmt.Sprintf("task %d ignores its timeout or a request to stop", p.Task), fmt.Sprintf("runner show %d", p.Task)
+	}
+	return fmt.Sprintf("%s ignore their timeout or a request to stop, such as task %d", humanize.Plural(p.Tasks, "task"), p.Task),
+		fmt.Sprintf("runner show %d", p.Task)
 }
 
 func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
@@ -91,6 +116,9 @@ func scheduleProblem(p admin.Problem, now time.Time) (message, try string) {
 	case "schedule_late":
 		return fmt.Sprintf("no task of schedule %s has completed for %s; the limit is %s", s.Name, humanize.Age(now.Sub(p.Since)),
 			timetext.WriteDuration(s.AlertAfter)), "runner schedule show " + s.Name
+	case "schedule_waits":
+		return fmt.Sprintf("the tick of schedule %s due %s ago waits: no worker has its function, or the function fails", s.Name,
+			humanize.Age(now.Sub(p.Since))), "runner schedule show " + s.Name
 	case "schedule_slow":
 		return fmt.Sprintf("task %d of schedule %s has run for %s; 95%% of its tasks take at most %s", s.LastTaskID, s.Name,
 			humanize.Age(now.Sub(p.Since)), timetext.WriteDuration(s.Usual)), fmt.Sprintf("runner show %d", s.LastTaskID)

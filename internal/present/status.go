@@ -29,13 +29,20 @@ type Status struct {
 const mostHeld = 100_000
 
 // ReadStatus reads the status. If only is not nil, the status has only the queues with these names.
-func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
-	if s.Queues, err = r.Queues(ctx); err != nil {
-		return s, err
+func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
+	queues, err := r.Queues(ctx)
+	if err != nil {
+		return Status{}, err
 	}
 	if only != nil {
-		s.Queues = slices.DeleteFunc(s.Queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
+		queues = slices.DeleteFunc(queues, func(q runner.Queue) bool { return !slices.Contains(only, q.Queue) })
 	}
+	return StatusOf(ctx, r, now, queues, only)
+}
+
+// StatusOf is ReadStatus for queues that the caller has read.
+func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue, only []string) (s Status, err error) {
+	s.Queues = queues
 	if s.Holds, err = r.Holds(ctx); err != nil {
 		return s, err
 	}
@@ -50,7 +57,9 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers, now)
 	s.Problems = Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now)
-	return s, nil
+	more, err := admin.MoreProblems(ctx, r, now)
+	s.Problems = append(s.Problems, worded(more, now)...)
+	return s, err
 }
 
 // ServedQueues returns the queues of a worker as text. The text is "all", or a list such as default,media=2 with the given separator.

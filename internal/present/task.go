@@ -2,9 +2,9 @@ package present
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -157,6 +157,19 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	return string(reason)
 }
 
+// ErrorLine returns the line that says most about a failed attempt: the last line that its command printed, or the first line of its error.
+// It is empty if nothing is known but how the attempt ended. The text is not safe for a terminal.
+func ErrorLine(t jobs.Task) string {
+	if t.State != jobs.Failed && t.State != jobs.Retrying {
+		return ""
+	}
+	line, _, _ := strings.Cut(t.Error, "\n")
+	if t.Reason == jobs.ReasonExit || t.Reason == jobs.ReasonSignal {
+		line = "" // the error says only how the command ended
+	}
+	return cmp.Or(line, t.ErrorLine)
+}
+
 // LeftBehind describes the processes that the command of the last attempt left behind. It is empty if there were none.
 func LeftBehind(t *jobs.Task) string {
 	switch {
@@ -197,18 +210,14 @@ func Memory(u jobs.Usage) string {
 }
 
 // progress returns the progress that a function reported in a short form, such as 12/40, or the text of the report.
-func progress(report json.RawMessage) string {
-	var p struct {
-		Done, Total json.Number
-		Text        string
-	}
-	if json.Unmarshal(report, &p) != nil {
+func progress(p *jobs.Progress) string {
+	switch {
+	case p == nil:
 		return ""
+	case p.Total != 0:
+		return fmt.Sprintf("%d/%d", p.Done, p.Total)
 	}
-	if p.Done != "" && p.Total != "" {
-		return p.Done.String() + "/" + p.Total.String()
-	}
-	return cmp.Or(humanize.Cut(p.Text, 12), p.Done.String())
+	return cmp.Or(humanize.Cut(p.Text, 12), strconv.FormatInt(p.Done, 10))
 }
 
 // holdNote returns in a word or two why a task cannot start or that its worker died. It returns an empty string if neither is the case.

@@ -1,7 +1,6 @@
 package present_test
 
 import (
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -27,8 +26,8 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Retrying, RunAt: at(47780 * time.Millisecond), Reason: jobs.ReasonExit, ExitCode: code(2)}, "in 48s"},
 		{jobs.Task{State: jobs.Running}, ""},
 		{jobs.Task{State: jobs.Running, CancelRequestedAt: at(-time.Second)}, "stopping"},
-		{jobs.Task{State: jobs.Running, Progress: json.RawMessage(`{"done":12,"total":40,"text":"pages"}`)}, "12/40"},
-		{jobs.Task{State: jobs.Running, Progress: json.RawMessage(`{"done":null,"total":null,"text":"pages"}`)}, "pages"},
+		{jobs.Task{State: jobs.Running, Progress: &jobs.Progress{Done: 12, Total: 40, Text: "pages"}}, "12/40"},
+		{jobs.Task{State: jobs.Running, Progress: &jobs.Progress{Text: "pages"}}, "pages"},
 		{jobs.Task{State: jobs.Pending}, ""},
 		{jobs.Task{State: jobs.Pending, Reason: jobs.ReasonLost, Losses: 2}, "lost 2"},
 		{jobs.Task{State: jobs.Pending, Reason: jobs.ReasonShutdown}, "shutdown"},

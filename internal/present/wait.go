@@ -10,6 +10,9 @@ import (
 	"example.com/runner/runner"
 )
 
+// mostAhead is the largest number of earlier tasks that runner.Wait counts exactly.
+const mostAhead = 10_000
+
 // Wait returns in one sentence why an unfinished task waits, or where it runs. It is empty for a finished task.
 func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	switch w.Reason {
@@ -19,6 +22,8 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 			text += fmt.Sprintf(", asked to stop %s ago", humanize.Age(now.Sub(t.CancelRequestedAt)))
 		}
 		return text
+	case "stuck":
+		return fmt.Sprintf("stuck on %s: it ignores that it should have stopped %s ago", w.Worker, humanize.Age(now.Sub(w.StuckSince)))
 	case "worker_gone":
 		return w.Worker + " is gone; another worker will take over"
 	case "no_successor":
@@ -65,7 +70,11 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	case "no_job":
 		return "no worker has job " + t.Job
 	case "slots":
-		text := fmt.Sprintf("behind %s, %d/%d slots busy", humanize.Plural(w.Ahead, "task"), w.Busy, w.Slots)
+		ahead := humanize.Plural(w.Ahead, "task")
+		if w.Ahead > mostAhead {
+			ahead = "more than " + humanize.Plural(mostAhead, "task")
+		}
+		text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
 		if w.Estimate >= time.Minute { // the number of tasks says enough about a shorter wait
 			text += ", about " + humanize.Age(w.Estimate)
 		}

@@ -69,7 +69,7 @@ func (f *Formatter) Record(v any) error {
 }
 
 // holders lists the keys whose values may be objects or lists and may be null.
-var holders = []string{"args", "env", "progress", "queues", "result"}
+var holders = []string{"args", "env", "metadata", "progress", "queues", "result"}
 
 // nothing replaces null where a template may expect an object or a list. It prints nothing, and {{range}} runs no iteration.
 type nothing map[string]any

@@ -15,6 +15,7 @@ type Schedule struct {
 	CatchUpWindow Seconds      `json:"catch_up_window"`
 	Jitter        Seconds      `json:"jitter"`
 	AlertAfter    *Seconds     `json:"alert_after"`
+	OnTick        bool         `json:"on_tick"`
 	Paused        bool         `json:"paused"`
 	NextAt        Stamp        `json:"next_at"`
 	LastAt        Stamp        `json:"last_at"`
@@ -52,7 +53,7 @@ func NewSchedule(s jobs.Schedule, reveal bool) Schedule {
 		task = task.Reveal(s.Spec.Env, s.Spec.Input)
 	}
 	r := Schedule{Name: s.Name, Cron: s.Cron, Zone: s.Zone, Overlap: s.Overlap, CatchUp: s.CatchUp, CatchUpWindow: Seconds(s.CatchUpWindow),
-		Jitter: Seconds(s.Jitter), AlertAfter: Known(Seconds(s.AlertAfter)), LastSuccess: Stamp(s.LastSuccess),
+		Jitter: Seconds(s.Jitter), AlertAfter: Known(Seconds(s.AlertAfter)), OnTick: s.OnTick, LastSuccess: Stamp(s.LastSuccess),
 		Paused: !s.PausedAt.IsZero(), NextAt: Stamp(s.NextAt), LastAt: Stamp(s.LastAt),
 		LastTaskID: Known(s.LastTaskID),
 		LastState:  Known(s.LastState), Skipped: s.Skipped, Task: task, CreatedAt: Stamp(s.CreatedAt), UpdatedAt: Stamp(s.UpdatedAt)}

@@ -99,6 +99,7 @@ type Worker struct {
 	Running   []int64    `json:"running"`
 	StartedAt Stamp      `json:"started_at"`
 	BeatAt    Stamp      `json:"beat_at"`
+	Leaked    int        `json:"leaked"`
 }
 
 // QueueMax is a queue that a worker serves. Max is null if only the slots limit the number of its tasks.
@@ -110,6 +111,7 @@ type QueueMax struct {
 func NewWorker(w runner.Worker, now time.Time) Worker {
 	r := Worker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: w.State(now),
 		Slots: w.Slots, Busy: len(w.Running), Jobs: append([]string{}, w.Jobs...), Running: append([]int64{}, w.Running...),
+		Leaked:    w.Leaked,
 		StartedAt: Stamp(w.StartedAt), BeatAt: Stamp(w.BeatAt)}
 	for _, q := range w.Queues {
 		r.Queues = append(r.Queues, QueueMax{q.Queue, Known(q.Max)})

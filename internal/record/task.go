@@ -101,11 +101,12 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"held_since", Stamp(t.HeldSince)}, {"held_by", OrNull(t.HeldBy)}, {"held_reason", OrNull(t.HeldReason)},
 		{"created_at", Stamp(t.CreatedAt)}, {"created_by", OrNull(t.CreatedBy)}, {"updated_at", Stamp(t.UpdatedAt)},
 		{"started_at", Stamp(t.StartedAt)}, {"finished_at", Stamp(t.FinishedAt)}, {"duration", ran(t, now)}, {"result", Raw(t.Result)},
-		{"error", OrNull(t.Error)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)}, {"output_bytes", t.OutputBytes},
+		{"error", OrNull(t.Error)}, {"error_line", OrNull(t.ErrorLine)}, {"exit_code", t.ExitCode}, {"signal", OrNull(t.Signal)},
+		{"output_bytes", t.OutputBytes},
 		{"output_truncated", t.OutputTruncated}, {"children_killed", t.ChildrenKilled}, {"children_left", t.ChildrenLeft},
 		{"user_time", used.UserTime}, {"system_time", used.SystemTime}, {"max_rss", used.MaxRSS}, {"read_bytes", used.ReadBytes},
 		{"written_bytes", used.WrittenBytes},
-		{"progress", Raw(t.Progress)}}...)
+		{"progress", Raw(t.Progress.JSON())}}...)
 }
 
 // optionMember returns the key and the JSON value of a task option. A duration becomes a number of seconds. A zero value becomes null if
@@ -124,7 +125,9 @@ func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	case *time.Duration:
 		m.Value = Seconds(*value)
 	case *map[string]string:
-		m.Value = hidden(*value)
+		if m.Value = texts(*value); o.Secret {
+			m.Value = hidden(*value)
+		}
 	case *bool:
 		m.Value = *value
 	}
@@ -151,8 +154,8 @@ func (r Record) Reveal(env map[string]string, input []byte) Record {
 // The following constants are the values of the key "enqueued". The command enqueue adds this key to the record of a task.
 const (
 	WasCreated  = "created"
-	WasKept     = "kept"     // an unfinished task with the same unique key exists
-	WasReplaced = "replaced" // the task with the same unique key had not started and was replaced
+	WasKept     = "kept"     // another task holds the unique key
+	WasReplaced = "replaced" // the task that holds the unique key had not started and was replaced
 )
 
 // Process is the record of a process that has outlived its attempt.
@@ -207,6 +210,7 @@ type Attempt struct {
 	ChildrenKilled  int          `json:"children_killed"`
 	ChildrenLeft    int          `json:"children_left"`
 	Usage
+	ErrorLine *string `json:"error_line"`
 }
 
 // Usage is the part of a record with the resources that a command used. The values are null if they are not known.
@@ -229,7 +233,7 @@ func NewAttempt(a jobs.Attempt) Attempt {
 	return Attempt{TaskID: a.TaskID, Attempt: a.Attempt, GenerationID: a.GenerationID, State: a.State, Reason: Known(a.Reason),
 		Counted: a.Counted, WorkerID: Known(a.WorkerID), Worker: Known(a.Worker), StartedAt: Stamp(a.StartedAt),
 		FinishedAt: Stamp(a.FinishedAt), Duration: Seconds(a.Duration), ExitCode: a.ExitCode, Signal: Known(a.Signal),
-		Error: Known(a.Error), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated,
+		Error: Known(a.Error), ErrorLine: Known(a.ErrorLine), OutputBytes: a.OutputBytes, OutputTruncated: a.OutputTruncated,
 		ChildrenKilled: a.ChildrenKilled, ChildrenLeft: a.ChildrenLeft, Usage: newUsage(a.Usage)}
 }
 

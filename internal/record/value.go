@@ -27,6 +27,14 @@ func encoded(input []byte) *string {
 	return new(base64.StdEncoding.EncodeToString(input))
 }
 
+// texts returns texts by key, or nil if there are none.
+func texts(byKey map[string]string) map[string]string {
+	if len(byKey) == 0 {
+		return nil
+	}
+	return byKey
+}
+
 // hidden returns an environment with its names but without its values.
 func hidden(env map[string]string) map[string]*string {
 	if len(env) == 0 {

@@ -28,11 +28,12 @@ const (
 	KeySchedule = "schedule"
 	KeyBatch    = "batch"
 	KeyWorker   = "worker"
+	KeyMeta     = "meta"
 	KeySince    = "since"
 	KeyUntil    = "until"
 )
 
-var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyBatch, KeyWorker, KeySince, KeyUntil}
+var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyBatch, KeyWorker, KeyMeta, KeySince, KeyUntil}
 
 // ParseTerms parses a search such as state:failed queue:media "no space left". Words without a selector are texts to search for, and
 // adjacent texts are joined. Double quotes allow spaces and colons in a word, and a backslash allows a quote within quotes.
@@ -118,8 +119,8 @@ func JoinTerms(terms []Term) string {
 }
 
 // ParseFilter converts a search into a filter. It parses times relative to now and in zone. If a search repeats the selector of states,
-// queues or jobs, the filter matches any of the values. If it repeats another selector, the last value counts, as on the command line. The
-// error is a *FieldError that names the selector.
+// queues or jobs, the filter matches any of the values. The metadata of all its meta selectors must match. If it
+// repeats another selector, the last value counts, as on the command line. The error is a *FieldError that names the selector.
 func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter, error) {
 	var f jobs.Filter
 	for _, t := range terms {
@@ -150,6 +151,15 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 			}
 		case KeyWorker:
 			f.Worker = t.Value
+		case KeyMeta:
+			key, text, found := strings.Cut(t.Value, "=")
+			if err = taskspec.ValidMetadataKey(key); !found {
+				err = errors.New("must be KEY=TEXT")
+			}
+			if f.Metadata == nil {
+				f.Metadata = map[string]string{}
+			}
+			f.Metadata[key] = text
 		case KeySince:
 			f.Since, err = timetext.ParseWhen(t.Value, now, zone)
 		case KeyUntil:

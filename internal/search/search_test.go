@@ -2,6 +2,7 @@ package search
 
 import (
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -54,7 +55,7 @@ func TestParseFilter(t *testing.T) {
 		t.Errorf("got filter %+v, want %+v", f, want)
 	}
 	for _, term := range []Term{{KeyState, "done"}, {KeyQueue, "a b"}, {KeySince, "5"}, {KeyUntil, "soon"}, {KeyJob, "é"},
-		{KeySchedule, "-"}, {"color", "x"}} {
+		{KeySchedule, "-"}, {KeyMeta, "tenant"}, {KeyMeta, "é=a"}, {"color", "x"}} {
 		_, err := ParseFilter([]Term{term}, at, time.UTC)
 		testkit.ErrorIs(t, err, jobs.ErrInvalid)
 		if !strings.HasPrefix(err.Error(), term.Key) {
@@ -85,6 +86,12 @@ func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
 		f := jobs.Filter{Queues: list(t, "queues"), Jobs: list(t, "jobs"), Label: text.Draw(t, "label"), Lane: text.Draw(t, "lane"),
 			Schedule: rapid.OneOf(rapid.Just(""), name).Draw(t, "schedule"), Worker: text.Draw(t, "worker"), Match: text.Draw(t, "match"),
 			Since: moment.Draw(t, "since"), Until: moment.Draw(t, "until")}
+		for _, key := range rapid.SliceOfN(name, 0, 2).Draw(t, "keys") {
+			if f.Metadata == nil {
+				f.Metadata = map[string]string{}
+			}
+			f.Metadata[key] = text.Draw(t, "text")
+		}
 		for _, s := range jobs.States() {
 			if rapid.Bool().Draw(t, string(s)) {
 				f.States = append(f.States, s)
@@ -128,6 +135,9 @@ func termsOf(f jobs.Filter) []Term {
 		add(KeyBatch, strconv.FormatInt(f.Batch, 10))
 	}
 	add(KeyWorker, f.Worker)
+	for _, key := range slices.Sorted(maps.Keys(f.Metadata)) {
+		add(KeyMeta, key+"="+f.Metadata[key])
+	}
 	for _, t := range []struct {
 		key string
 		at  time.Time

@@ -15,7 +15,7 @@ import (
 )
 
 // notEdited lists the flags of new tasks that edit does not have. The job and the dependencies of a task never change.
-var notEdited = []string{"job", "after", "after-any", "unique-mode", "inherit-env", "hold"}
+var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "unique-period", "inherit-env", "hold"}
 
 // EditFlags returns the flags of edit: the flags of all task options that can change, and --unset.
 func EditFlags(a *cli.App) []cli.Flag {
@@ -133,6 +133,8 @@ func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(
 			maps.Copy(all, env)
 			s.Env = all
 		}, err
+	case "metadata":
+		return jobs.Metadata(cli.MetadataOf(cli.Get[[]string](c, o.Flag))), nil
 	case "env_file":
 		path := e.caller.Absolute(cli.Get[string](c, "env-file"))
 		return func(s *jobs.Spec) { s.EnvFile = path }, nil

@@ -102,6 +102,9 @@ func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 	case *jobs.Codes:
 		return cli.CodesOption(names, usage)
 	case *map[string]string:
+		if o.Key == "metadata" {
+			return cli.Repeated(names, o.Value, usage, cli.One(cli.ParseMetadata))
+		}
 		return cli.Repeated(names, o.Value, usage, cli.One(parseVariable))
 	case *bool:
 		return cli.BoolOption(names, usage)
@@ -156,6 +159,8 @@ func setOption(c *cli.Context, o *taskspec.OptionInfo, s *jobs.Spec) {
 		*to = cli.Get[[]int64](c, o.Flag)
 	case *jobs.Codes:
 		*to = cli.Get[jobs.Codes](c, o.Flag)
+	case *map[string]string:
+		*to = cli.MetadataOf(cli.Get[[]string](c, o.Flag))
 	case *bool:
 		*to = cli.Get[bool](c, o.Flag)
 	}

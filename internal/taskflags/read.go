@@ -107,10 +107,11 @@ func (t *Task) validate(c *cli.Context) error {
 		return err
 	}
 	attempts := cli.Get[int](c, "max-attempts")
+	keyless := firstSet(c, "unique-mode", "unique-for", "unique-states", "unique-period")
 	commandOnly := firstSet(c, "cwd", "env", "inherit-env", "env-file", "input", "no-resolve", "retry-on")
 	switch {
-	case c.IsSet("unique-mode") && cli.Get[string](c, "unique") == "" && !c.IsSet("batch"):
-		return failure.Usage("--unique-mode requires --unique").Hint("--unique KEY --unique-mode %s", cli.Get[string](c, "unique-mode"))
+	case keyless != "" && cli.Get[string](c, "unique") == "" && !cli.Get[bool](c, "unique-args") && !c.IsSet("batch"):
+		return failure.Usage("--%s requires --unique or --unique-args", keyless).Hint("--unique KEY")
 	case c.IsSet("in") && c.IsSet("at"):
 		return failure.Exclusive("--in", "--at")
 	case c.IsSet("job") && !c.IsSet("batch") && commandOnly != "":

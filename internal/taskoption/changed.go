@@ -42,6 +42,9 @@ func valueText(o *taskspec.OptionInfo, s *jobs.Spec) string {
 	if o.IsDefault(s) {
 		return cmp.Or(Default(o), "–")
 	}
+	if byKey, ok := o.Field(s).(*map[string]string); ok {
+		return texts(*byKey, !o.Secret)
+	}
 	return Text(o.Field(s))
 }
 

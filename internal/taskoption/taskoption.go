@@ -137,14 +137,14 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	if _, isBool := field.(*bool); isBool {
 		return []string{"--" + o.Flag}
 	}
-	env, ok := field.(*map[string]string)
+	texts, ok := field.(*map[string]string)
 	if !ok {
 		return flag(o, Text(field))
 	}
 	var words []string
-	for _, name := range slices.Sorted(maps.Keys(*env)) {
-		if reveal {
-			name += "=" + (*env)[name]
+	for _, name := range slices.Sorted(maps.Keys(*texts)) {
+		if reveal || !o.Secret {
+			name += "=" + (*texts)[name]
 		}
 		words = append(words, flag(o, name)...)
 	}
@@ -174,11 +174,11 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 			continue
 		}
 		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
-		switch field.(type) {
+		switch value := field.(type) {
 		case *bool: // it is true, because false is the default
 			list = append(list, name)
 		case *map[string]string:
-			list = append(list, name+" "+envText(s.Env, reveal))
+			list = append(list, name+" "+texts(*value, reveal || !o.Secret))
 		default:
 			list = append(list, name+" "+Text(field))
 		}
@@ -186,15 +186,15 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 	return list
 }
 
-// envText lists variables as NAME=VALUE, with ••• for a hidden value.
-func envText(env map[string]string, reveal bool) string {
+// texts lists texts by key as KEY=TEXT, with ••• for a hidden text.
+func texts(byKey map[string]string, reveal bool) string {
 	var list []string
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		value := "•••"
+	for _, key := range slices.Sorted(maps.Keys(byKey)) {
+		text := "•••"
 		if reveal {
-			value = shellescape.Quote(env[name])
+			text = shellescape.Quote(byKey[key])
 		}
-		list = append(list, name+"="+value)
+		list = append(list, key+"="+text)
 	}
 	return strings.Join(list, " ")
 }

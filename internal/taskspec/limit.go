@@ -31,8 +31,8 @@ func ValidateLimit(l jobs.Limit) error {
 		return invalid("burst", "needs rate")
 	case l.Rate > 0 && (l.Per < minPer || l.Per > MaxDelay || l.Per%time.Millisecond != 0):
 		return invalid("per", "%v is out of range (1 ms to 10 years, in whole milliseconds)", l.Per)
-	case l.Rate > 0 && (l.Burst < 1 || l.Burst > maxRate):
-		return invalid("burst", "%d is out of range (1 to %d)", l.Burst, maxRate)
+	case l.Burst < 0 || l.Burst > maxRate:
+		return invalid("burst", "%d is out of range (0 to %d)", l.Burst, maxRate)
 	}
 	return nil
 }

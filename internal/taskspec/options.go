@@ -26,14 +26,16 @@ type OptionInfo struct {
 	Zero     string   // meaning of the default, if the default is zero or empty
 	Doc      string   // description in the tables of docs; if empty, the tables use Help
 	Min      int64    // least number; the default may be less
-	Max      int64    // greatest number; 0 for that of the type
+	Max      int64    // greatest number, 0 for that of the type; for texts by key, their greatest size as JSON in bytes
 	Words    []string // valid values of an option that takes one of a few words
+	MaxKeys  int      // for texts by key, their greatest number; 0 for any number
+	Secret   bool     // whether output shows the values of texts by key only if the user asks for them
 	OneTask  bool     // whether the option has no meaning for the tasks of a schedule
 	Commands bool     // whether functions do not have the option
 
-	column func(*jobs.Spec) any    // pointer to a field of Spec with a column of its own
-	stored func(*jobs.Options) any // pointer to a field of Options; set instead of column
-	check  func(key, text string) error
+	column func(*jobs.Spec) any         // pointer to a field of Spec with a column of its own
+	stored func(*jobs.Options) any      // pointer to a field of Options; set instead of column
+	check  func(key, text string) error // returns an error for an invalid text, or for an invalid key of texts
 }
 
 // taskOptions is the list of task options, in the order of the help and of JSON records.
@@ -50,6 +52,10 @@ var taskOptions = []OptionInfo{
 		Help:    "add no task while an unfinished task has this key; print that task's id",
 		OneTask: true,
 		Doc:     "at most one unfinished task has this key", column: func(s *jobs.Spec) any { return &s.UniqueKey }, check: validKey},
+	{Key: "unique_args", Group: "Order", Flag: "unique-args", Help: "derive the unique key from the job and its arguments", OneTask: true,
+		column: func(s *jobs.Spec) any { return &s.UniqueArgs }},
+	{Key: "unique_period", Group: "Order", Flag: "unique-period", Help: "add one task for each period of this length, in UTC", Zero: "none",
+		OneTask: true, column: func(s *jobs.Spec) any { return &s.UniquePeriod }},
 	{Key: "after", Group: "When", Flag: "after",
 		Help:    "start after these tasks complete; cancel this task if one does not; repeatable",
 		OneTask: true,
@@ -74,6 +80,14 @@ var taskOptions = []OptionInfo{
 		Doc:    "maximum number of restarts after a worker was lost. 0 with `max_attempts` 1 means at most once",
 		column: func(s *jobs.Spec) any { return &s.MaxLosses }},
 
+	{Key: "unique_for", Group: "Order", Flag: "unique-for",
+		Help: "hold the unique key for this time, even if the task finishes earlier", Zero: "until it finishes", OneTask: true,
+		Doc:    "time after the enqueue for which the task holds its unique key, even if it has finished; null for none",
+		stored: func(o *jobs.Options) any { return &o.UniqueFor }},
+	{Key: "unique_states", Group: "Order", Flag: "unique-states", Value: "STATE,...",
+		Help: "hold the unique key in these finished states, too", Zero: "none", OneTask: true,
+		Doc:    "finished states in which the task holds its unique key, as in `completed,failed`; null for none",
+		stored: func(o *jobs.Options) any { return &o.UniqueStates }, check: validFinished},
 	{Key: "timeout", Group: "Retry", Flag: "timeout", Help: "time limit of an attempt", Zero: "none",
 		Doc: "time limit of one attempt; null for none", stored: func(o *jobs.Options) any { return &o.Timeout }},
 	{Key: "kill_after", Group: "Retry", Flag: "kill-after", Help: "time between SIGTERM and SIGKILL",
@@ -101,7 +115,7 @@ var taskOptions = []OptionInfo{
 		Help: "working directory of the command", Zero: "the current directory", Commands: true,
 		Doc:    "absolute path of the working directory; null for that of the worker",
 		stored: func(o *jobs.Options) any { return &o.Cwd }, check: validPath},
-	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]",
+	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]", Max: MaxEnv, Secret: true, check: validVariable,
 		Help: "set a variable; NAME alone copies it from this shell; repeatable", Commands: true,
 		Doc: "object of variables that are added to the environment of the worker. A record has null for their values unless " +
 			"`--reveal` is given",
@@ -134,6 +148,12 @@ var taskOptions = []OptionInfo{
 		Doc:    "standard input of the command, a text or a BLOB",
 		column: func(s *jobs.Spec) any { return &s.Input }},
 
+	{Key: "metadata", Group: "What to run", Flag: "meta", Value: "KEY=TEXT", Max: MaxMetadata,
+		MaxKeys: MaxMetadataKeys, check: validMetadataKey,
+		Help: "text of your own that searches find, such as tenant=acme; repeatable",
+		Doc: "object of texts of your own by key, such as `{\"tenant\": \"acme\"}`. At most 32 keys and 4096 bytes. A key has the " +
+			"characters of a job's name",
+		stored: func(o *jobs.Options) any { return &o.Metadata }},
 	{Key: "on_failure", Group: "Hooks", Flag: "on-failure", Value: "CMD",
 		Help:   "run CMD as a task if this task fails and is not retried",
 		Doc:    "command for `/bin/sh -c` that runs as a task of its own if the task fails and is not retried",
@@ -210,7 +230,7 @@ func (o *OptionInfo) validate(s *jobs.Spec) error {
 			return invalid(o.Key, "%v", err)
 		}
 	case *map[string]string:
-		return validEnv(o.Key, *value)
+		return o.validTexts(*value)
 	case *[]byte:
 		if len(*value) > MaxInput {
 			return invalid(o.Key, "%d bytes; at most %d", len(*value), MaxInput)

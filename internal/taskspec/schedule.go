@@ -43,7 +43,7 @@ func ValidateSchedule(s *jobs.Schedule) error {
 		return invalid("expires_at", "a schedule has many tasks; give expires_in")
 	case s.Spec.Hold:
 		return invalid("hold", "pause the schedule instead")
-	case s.Spec.UniqueKey != "":
+	case s.Spec.UniqueKey != "" || s.Spec.UniqueArgs:
 		return invalid("unique_key", "overlap says what happens while an earlier task is unfinished")
 	case s.Spec.Batch != 0:
 		return invalid("batch", "the tasks of a schedule belong to no batch")
@@ -70,6 +70,7 @@ func Differences(s, to *jobs.Schedule) []string {
 	differ("catch_up_window", s.CatchUpWindow, to.CatchUpWindow)
 	differ("jitter", s.Jitter, to.Jitter)
 	differ("alert_after", s.AlertAfter, to.AlertAfter)
+	differ("on_tick", s.OnTick, to.OnTick)
 	a, b := &s.Spec, &to.Spec
 	differ("job", a.Job, b.Job)
 	differ("args", string(a.Args), string(b.Args))

@@ -10,8 +10,8 @@ import (
 
 // notCompared lists the fields of a Spec that Differences ignores, because the task of a schedule cannot have them or because the Runner
 // sets them.
-var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "Replace", "Hold", "RunAt", "In", "ExpiresAt",
-	"Schedule", "Tick", "CreatedBy", "Batch"}
+var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "UniqueArgs", "UniquePeriod",
+	"Replace", "Hold", "RunAt", "In", "ExpiresAt", "Schedule", "Tick", "CreatedBy", "Batch"}
 
 func TestDifferencesNamesEverySettingOfTheTask(t *testing.T) {
 	spec := reflect.TypeFor[jobs.Spec]()

@@ -3,6 +3,7 @@ package taskspec
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -140,6 +141,19 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 		{"cwd", func(s *jobs.Spec) { s.Cwd = "/a\x00" }},
 		{"env_file", func(s *jobs.Spec) { s.EnvFile = "x" }},
 		{"env_file", func(s *jobs.Spec) { s.EnvFile = "/\xff" }},
+		{"metadata", func(s *jobs.Spec) { s.Metadata = map[string]string{"": "x"} }},
+		{"metadata", func(s *jobs.Spec) { s.Metadata = map[string]string{"a=b": "x"} }},
+		{"metadata", func(s *jobs.Spec) { s.Metadata = map[string]string{".a": "x"} }},
+		{"metadata", func(s *jobs.Spec) { s.Metadata = map[string]string{strings.Repeat("a", MaxName+1): "x"} }},
+		{"metadata", func(s *jobs.Spec) { s.Metadata = map[string]string{"a": "\x00"} }},
+		{"metadata", func(s *jobs.Spec) { s.Metadata = map[string]string{"a": "\xff"} }},
+		{"metadata", func(s *jobs.Spec) { s.Metadata = map[string]string{"a": strings.Repeat("x", MaxMetadata)} }},
+		{"metadata", func(s *jobs.Spec) {
+			s.Metadata = map[string]string{}
+			for i := range MaxMetadataKeys + 1 {
+				s.Metadata[fmt.Sprint("key", i)] = ""
+			}
+		}},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"": "x"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A=B": "x"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": "\x00"} }},
@@ -158,11 +172,20 @@ func TestValidateAcceptsValuesAtTheLimits(t *testing.T) {
 		"wide args": func(s *jobs.Spec) {
 			s.Job, s.Args = "f", json.RawMessage("["+strings.Repeat("[],", 2*jobs.MaxDepth)+`"\"[[[" ]`)
 		},
-		"no args":    func(s *jobs.Spec) { s.Job, s.Args = "f", nil },
-		"label":      func(s *jobs.Spec) { s.Label = strings.Repeat("é", jobs.MaxText/2) },
-		"job":        func(s *jobs.Spec) { s.Job = "a:b/c.d-e_" + strings.Repeat("z", MaxName-10) },
-		"queue":      func(s *jobs.Spec) { s.Queue = strings.Repeat("9", MaxName) },
-		"input":      func(s *jobs.Spec) { s.Input = make([]byte, MaxInput) },
+		"no args": func(s *jobs.Spec) { s.Job, s.Args = "f", nil },
+		"label":   func(s *jobs.Spec) { s.Label = strings.Repeat("é", jobs.MaxText/2) },
+		"job":     func(s *jobs.Spec) { s.Job = "a:b/c.d-e_" + strings.Repeat("z", MaxName-10) },
+		"queue":   func(s *jobs.Spec) { s.Queue = strings.Repeat("9", MaxName) },
+		"input":   func(s *jobs.Spec) { s.Input = make([]byte, MaxInput) },
+		"metadata": func(s *jobs.Spec) {
+			s.Metadata = map[string]string{}
+			for i := range MaxMetadataKeys - 1 {
+				s.Metadata[fmt.Sprint("k._:/-", i)] = ""
+			}
+			s.Metadata["text"] = ""
+			object, _ := jobs.MarshalArgs(s.Metadata)
+			s.Metadata["text"] = strings.Repeat("&", MaxMetadata-len(object))
+		},
 		"env":        func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("&", MaxEnv-len(`{"A":""}`))} },
 		"path":       func(s *jobs.Spec) { s.Path = "/" + strings.Repeat("x", MaxPath-1) },
 		"run_at":     func(s *jobs.Spec) { s.RunAt = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC) },

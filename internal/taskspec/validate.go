@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,9 +48,18 @@ func Validate(s *jobs.Spec) error {
 
 // validateTogether checks the options that depend on each other.
 func validateTogether(s *jobs.Spec) error {
+	keyed := s.UniqueKey != "" || s.UniqueArgs
 	switch {
-	case s.Replace && s.UniqueKey == "":
+	case s.Replace && !keyed:
 		return invalid("unique_mode", "replace needs a unique_key")
+	case s.UniqueFor != 0 && !keyed:
+		return invalid("unique_for", "needs unique_key or unique_args")
+	case s.UniqueStates != "" && !keyed:
+		return invalid("unique_states", "needs unique_key or unique_args")
+	case s.UniquePeriod != 0 && !keyed:
+		return invalid("unique_period", "needs unique_key or unique_args")
+	case len(s.UniqueKey) > maxKey(s):
+		return invalid("unique_key", "%d bytes; at most %d with unique_args or unique_period", len(s.UniqueKey), maxKey(s))
 	case !s.RunAt.IsZero() && s.In != 0:
 		return invalid("run_at", "give a time or a delay, not both")
 	case !s.ExpiresAt.IsZero() && s.ExpiresIn != 0:
@@ -76,6 +86,39 @@ func validKey(field, text string) error {
 		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, jobs.MaxText)
 	}
 	return nil
+}
+
+// maxKey returns the greatest length of the unique key of a Spec. UniqueArgs and UniquePeriod append a hash and a time to the key.
+func maxKey(s *jobs.Spec) int {
+	most := jobs.MaxText
+	if s.UniqueArgs {
+		most -= len(":") + 32
+	}
+	if s.UniquePeriod != 0 {
+		most -= len("@") + len(time.RFC3339Nano)
+	}
+	return most
+}
+
+// validFinished checks a list of finished states that are separated by commas.
+func validFinished(field, text string) error {
+	if text == "" {
+		return nil
+	}
+	for name := range strings.SplitSeq(text, ",") {
+		if !jobs.State(name).Finished() {
+			return invalid(field, "%q is not completed, failed or cancelled; a task always holds its key until it finishes", name)
+		}
+	}
+	return nil
+}
+
+// ValidCursor returns an error unless name is a valid name of a cursor of ends.
+func ValidCursor(name string) error {
+	if name == "" {
+		return invalid("cursor", "the name is empty")
+	}
+	return validKey("cursor", name)
 }
 
 func validateArgs(s *jobs.Spec) error {
@@ -118,24 +161,39 @@ func validEvent(field, event string) error {
 	return nil
 }
 
-// validEnv checks the variables of a command.
-func validEnv(field string, env map[string]string) error {
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		if name == "" || strings.Contains(name, "=") {
-			return invalid(field, "invalid variable name %q", name)
-		}
-		if err := cmp.Or(validText(field, name, MaxEnv), validText(field, env[name], MaxEnv)); err != nil {
+// validTexts checks texts by key: the variables of a command, or metadata.
+func (o *OptionInfo) validTexts(texts map[string]string) error {
+	if len(texts) == 0 {
+		return nil
+	}
+	for _, key := range slices.Sorted(maps.Keys(texts)) {
+		if err := cmp.Or(o.check(o.Key, key), validText(o.Key, texts[key], int(o.Max))); err != nil {
 			return err
 		}
 	}
-	if len(env) > 0 {
-		// The limit is that of the stored form, in which some characters take six bytes.
-		if object, err := jobs.MarshalArgs(env); err != nil || len(object) > MaxEnv {
-			return invalid(field, "%d bytes as JSON; at most %d", len(object), MaxEnv)
-		}
+	if o.MaxKeys > 0 && len(texts) > o.MaxKeys {
+		return invalid(o.Key, "%d keys; at most %d", len(texts), o.MaxKeys)
+	}
+	// The limit is that of the stored form, in which some characters take six bytes.
+	if object, err := jobs.MarshalArgs(texts); err != nil || int64(len(object)) > o.Max {
+		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
 	}
 	return nil
 }
+
+// validVariable checks the name of a variable.
+func validVariable(field, name string) error {
+	if name == "" || strings.Contains(name, "=") {
+		return invalid(field, "invalid variable name %q", name)
+	}
+	return validText(field, name, MaxEnv)
+}
+
+// validMetadataKey checks a key of metadata. It has the form of a job's name.
+func validMetadataKey(field, key string) error { return validName(field, key, jobMarks) }
+
+// ValidMetadataKey returns an error unless key is a valid key of metadata.
+func ValidMetadataKey(key string) error { return validMetadataKey("metadata", key) }
 
 func validText(field, text string, most int) error {
 	switch {
@@ -153,7 +211,10 @@ func validText(field, text string, most int) error {
 func ValidQueue(name string) error { return validName("queue", name, "._-") }
 
 // ValidJob returns an error unless name is a valid name of a job: [A-Za-z0-9][A-Za-z0-9._:/-]{0,99}.
-func ValidJob(name string) error { return validName("job", name, "._-:/") }
+func ValidJob(name string) error { return validName("job", name, jobMarks) }
+
+// jobMarks are the characters that the name of a job may contain beside letters and digits.
+const jobMarks = "._-:/"
 
 func validName(field, name, marks string) error {
 	ok := 0 < len(name) && len(name) <= MaxName

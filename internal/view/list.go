@@ -23,14 +23,18 @@ func ListLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 		present.Note(t, held, now), t.Worker, present.JobText(t))
 }
 
+// errorMost is the maximum length of the column ERROR, in bytes.
+const errorMost = 30
+
 // ListTable returns the table of tasks for a terminal.
 func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) term.Table {
 	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
-		{Name: "QUEUE", DropOrder: 4},
+		{Name: "QUEUE", DropOrder: 5},
 		{Name: "PRI", AlignRight: true, DropOrder: 2}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},
-		{Name: "AGE", AlignRight: true, DropOrder: 5},
-		{Name: "TIME", AlignRight: true, DropOrder: 6},
-		{Name: "CPU", AlignRight: true, DropOrder: 1}, {Name: "MEMORY", AlignRight: true, DropOrder: 1}, {Name: "NOTE", DropOrder: 7},
+		{Name: "AGE", AlignRight: true, DropOrder: 6},
+		{Name: "TIME", AlignRight: true, DropOrder: 7},
+		{Name: "CPU", AlignRight: true, DropOrder: 1}, {Name: "MEMORY", AlignRight: true, DropOrder: 1}, {Name: "NOTE", DropOrder: 8},
+		{Name: "ERROR", DropOrder: 4},
 		{Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}}
 	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != jobs.DefaultPriority })
 	for _, task := range tasks {
@@ -44,9 +48,15 @@ func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) t
 		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
 			lasted = humanize.Took(d)
 		}
+		failure := present.ErrorLine(task)
+		if task.Job == jobs.CommandJob && task.ErrorLine == "" {
+			failure = "" // the note says the same
+		} else if !wide {
+			failure = humanize.Cut(failure, errorMost)
+		}
 		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane,
 			present.Attempts(task), humanize.Age(now.Sub(task.CreatedAt)), lasted, cpu,
-			memory, present.Note(task, held, now), worker, present.JobText(task)})
+			memory, present.Note(task, held, now), failure, worker, present.JobText(task)})
 	}
 	return t
 }

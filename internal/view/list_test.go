@@ -133,7 +133,7 @@ func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	tasks[2].Queue = strings.Repeat("q", taskspec.MaxName)
 	tasks[3].ID = math.MaxInt64
 	tasks[4].State, tasks[4].Reason, tasks[4].Error = jobs.Cancelled, jobs.ReasonCancelled, "by "+strings.Repeat("名", 40)+": why"
-	tasks[5].Progress, tasks[5].State = json.RawMessage(`{"text":"`+strings.Repeat("長い", 50)+`"}`), jobs.Running
+	tasks[5].Progress, tasks[5].State = &jobs.Progress{Text: strings.Repeat("長い", 50)}, jobs.Running
 	for n := range tasks {
 		for _, columns := range []int{20, 40, 60, 80, 120, 200} {
 			for line := range strings.Lines(listText(columns, tasks[:n+1], false)) {

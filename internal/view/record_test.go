@@ -19,13 +19,13 @@ import (
 const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://example.com/hook"],"label":null,"queue":"default",
  "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
  "schedule":null,"batch":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,
- "max_losses":3,"timeout":30,"kill_after":10,"backoff":"exponential","backoff_delay":24,
+ "max_losses":3,"unique_for":null,"unique_states":null,"timeout":30,"kill_after":10,"backoff":"exponential","backoff_delay":24,
  "backoff_max":3600,"retry_on":null,"output_limit":1048576,"leave_children":false,"path":"/usr/bin/curl","cwd":"/srv/app",
  "env":{"TOKEN":null},"env_file":null,"input_bytes":0,"generation_id":6,"worker_id":"0199…","worker":"web1:811",
  "lease_expires_at":null,"cancel_requested_at":null,"held_since":null,"held_by":null,"held_reason":null,
  "created_at":"2026-01-31T13:02:11.004Z","created_by":"ann",
  "updated_at":"2026-01-31T13:11:15.220Z","started_at":"2026-01-31T13:11:13.120Z","finished_at":null,"duration":2.1,
- "result":null,"error":"exit status 22","exit_code":22,"signal":null,"output_bytes":118,"output_truncated":false,
+ "result":null,"error":"exit status 22","error_line":null,"exit_code":22,"signal":null,"output_bytes":118,"output_truncated":false,
  "children_killed":0,"children_left":0,
  "user_time":0.25,"system_time":0.125,"max_rss":9437184,"read_bytes":0,"written_bytes":4096,"progress":null}`
 
@@ -89,7 +89,8 @@ func TestRevealFillsEnvAndInput(t *testing.T) {
 		`"reason":"exit","counted":true,"worker_id":null,"worker":"web1:811","started_at":"2026-01-31T13:11:13.000Z","finished_at":null,`+
 		`"duration":2.1,"exit_code":22,"signal":null,"error":null,"output_bytes":118,"output_truncated":false,`+
 		`"children_killed":0,"children_left":0,`+
-		`"user_time":null,"system_time":null,"max_rss":null,"read_bytes":null,"written_bytes":null}],"outlived":[]}`+"\n") {
+		`"user_time":null,"system_time":null,"max_rss":null,"read_bytes":null,"written_bytes":null,`+
+		`"error_line":null}],"outlived":[]}`+"\n") {
 		t.Errorf("got %s, want no secret and the attempt at the end", line)
 	}
 	s.Reveal, s.Input = true, []byte("in\xff")

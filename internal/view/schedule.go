@@ -140,5 +140,8 @@ func scheduleRules(s jobs.Schedule) []field {
 	if s.AlertAfter > 0 {
 		fields = append(fields, field{"alert", "after " + timetext.WriteDuration(s.AlertAfter)})
 	}
+	if s.OnTick {
+		fields = append(fields, field{"on tick", "a function of a program makes the task"})
+	}
 	return fields
 }

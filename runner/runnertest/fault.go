@@ -45,7 +45,7 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 func Lose(ctx context.Context, r *runner.Runner) error {
 	task, ok := runner.TaskFrom(ctx)
 	if !ok {
-		return errors.New("runnertest: Lose is for functions that are run by Work")
+		return errors.New("runnertest: Lose needs the context of an attempt; in a batch that is BatchTask.Context")
 	}
 	return withWorker(r, func(w *db.Worker) error {
 		leases, err := w.Leases(context.Background())
@@ -94,6 +94,7 @@ var ErrInjected = errors.New("runnertest: injected")
 func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, true) }
 
 // FailAfterCommit makes the next write of r return ErrInjected although the write was committed, as after a broken connection or a timeout.
+// The write is one of r itself, not the commit of a transaction of the program, such as one with EnqueueTx.
 // If that write is an Enqueue, it has added a task that the caller does not know about, and a unique key makes a second call safe. While
 // Work runs, the next write may be one of the worker, which detects that its write was committed.
 func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, false) }

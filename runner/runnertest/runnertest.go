@@ -1,17 +1,28 @@
-// Package runnertest helps to test programs that use package runner. It has a database in a temporary directory and a fake clock that the
-// test advances. Tasks run when the test calls Drain. A test can also simulate the crashes that a program must survive.
+// Package runnertest helps to test programs that use package runner. A test gets a real database in a temporary directory and a clock that
+// it advances itself. Tasks run when the test calls Drain.
 //
-//	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-//		r.Register(SendEmail.Handler(mail.Send))
-//		signUp(t.Context(), r, "ann@example.com")
-//		if got := runnertest.Enqueued(t, r, SendEmail); len(got) != 1 {
-//			t.Error(got)
-//		}
-//		runnertest.Advance(t, 10*time.Minute)
-//		runnertest.Drain(t, r)
-//	})
+//	func TestWelcomeMailIsSentLater(t *testing.T) {
+//		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+//			var sent []string
+//			r.Register(SendEmail.Handler(func(_ context.Context, mail Email) error {
+//				sent = append(sent, mail.To)
+//				return nil
+//			}))
+//			signUp(t.Context(), r, "ann@example.com") // the code under test
+//			if got := runnertest.Enqueued(t, r, SendEmail); len(got) != 1 {
+//				t.Errorf("got %v, want one mail", got)
+//			}
+//			runnertest.Advance(t, 10*time.Minute)
+//			runnertest.Drain(t, r)
+//			if len(sent) != 1 {
+//				t.Errorf("got mails to %v, want one", sent)
+//			}
+//		})
+//	}
 //
-// Only the time is fake: the database, its transactions and the worker are those of production.
+// Only the time is fake: the database, its transactions and the worker are those of production. So a test can also simulate what a program
+// must survive. CrashAfterClaim is a worker that dies with its tasks, and Lose is one that hangs. FailBeforeCommit and FailAfterCommit make
+// a write fail.
 package runnertest
 
 import (
@@ -32,8 +43,9 @@ import (
 
 // Run runs a test in a bubble of testing/synctest with a Runner of its own. The clock of a bubble begins at 1 January 2000. It stands still
 // while any goroutine of the bubble runs, and jumps to the next timer when all of them wait. So a test can wait for an hour without a
-// delay. Goroutines that the test has started must have ended when the test returns. Commands cannot run in a bubble, so register
-// functions. The options are those of New.
+// delay. Goroutines that the test has started must have ended when the test returns. The test must use only the t that it gets: a Context
+// of the outer t that is first used in the bubble crashes the program. Commands cannot run in a bubble, so register functions. The options
+// are those of New.
 func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...runner.Options) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -62,7 +74,8 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	}
 	k := &kit{}
 	kits.Store(r, k)
-	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
+		json.RawMessage, error) {
 		k.start(task.ID)
 		orderAccess()
 		defer func() {
@@ -72,7 +85,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 				panic(p)
 			}
 		}()
-		return next(ctx)
+		return next(ctx, task)
 	})
 	t.Cleanup(func() {
 		kits.Delete(r)
@@ -126,7 +139,8 @@ var accessMu sync.Mutex
 
 // Drain runs the due tasks and the tasks that become due in the meantime. It returns the tasks that it ran, in their present state: one
 // element for each attempt, in the order of the starts. It does not run tasks that are due later, such as tasks that wait for their next
-// attempt.
+// attempt. If a rate limit delays a due task, Drain waits, and the fake clock advances. Drain also enqueues the ticks of schedules that are
+// due. It deletes no old tasks; only Work does.
 func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	t.Helper()
 	found, ok := kits.Load(r)

@@ -235,3 +235,24 @@ func TestWorkContinuesAfterFailedCommits(t *testing.T) {
 		})
 	}
 }
+
+func TestARepeatedEnqueueRunsOnce(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		runs := 0
+		r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))
+		spec := sendEmail.With(email{"ann"}, jobs.Unique("welcome:ann"), jobs.UniqueFor(24*time.Hour))
+		runnertest.FailAfterCommit(t, r)
+		_, err := r.Enqueue(t.Context(), spec)
+		testkit.ErrorIs(t, err, runnertest.ErrInjected)
+		runnertest.Drain(t, r)
+		task := runnerkit.Enqueue(t, r, spec)
+		runnertest.Drain(t, r)
+		if runs != 1 || task.ID != 1 || !task.Kept {
+			t.Errorf("got %d runs, task %d, kept %v; want 1 run, and task 1 kept", runs, task.ID, task.Kept)
+		}
+		runnertest.Advance(t, 24*time.Hour)
+		if task := runnerkit.Enqueue(t, r, spec); task.ID != 2 || task.Kept {
+			t.Errorf("after 24 h: got task %d, kept %v; want a new task 2", task.ID, task.Kept)
+		}
+	})
+}

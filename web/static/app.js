@@ -26,9 +26,10 @@ $('#theme').onclick = () => {
 }
 $('.tools').hidden = false
 
+const ask = $('#ask')
 // After a change the page loads itself and replaces its live regions.
 const parser = new DOMParser()
-let stream, timer, busy, again
+let stream, timer, busy, again, have = {} // have: hashes of the live regions
 const inUse = region => {
 	const selection = getSelection()
 	return region.contains(document.activeElement) || region.open || region.matches(':active,:has([name=id]:checked)') ||
@@ -37,26 +38,48 @@ const inUse = region => {
 const ids = page => $$('[data-live]', page).map(r => r.id).join()
 const replace = text => {
 	const fresh = parser.parseFromString(text, 'text/html')
-	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(inUse)) return location.reload()
 	document.title = fresh.title
+	const box = $('#box'), next = fresh.getElementById('box')
+	const hashes = Object.fromEntries($('meta[name=have]', fresh).content.split(' ').map(pair => pair.split('=')))
+	if (ids(document) !== ids(fresh) && !$$('[data-live],dialog').some(inUse)) {
+		if ($('[data-same]', fresh)) { have = {}; again = true; return }
+		have = hashes
+		$$('title,#stale', fresh).forEach(e => e.remove())
+		$('main').replaceChildren(...fresh.body.childNodes)
+	} else if (box && next.dataset.attempt && box.dataset.attempt !== next.dataset.attempt && atEnd && !$('#log').contains(getSelection().anchorNode)) {
+		$('.find').replaceWith($('.find', fresh))
+		$('#log').hidden = false
+		swapLog(next)
+	}
 	for (const region of $$('[data-live]')) {
 		const next = fresh.getElementById(region.id)
-		if (next && next.dataset.follow) location.reload()
-		if (!next || inUse(region) || next.isEqualNode(region)) continue
+		if (!next || next.dataset.same !== undefined) continue
+		if (inUse(region)) { delete have[region.id]; continue }
+		have[region.id] = hashes[region.id]
+		if (next.isEqualNode(region)) continue
 		const open = $$('details', region).map(d => d.open)
 		region.replaceWith(next)
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
 	}
 	ready()
 }
+let lost = false // whether the server does not answer
+const offline = now => {
+	if (lost === now) return
+	lost = now
+	$('#live').classList.toggle('offline', now)
+	$('#live').lastElementChild.textContent = now ? 'offline' : 'live'
+	$('#stale').textContent = now ? 'The server does not answer since ' + new Date().toLocaleTimeString('en-GB') + '. This page tries again.' : ''
+}
 const refresh = async () => {
 	if (busy) { again = true; return }
 	busy = true
 	try {
-		const answer = await fetch(location.pathname + location.search, { headers: part })
+		const answer = await fetch(location.pathname + location.search, { headers: { ...part, Have: Object.values(have).join(' ') } })
+		offline(false)
 		if (answer.ok) replace(await answer.text())
-		else if (answer.status === 401) location.reload()
-	} catch { $('#stale').textContent = 'no response' }
+		else if (answer.status === 401 && !ask.open) location.reload()
+	} catch { offline(true) }
 	busy = false
 	if (again) { again = false; setTimeout(refresh, 1000) }
 }
@@ -65,12 +88,13 @@ const connect = () => {
 	if (stream || !$('[data-live]:not(#stale)')) return
 	stream = new EventSource(base + '/events')
 	stream.addEventListener('rev', refresh)
-	stream.onopen = () => poll(false)
-	stream.onerror = () => { if (!timer) poll(true) }
+	stream.onopen = () => { poll(false); if (lost) refresh() }
+	stream.onerror = () => { if (!timer) { poll(true); refresh() } }
 }
 const disconnect = () => { if (stream) stream.close(); stream = undefined; poll(false); unfollow() }
 let live = remembered('live') !== 'off'
 const updateLive = fresh => {
+	if (!$('#live')) return // before the user has signed in
 	const on = live && !document.hidden
 	$('#live').setAttribute('aria-pressed', live)
 	$('#live').firstElementChild.textContent = live ? '●' : '‖'
@@ -79,59 +103,136 @@ const updateLive = fresh => {
 	connect()
 	follow()
 }
-$('#live').onclick = () => { live = !live; remember('live', live ? 'on' : 'off'); updateLive(true) }
+if ($('#live')) $('#live').onclick = () => { live = !live; remember('live', live ? 'on' : 'off'); updateLive(true) }
 document.addEventListener('visibilitychange', () => updateLive(true))
 addEventListener('pagehide', disconnect)
+addEventListener('pageshow', event => { if (event.persisted) location.reload() })
 
-let reading
+// The output of an attempt. While the reader is at its end, the end stays in view. Otherwise nothing moves, and a button counts the new
+// lines.
+const most = 100000
+let reading, atEnd = true, unseen = 0
+const log = () => $('#box .out')
+const toEnd = () => { const out = log(); if (out) { atEnd = true; unseen = 0; $('#new').hidden = true; out.scrollTop = out.scrollHeight } }
+const openLog = () => {
+	const out = log()
+	if (!out) return
+	out.classList.remove('start')
+	toEnd()
+	out.onscroll = () => {
+		atEnd = out.scrollTop + out.clientHeight >= out.scrollHeight - 8
+		if (atEnd) { unseen = 0; $('#new').hidden = true }
+	}
+	$('#new').onclick = toEnd
+}
+const addLines = (out, html) => {
+	let block = out.lastElementChild
+	while (block.lastElementChild?.matches('.part')) block.lastElementChild.remove()
+	if (block.children.length > 200) out.append(block = Object.assign(document.createElement('span'), { className: 'b' }))
+	const before = block.children.length
+	block.insertAdjacentHTML('beforeend', html)
+	const added = block.children.length - before
+	out.lines = (out.lines || before) + added
+	while (out.lines > most) { // forget the oldest lines, without a move of the others
+		const first = out.firstElementChild, height = out.scrollHeight
+		out.lines -= first.children.length
+		first.remove()
+		if (!atEnd) out.scrollTop -= height - out.scrollHeight
+	}
+	if (atEnd) out.scrollTop = out.scrollHeight
+	else if (unseen += added) {
+		$('#new').textContent = unseen.toLocaleString('en') + ' new lines ↓'
+		$('#new').hidden = false
+	}
+}
 const unfollow = () => { if (reading) reading.abort(); reading = undefined }
 const follow = async () => {
-	const box = $('[data-follow]')
+	const box = $('#box[data-follow]')
 	if (!box || reading) return
-	const mine = reading = new AbortController()
-	const out = $('.out', box), stay = $('#follow')
-	let first = true, text = ''
-	stay.hidden = stay.nextElementSibling.hidden = false
+	const mine = reading = new AbortController(), out = log()
+	let text = ''
 	try {
 		const answer = await fetch(box.dataset.follow, { headers: part, signal: mine.signal })
+		if (!answer.ok) throw answer.status
 		const reader = answer.body.getReader(), decoder = new TextDecoder()
 		for (;;) {
 			const { done, value } = await reader.read()
 			if (done) break
 			text += decoder.decode(value, { stream: true })
-			const end = text.lastIndexOf('\x1e')
-			if (end < 0) continue
-			if (first) first = out.replaceChildren()
-			for (const batch of text.slice(0, end).split('\x1e')) {
-				$$('.part', out).forEach(line => line.remove())
-				out.insertAdjacentHTML('beforeend', batch)
+			const batches = text.split('\x1e')
+			text = batches.pop()
+			for (const batch of batches) {
+				const [html, cursor] = batch.split('\x1f')
+				if (cursor === 'end') { delete box.dataset.follow; continue }
+				addLines(out, html)
+				box.dataset.follow = box.dataset.follow.replace(/from=.*/, 'from=' + cursor)
 			}
-			text = text.slice(end + 1)
-			while (out.children.length > 5000) out.firstChild.remove()
-			if (stay.checked) out.scrollTop = out.scrollHeight
 		}
-		location.reload()
-	} catch { if (!mine.signal.aborted) setTimeout(() => { unfollow(); follow() }, 3000) }
+	} catch { if (mine.signal.aborted) return }
+	reading = undefined
+	if (!box.dataset.follow) refresh()
+	setTimeout(box.dataset.follow ? follow : refresh, 1000)
+}
+// swapLog shows another attempt, or the lines that a search finds.
+const swapLog = fresh => {
+	unfollow()
+	$('#box').replaceWith(fresh)
+	openLog()
+	if (live && !document.hidden) follow()
+}
+const find = async form => {
+	const to = location.pathname + '?' + new URLSearchParams(new FormData(form))
+	const answer = await fetch(to, { headers: part })
+	if (!answer.ok) return location.assign(to)
+	history.replaceState(null, '', to)
+	swapLog(parser.parseFromString(await answer.text(), 'text/html').getElementById('box'))
 }
 
-// A question of the server opens a dialog.
-const ask = $('#ask')
-const post = async (url, body) => {
-	const answer = await fetch(url, { method: 'POST', body, headers: part, redirect: 'manual' })
-	if (!answer.status) return location.assign(body.get('back')) // a redirect
-	const page = parser.parseFromString(await answer.text(), 'text/html')
-	ask.replaceChildren(...$('main', page).childNodes)
+// A question of the server opens a dialog, and so does a failure.
+let sending // the action that waits for an answer, or for the user to sign in
+const show = (...nodes) => {
+	ask.replaceChildren(...nodes)
+	if (!$('[data-close],.login', ask)) {
+		ask.insertAdjacentHTML('beforeend', '<p class="row"><button type="button" data-again>Try again</button> <button type="button" data-close>Close</button></p>')
+	}
 	if (!ask.open) ask.showModal()
+	$('[autofocus]', ask)?.focus()
 }
+const failed = text => show(Object.assign(document.createElement('h1'), { textContent: 'The action failed' }),
+	Object.assign(document.createElement('p'), { textContent: text, role: 'alert' }))
+const post = async (url, body, button) => {
+	if (sending) return
+	sending = true
+	const label = button?.textContent
+	if (button) { button.disabled = true; button.textContent = 'sending…' }
+	try {
+		const answer = await fetch(url, { method: 'POST', body, headers: part, redirect: 'manual' })
+		if (!answer.status) { // a redirect
+			if (!body.has('token')) return location.assign(body.get('back') || location)
+			body = undefined
+		} else {
+			const main = $('main', parser.parseFromString(await answer.text(), 'text/html'))
+			if (main) show(...main.childNodes)
+			else failed('The server refuses it (status ' + answer.status + ').')
+		}
+	} catch { offline(true); failed('The server does not answer. The action may be done: look at the page before you try again.') }
+	sending = false
+	if (button) { button.disabled = false; button.textContent = label }
+	if (!body) return repeat()
+	if (!body.has('token')) repeat = () => { body.set('ask', 1); body.delete('confirmed'); body.delete('count'); post(url, body) }
+}
+let repeat = () => location.reload()
 document.addEventListener('submit', event => {
 	const form = event.target
-	if (form.method !== 'post' || form.classList.contains('login')) return
+	if (form.matches('.find')) { event.preventDefault(); return find(form) }
+	if (form.method !== 'post' || form.matches('main .login')) return
 	event.preventDefault()
 	const button = event.submitter
-	post(button.getAttribute('formaction') || form.getAttribute('action'), new URLSearchParams(new FormData(form, button)))
+	post(button?.getAttribute('formaction') || form.getAttribute('action'), new URLSearchParams(new FormData(form, button)), button)
 })
 document.addEventListener('click', event => {
 	if (event.target.closest('[data-close]') && ask.open) { event.preventDefault(); ask.close() }
+	if (event.target.closest('[data-again]')) repeat()
 	const copy = event.target.closest('[data-copy]')
 	if (copy) navigator.clipboard.writeText($('#again').textContent)
 })
@@ -144,6 +245,11 @@ const count = () => {
 	$$('.bar button').forEach(button => { button.disabled = !n })
 	$('#all').checked = n > 0 && n === boxes().length
 }
+document.addEventListener('input', event => {
+	const form = event.target.closest('.find')
+	clearTimeout(finding)
+	if (form) finding = setTimeout(find, 300, form)
+})
 document.addEventListener('change', event => {
 	if (event.target.id === 'all') boxes().forEach(box => { box.checked = event.target.checked })
 	if (event.target.id === 'nokeys') remember('keys', event.target.checked ? 'off' : 'on')
@@ -155,11 +261,11 @@ const ready = () => {
 	count()
 }
 
-let row, afterG
-$('#help').onclick = () => $('#keys').showModal()
+let row, afterG, finding
+if ($('#help')) $('#help').onclick = () => $('#keys').showModal()
 $('#nokeys').checked = remembered('keys') === 'off'
 const move = by => {
-	const rows = $$('tbody tr')
+	const rows = $$('tbody tr:not(details tr)')
 	const at = rows.findIndex(r => r.id && r.id === row || r.classList.contains('on'))
 	const next = rows[Math.max(0, Math.min(rows.length - 1, at + by))]
 	if (!next) return
@@ -186,12 +292,21 @@ const pages = { o: '/', t: '/tasks', s: '/schedules' }
 document.addEventListener('keydown', event => {
 	const typing = event.target.matches('input:not([type=checkbox]),textarea,select')
 	if (event.key === 'Escape' && typing) event.target.blur()
-	if (typing || event.ctrlKey || event.metaKey || event.altKey || $('dialog[open]') || $('#nokeys').checked) return
+	if (typing || event.ctrlKey || event.metaKey || event.altKey || $('dialog[open]') || $('#nokeys').checked || !$('#live')) return
 	const go = afterG && pages[event.key]
 	afterG = event.key === 'g'
 	if (go) location = base + go
 	else if (keys[event.key]) { event.preventDefault(); keys[event.key]() }
 })
 
+// The arrow keys move from bar to bar of a chart.
+document.addEventListener('keydown', event => {
+	const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key], bar = event.target.closest('.bars a')
+	const next = by && bar && $$('a', bar.closest('svg')).at($$('a', bar.closest('svg')).indexOf(bar) + by)
+	if (next) { event.preventDefault(); next.focus() }
+})
+try { $('#zones').append(new Option(Intl.DateTimeFormat().resolvedOptions().timeZone)) } catch {}
+
 ready()
+openLog()
 updateLive(false)

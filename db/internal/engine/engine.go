@@ -39,8 +39,8 @@ type Engine interface {
 	Traits() Traits
 	// Values converts the arguments of a statement for a database handle of the caller.
 	Values(args []any) []any
-	// Within returns an error unless a transaction of the caller belongs to this database. On a server, Within also takes the write lock.
-	Within(q Querier) error
+	// Within prepares the use of a transaction of the caller. It returns an error unless that transaction belongs to this database.
+	Within(q Querier, use Use) error
 
 	// HighestID returns the highest id that a task has or had.
 	HighestID(ctx context.Context) (int64, error)
@@ -53,6 +53,15 @@ type Engine interface {
 	// Thawing returns the statements that drop these triggers.
 	Thawing() []string
 }
+
+// Use says what the caller's transaction is used for. A use includes the uses before it.
+type Use int
+
+const (
+	Read   Use = iota // it reads tasks
+	Finish            // it ends an attempt. On a server, it has the write lock from now on
+	Change            // it gives workers something to do. On a server, its commit sends them a notification
+)
 
 // Shared are the methods that package db offers to its callers unchanged.
 type Shared interface {
@@ -158,8 +167,8 @@ type Transactions interface {
 	// The writer calls CommitBegins before each commit that is sure to change something, and CommitEnds after each commit.
 	CommitBegins()
 	CommitEnds(failed bool)
-	// Committed does the checks of Replaced after a commit.
-	Committed() error
+	// Committed does the checks of Replaced after a commit. The argument changed reports whether the commit has changed rows.
+	Committed(changed bool) error
 	// Notify notifies other processes of a commit. The argument wakeups reports whether workers may have something to do.
 	Notify(wakeups bool)
 	// Awaited reports whether a short write of another process waits for the lock.
@@ -205,9 +214,12 @@ type Traits struct {
 
 // Options are the options of db.Open. The zero Options opens an existing file for reading and writing.
 type Options struct {
-	Create      bool          // create the file if it is missing
-	ReadOnly    bool          // reject every write; Open fails if the schema needs an upgrade
-	Normal      bool          // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
+	Create   bool // create the file if it is missing
+	ReadOnly bool // reject every write; Open fails if the schema needs an upgrade
+	Normal   bool // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
+	// for flash storage: skip the fsync of commits except those of cycles that finish attempts, and sync the write-ahead log this long
+	// after a commit. A new file gets small pages. 0: none of this. On a server it has no effect.
+	Flash       time.Duration
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix
 	Prefix      string        // with Beside: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix

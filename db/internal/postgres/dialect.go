@@ -20,7 +20,8 @@ var fragments = sqltext.Parts{
 	"bigint_param":  "CAST(? AS bigint)",
 	"features": "CASE WHEN EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) THEN 1 ELSE 0 END +\n\tCASE WHEN EXISTS " +
 		"(SELECT 1 FROM {limits}) THEN 2 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {pauses}) THEN 4 ELSE 0 END +\n\tCASE WHEN EXISTS " +
-		"(SELECT 1 FROM {queue_hooks}) THEN 8 ELSE 0 END",
+		"(SELECT 1 FROM {queue_hooks}) THEN 8 ELSE 0 END + CASE WHEN EXISTS (SELECT 1 FROM {cursors}) THEN 16 ELSE 0 END",
+	"old_snapshot": "current_setting('transaction_isolation') <> 'read committed'",
 	"cancelled_outcome": `CAST(coalesce(CAST(outcome AS jsonb), '{"duration":0}') ||
 		jsonb_build_object('reason', 'cancelled', 'error', CAST(? AS text)) AS json)`,
 
@@ -28,6 +29,7 @@ var fragments = sqltext.Parts{
 	"id_column":    "",
 	"id_param":     "",
 	"returning_id": " RETURNING id",
+	"unless_taken": " ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL DO NOTHING",
 	"given_ids":    " OVERRIDING SYSTEM VALUE",
 
 	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",

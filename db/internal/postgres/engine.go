@@ -122,7 +122,7 @@ func (*Server) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) erro
 func (*Server) CommitBegins()                                     {}
 func (*Server) CommitEnds(bool)                                   {}
 func (*Server) Replaced() error                                   { return nil }
-func (*Server) Committed() error                                  { return nil }
+func (*Server) Committed(bool) error                              { return nil }
 func (*Server) Awaited() bool                                     { return false }
 func (*Server) Rest(time.Duration)                                {}
 func (*Server) Leave(bool, time.Duration)                         {}

@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -306,13 +307,16 @@ func (s *Server) noBackup() error {
 		Why: []string{s.Name()}, Hint: "pg_dump --schema=" + s.Schema}
 }
 
-// selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees, and takes the write lock.
-var selectOuter = sqltext.Query(`SELECT id, CAST(pg_advisory_xact_lock(?) AS text) FROM {runner_schema}`)
+// selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
+// write lock [2]. If [3] is true, the commit sends a message on channel [4], which this process does not ignore.
+var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
+	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 
-// Within returns an error unless a transaction of the caller is on this database. It takes the write lock for the rest of the transaction.
-func (s *Server) Within(q engine.Querier) error {
-	var id, locked string
-	err := q.Scan(selectOuter, []any{s.lock}, &id, &locked)
+// Within returns an error unless a transaction of the caller is on this database.
+func (s *Server) Within(q engine.Querier, use engine.Use) error {
+	var id string
+	var locked, notified sql.NullString
+	err := q.Scan(selectOuter, []any{use >= engine.Finish, s.lock, use >= engine.Change, s.channel()}, &id, &locked, &notified)
 	switch {
 	case sqlState(err) == undefinedTable || err == nil && id != s.id:
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is of another database", Why: []string{"this one is " + s.Name()},

@@ -25,9 +25,12 @@ var fragments = sqltext.Parts{
 	"greatest": "max",
 	// bigint_param is the next parameter as the value of a column.
 	"bigint_param": "?",
-	// features is a number with the bits 1, 2 and 4 for open dependencies, limits and pauses. Index: dependencies_open.
+	// features is a number with the bits of selectFeatures. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
-		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks})",
+		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks}) + 16 * EXISTS (SELECT 1 FROM {cursors})",
+	// old_snapshot reports whether the transaction may have begun to read before another one that has committed since. In a file, no such
+	// transaction can write.
+	"old_snapshot": "FALSE",
 	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
 
@@ -35,6 +38,9 @@ var fragments = sqltext.Parts{
 	"id_column":    "id, ",
 	"id_param":     "?, ",
 	"returning_id": "",
+	// unless_taken makes an INSERT add no task if an unfinished task has the same unique key. In a file no other process can take the key
+	// after this one has checked it.
+	"unless_taken": "",
 	"given_ids":    "",
 
 	// highest_id returns the highest id that a task has or had, or 0 if there was none. It ignores ids of 2^52 and more; see the trigger

@@ -42,11 +42,14 @@ type File struct {
 	shared    *sharedMemory // guarded by contentMu; nil if it cannot be read
 	queue     lockQueue     // queue of the processes that wait for the write lock
 	commits   commitCount   // counter that the watch reads
+	logSync   logSync       // delayed sync of the write-ahead log
 
 	conn  *sqlx.Conn // connection of the writer that was opened last
 	write *sqlx.DB   // pool of one connection, which the writer uses
 	read  *sqlx.DB   // pool of connections that cannot write (PRAGMA query_only)
 	sql   *sqltext.Dialect
+
+	ownBuild atomic.Pointer[string] // result of the method build; nil before the first call
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watch uses the slow pace
@@ -61,8 +64,10 @@ func New(path string, o engine.Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}),
-		paceChanged: make(chan struct{}, 1)}, nil
+	d := &File{path: path, logPath: path + "-wal", sharedPath: path + "-shm", options: o, quit: make(chan struct{}),
+		paceChanged: make(chan struct{}, 1)}
+	d.logSync.delay, d.logSync.sync, d.logSync.durable = o.Flash, d.syncLog, !o.Normal
+	return d, nil
 }
 
 // Name, Address and Identity return the absolute path of the file, symlinks resolved.
@@ -102,11 +107,20 @@ func (*File) Traits() engine.Traits {
 // selectMain returns the file of the main database of a connection.
 var selectMain = sqltext.Query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
-// Within returns an error unless a transaction of the caller belongs to this file.
-func (d *File) Within(q engine.Querier) error {
-	var file string
-	if err := q.Scan(selectMain, nil, &file); err != nil {
+// Within returns an error unless a transaction of the caller belongs to this file. The first write of the transaction takes the write lock,
+// and workers watch the file for commits.
+func (d *File) Within(q engine.Querier, _ engine.Use) error {
+	var file, build string
+	if err := q.Scan(selectOuter, nil, &file, &build); err != nil {
+		if isForeign(err) {
+			return otherDriver("the transaction", err)
+		}
 		return d.Explain(err)
+	}
+	if own, err := d.build(); err != nil {
+		return d.Explain(err)
+	} else if build != own {
+		return otherDriver("the transaction", nil)
 	}
 	if real, err := Resolve(file); file != d.path && (err != nil || real != d.path) {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the transaction is of another database: %q", file),
@@ -175,7 +189,7 @@ func (d *File) Close() error {
 			errs = append(errs, pool.Close())
 		}
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, d.logSync.close())...)
 }
 
 // Begin waits for the write lock of the file, and starts a transaction.
@@ -193,7 +207,8 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 }
 
 // SetLevel sets whether commits are durable. It sends the pragma as text, since a prepared pragma takes effect only when it is prepared.
-func (*File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
+func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
+	d.logSync.setLevel(durable)
 	text := "PRAGMA synchronous = NORMAL"
 	if durable {
 		text = "PRAGMA synchronous = FULL"
@@ -322,11 +337,11 @@ func (d *File) Readers() []engine.Process { return readers(d.sharedPath) }
 const selectPages = `SELECT page_count, iif(auto_vacuum = 2, freelist_count, 0) FROM pragma_page_count,
 	pragma_freelist_count, pragma_auto_vacuum`
 
-// vacuumPages returns up to 256 free pages, 1 MiB, to the filesystem. It returns a row for each page.
+// vacuumPages returns up to 256 free pages, which usually are 1 MiB, to the filesystem. It returns a row for each page.
 const vacuumPages = `PRAGMA incremental_vacuum(256)`
 
-// Vacuum returns some free pages to the filesystem. It keeps some free pages for new rows: a twentieth of the file, plus 1 MiB. The file
-// shrinks at the next checkpoint.
+// Vacuum returns some free pages to the filesystem. It keeps some free pages for new rows: a twentieth of the file, plus 256 pages. The
+// file shrinks at the next checkpoint.
 func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error) {
 	var pages, free int64
 	if err := conn.QueryRowxContext(ctx, selectPages).Scan(&pages, &free); err != nil || free <= pages/20+256 {

@@ -39,9 +39,7 @@ func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: "the handle is nil", Hint: `sql.Open("sqlite", …) of modernc.org/sqlite`}
 	}
 	if _, ok := handle.Driver().(*driver.Driver); !ok {
-		return "", &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("the handle is of another driver: %T", handle.Driver()),
-			Why:  []string{"two copies of SQLite in one process break each other's locks"},
-			Hint: `sql.Open("sqlite", …) of modernc.org/sqlite`}
+		return "", otherDriver(fmt.Sprintf("the handle, a %T,", handle.Driver()), nil)
 	}
 	var file string
 	if err := handle.QueryRowContext(ctx, selectMain.Template).Scan(&file); err != nil {

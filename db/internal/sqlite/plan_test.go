@@ -39,11 +39,12 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 		t.Fatal(err)
 	}
 	for text, allow := range map[string][]string{
-		readVersion:            {"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"},
-		selectSchema:           {"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"},
-		d.sql.Text(selectMain): {"SCAN pragma_database_list"},
-		selectSchemas:          {"SCAN runner_schema"}, // the table has one row for each prefix
-		setSchemaVersion:       nil,
+		readVersion:             {"SCAN pragma_application_id", "SCAN pragma_user_version", "SCAN sqlite_master"},
+		selectSchema:            {"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"},
+		d.sql.Text(selectMain):  {"SCAN pragma_database_list"},
+		d.sql.Text(selectOuter): {"SCAN pragma_database_list"},
+		selectSchemas:           {"SCAN runner_schema"}, // the table has one row for each prefix
+		setSchemaVersion:        nil,
 		// This statement runs once, before the tables are created.
 		selectUsedNames:                 {"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"},
 		hasSchemaTable:                  {"SCAN sqlite_schema"},

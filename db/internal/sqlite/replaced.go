@@ -91,8 +91,8 @@ func (d *File) overwritten() bool {
 }
 
 // Committed does the checks of Replaced after a commit. It also reads the state of the file's content again if a checkpoint has begun or
-// advanced.
-func (d *File) Committed() error {
+// advanced. With Options.Flash it returns the error of the last failed sync.
+func (d *File) Committed(changed bool) error {
 	if err := d.Replaced(); err != nil {
 		return err
 	}
@@ -101,7 +101,7 @@ func (d *File) Committed() error {
 			d.overwritten()
 		}
 	}
-	return nil
+	return d.logSync.committed(changed)
 }
 
 // readContent returns the state of the file's content, or nil if it is unknown.

@@ -26,7 +26,7 @@ func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 		if _, err := conn.ExecContext(t.Context(), "INSERT INTO last_ids (id) VALUES (?)", i+1); err != nil {
 			t.Fatalf("write %d: %v", i, err)
 		}
-		if err := d.Committed(); err != nil {
+		if err := d.Committed(true); err != nil {
 			t.Fatalf("write %d: %v", i, err)
 		}
 		if content := d.content.Load(); content == nil || !content.settled {

@@ -62,6 +62,68 @@ CREATE TABLE queue_hooks (
   hooks TEXT NOT NULL CHECK (is_jsonb(hooks))
 );
 
+-- Functions that still run although their worker has released their slots.
+ALTER TABLE workers ADD COLUMN leaked BIGINT NOT NULL DEFAULT 0;
+
+-- Unique keys that tasks may hold after they have finished.
+CREATE TABLE unique_keys (
+  unique_key TEXT COLLATE "C" PRIMARY KEY,
+  task_id    BIGINT NOT NULL,
+  free_at    BIGINT NOT NULL,
+  states     TEXT NOT NULL
+);
+-- The keys that only a time holds.
+CREATE INDEX unique_keys_free ON unique_keys (free_at) WHERE states = '';
+
+-- The named consumers of the list of ended tasks.
+CREATE TABLE cursors (
+  name             TEXT PRIMARY KEY CHECK (octet_length(name) BETWEEN 1 AND 200),
+  seq              BIGINT NOT NULL,
+  owner            TEXT,
+  lease_expires_at BIGINT,
+  created_at       BIGINT NOT NULL
+);
+
+-- The ends of tasks that some cursor has not delivered yet.
+CREATE TABLE finished (
+  seq           BIGINT PRIMARY KEY,
+  task_id       BIGINT NOT NULL,
+  generation_id BIGINT NOT NULL,
+  job           TEXT NOT NULL,
+  queue         TEXT NOT NULL,
+  label         TEXT,
+  schedule      TEXT,
+  state         TEXT NOT NULL,
+  attempt       BIGINT NOT NULL,
+  outcome       JSON,
+  created_at    BIGINT NOT NULL,
+  started_at    BIGINT,
+  finished_at   BIGINT NOT NULL
+);
+
+-- The highest seq that a row of the table above has had.
+CREATE TABLE finished_seq (
+  seq BIGINT NOT NULL
+);
+INSERT INTO finished_seq (seq) VALUES (0);
+
+-- The keys of metadata that have an index.
+CREATE TABLE metadata_keys (
+  key    TEXT COLLATE "C" PRIMARY KEY,
+  build  TEXT NOT NULL,
+  filled BIGINT NOT NULL
+);
+
+-- The texts of tasks with these keys.
+CREATE TABLE metadata_index (
+  key     TEXT COLLATE "C" NOT NULL,
+  value   TEXT COLLATE "C" NOT NULL,
+  task_id BIGINT NOT NULL,
+  PRIMARY KEY (key, value, task_id)
+);
+-- The rows of a task.
+CREATE INDEX metadata_index_task ON metadata_index (task_id);
+
 -- Part 2: the views for other programs and the trigger of enqueue, which docs/sql.md describes. They contain the task options, so each step
 -- that follows a release drops and creates them again. The setting runner.grants holds the statements that grant the privileges on the
 -- views again at the end.
@@ -91,7 +153,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   CASE WHEN t.waits = 1 THEN (SELECT reason FROM holds WHERE task_id = t.id) END AS held_reason,
   utc(t.created_at) AS created_at, t.created_by, utc(t.updated_at) AS updated_at, utc(t.started_at) AS started_at, utc(t.finished_at) AS finished_at,
   CASE WHEN t.state <> 'running' THEN seconds(coalesce(whole(t.outcome ->> 'duration'), t.finished_at - t.started_at)) END AS duration, t.result,
-  t.outcome ->> 'error' AS error, whole(t.outcome ->> 'exit_code') AS exit_code, whole(t.outcome ->> 'signal') AS signal,
+  t.outcome ->> 'error' AS error, t.outcome ->> 'error_line' AS error_line, whole(t.outcome ->> 'exit_code') AS exit_code, whole(t.outcome ->> 'signal') AS signal,
   coalesce(whole(t.outcome ->> 'output_bytes'), 0) AS output_bytes,
   CASE WHEN t.outcome ->> 'output_truncated' = 'true' THEN 1 ELSE 0 END AS output_truncated,
   coalesce(whole(t.outcome ->> 'children_killed'), 0) AS children_killed, coalesce(whole(t.outcome ->> 'children_left'), 0) AS children_left,
@@ -108,7 +170,8 @@ CREATE VIEW attempts_view AS
 SELECT a.task_id, a.generation_id, a.attempt, a.state, a.outcome ->> 'reason' AS reason, a.counted, w.id AS worker_id, w.name AS worker,
   utc(a.started_at) AS started_at, utc(a.finished_at) AS finished_at,
   seconds(coalesce(whole(a.outcome ->> 'duration'), CAST(a.finished_at AS numeric) - a.started_at)) AS duration, whole(a.outcome ->> 'exit_code') AS exit_code,
-  whole(a.outcome ->> 'signal') AS signal, a.outcome ->> 'error' AS error, coalesce(whole(a.outcome ->> 'output_bytes'), 0) AS output_bytes,
+  whole(a.outcome ->> 'signal') AS signal, a.outcome ->> 'error' AS error, a.outcome ->> 'error_line' AS error_line,
+  coalesce(whole(a.outcome ->> 'output_bytes'), 0) AS output_bytes,
   CASE WHEN a.outcome ->> 'output_truncated' = 'true' THEN 1 ELSE 0 END AS output_truncated,
   coalesce(whole(a.outcome ->> 'children_killed'), 0) AS children_killed, coalesce(whole(a.outcome ->> 'children_left'), 0) AS children_left,
   seconds(whole(a.outcome -> 'usage' ->> 0)) AS user_time, seconds(whole(a.outcome -> 'usage' ->> 1)) AS system_time,
@@ -119,7 +182,7 @@ FROM (SELECT task_id, generation_id, attempt, state, counted, worker, started_at
 
 CREATE VIEW schedules_view AS
 SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, seconds(s.catch_up_window) AS catch_up_window, seconds(s.jitter) AS jitter, seconds(s.alert_after) AS alert_after,
-  s.paused_at IS NOT NULL AS paused, utc(s.paused_at) AS paused_at, s.paused_by, utc(s.next_at) AS next_at, utc(s.last_at) AS last_at,
+  coalesce((s.task::json ->> 'on_tick') = 'true', false) AS on_tick, s.paused_at IS NOT NULL AS paused, utc(s.paused_at) AS paused_at, s.paused_by, utc(s.next_at) AS next_at, utc(s.last_at) AS last_at,
   s.last_task_id, coalesce(t.state, s.kept_state) AS last_state,
   seconds(CASE WHEN t.id IS NULL THEN s.kept_duration ELSE coalesce(whole(t.outcome ->> 'duration'), t.finished_at - t.started_at) END) AS last_duration,
   utc(CASE WHEN s.alert_after IS NOT NULL THEN greatest(s.kept_success, (SELECT max(finished_at) FROM tasks
@@ -128,7 +191,7 @@ SELECT s.name, s.cron, s.zone, s.overlap, s.catch_up, seconds(s.catch_up_window)
 FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
 
 -- enqueue is the view through which plain SQL adds tasks. It is always empty. An INSERT into it makes the checks of package jobs and adds a
--- task. RETURNING id returns the id that the database assigns. It returns no row if an unfinished task has the same unique key.
+-- task. RETURNING id returns the id that the database assigns. It returns no row if another task holds the unique key.
 CREATE VIEW enqueue AS
 SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS queue, NULL::bigint AS priority, NULL::text AS lane, NULL::text AS unique_key,
   NULL::text AS after, NULL::text AS after_any, NULL::bigint AS run_at, NULL::bigint AS expires_at, NULL::bigint AS max_attempts, NULL::bigint AS max_losses,
@@ -137,7 +200,8 @@ SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS
 WHERE false;
 
 -- enqueue_insert adds a task. A task with a lane or dependencies stays scheduled until a worker promotes it. A task with dependencies has
--- generation 0 until then. enqueue_insert adds no task if an unfinished task has the same unique key. It need not check texts for a NUL,
+-- generation 0 until then. enqueue_insert adds no task if another task holds the unique key. It checks rows of unique_keys after its own
+-- INSERT, because the index tasks_unique then makes concurrent calls with the same key wait for this one. It need not check texts for a NUL,
 -- because a text of PostgreSQL cannot contain one.
 CREATE OR REPLACE FUNCTION enqueue_insert() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
 DECLARE
@@ -172,6 +236,9 @@ BEGIN
 /* task options: checks of enqueue */
     ELSE wrong END;
   IF octet_length(NEW.input) > 16777216 THEN wrong := 'input: text or BLOB, at most 16777216 bytes'; END IF;
+  IF coalesce(NEW.unique_key, '') = '' AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL) THEN
+    wrong := 'unique_for, unique_states: only with a unique_key';
+  END IF;
   IF NEW.id IS NOT NULL THEN wrong := 'id: leave it out, the database gives it'; END IF;
   IF wrong IS NOT NULL THEN RAISE EXCEPTION '%', wrong USING ERRCODE = 'check_violation'; END IF;
   INSERT INTO tasks (generation_id, state, queue, job, args, label, priority, run_at, expires_at, max_attempts, max_losses, unique_key, lane, parts,
@@ -183,6 +250,21 @@ BEGIN
     CAST(nullif(json_strip_nulls(json_build_object(/* task options: stored object */))::text, '{}') AS json))
   ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL DO NOTHING RETURNING id INTO NEW.id;
   IF NOT FOUND THEN RETURN NULL; END IF;
+  IF EXISTS (SELECT 1 FROM unique_keys AS held LEFT JOIN tasks AS holder ON holder.id = held.task_id WHERE held.unique_key = NEW.unique_key
+      AND (held.free_at > at OR held.states LIKE '%' || holder.state || '%')) THEN
+    DELETE FROM tasks WHERE id = NEW.id;
+    RETURN NULL;
+  END IF;
+  IF NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL THEN
+    INSERT INTO unique_keys (unique_key, task_id, free_at, states) VALUES (NEW.unique_key, NEW.id, at + coalesce(NEW.unique_for, 0), coalesce(NEW.unique_states, ''))
+    ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, free_at = excluded.free_at, states = excluded.states;
+  END IF;
+  IF NEW.metadata IS NOT NULL THEN -- a transaction with an old snapshot may not see new keys, so it adds all texts
+    INSERT INTO metadata_index (key, value, task_id) SELECT named.key, substr(named.value, 1, 100), NEW.id
+    FROM tasks AS added CROSS JOIN json_each_text(added.options -> 'metadata') AS named (key, value) WHERE added.id = NEW.id
+      AND (current_setting('transaction_isolation') <> 'read committed' OR EXISTS (SELECT 1 FROM metadata_keys AS k WHERE k.key = named.key))
+    ON CONFLICT DO NOTHING;
+  END IF;
   IF octet_length(NEW.input) > 0 THEN INSERT INTO inputs (task_id, data) VALUES (NEW.id, NEW.input); END IF;
   IF ordered THEN
     INSERT INTO dependencies (task_id, on_id, any_outcome, open) SELECT NEW.id, value::bigint, min(any_outcome), 1

@@ -11,6 +11,10 @@ import (
 
 // Set gives an option a value that is not its default. Options that are paths get the directory dir.
 func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
+	switch o.Key {
+	case "unique_for", "unique_states", "unique_period":
+		s.UniqueKey = "a key" // these options need one
+	}
 	switch to := o.Field(s).(type) {
 	case *string:
 		switch {
@@ -22,6 +26,8 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 			*to = "media"
 		case o.Key == "user":
 			*to = "nobody"
+		case o.Key == "unique_states":
+			*to = "completed,failed"
 		case o.Key == "ionice":
 			*to = "best-effort:6"
 		case o.Key == "cpu":
@@ -45,7 +51,7 @@ func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	case *[]int64:
 		*to = []int64{1, 2}
 	case *map[string]string:
-		*to = map[string]string{"SAMPLE_A": "s3 cret", "SAMPLE_B": ""}
+		*to = map[string]string{"SAMPLE_A": "s3 cret", "SAMPLE_B": "", "SAMPLE_C": "a=b,c"}
 	case *[]byte:
 		*to = []byte("line\n")
 	case *bool:

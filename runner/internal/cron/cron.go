@@ -87,7 +87,7 @@ func parseZone(name string) (*time.Location, error) {
 	zone, err := time.LoadLocation(name)
 	if err != nil || name == "" || name == "Local" {
 		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("unknown time zone %q", name),
-			Hint: "a name such as Europe/Berlin, or UTC"}
+			Hint: "a name such as Europe/Berlin, or UTC; Local is not allowed, because it differs between machines"}
 	}
 	return zone, nil
 }

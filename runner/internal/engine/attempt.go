@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/gather"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -22,6 +23,8 @@ type attempt struct {
 	e      *Engine
 	claim  db.ClaimID
 	task   jobs.Task
+	batch  *batch       // nil for an attempt with a slot of its own
+	seat   *gather.Seat // place in the batch; nil if batch is nil
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	output atomic.Pointer[exec.Capture] // nil while the attempt has printed nothing
@@ -38,7 +41,12 @@ type attempt struct {
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
 	txResult atomic.Pointer[json.RawMessage] // argument result of FinishTx; nil before the call
 
-	// The method end sets the following fields before it sends the attempt to Engine.ended. Otherwise abandon or notStarted sets them.
+	stopOnce   sync.Once                  // for the first call of stop
+	stuckCheck atomic.Pointer[time.Timer] // calls checkStuck; nil before the context ends
+	leaked     atomic.Bool                // whether ReleaseStuck has released the slot of the attempt
+
+	// The method end sets the following fields before it sends the attempt to Engine.ended. Otherwise checkStuck, abandon or notStarted
+	// sets them.
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
@@ -77,6 +85,9 @@ func (a *attempt) begin() {
 		defer func() { // a deferred function also runs when a handler panics or calls runtime.Goexit
 			if timer != nil {
 				timer.Stop()
+			}
+			if a.seat != nil {
+				a.seat.Arrive() // an attempt that has ended without its function would otherwise delay its batch
 			}
 			if p := recover(); p != nil {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}
@@ -132,8 +143,9 @@ func (a *attempt) pastDeadline() bool { return !now().Before(a.currentDeadline()
 // end records the outcome of the attempt and sends the attempt to the loop.
 func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	a.closeOutput()
+	defer a.returned()
 	if !a.over.CompareAndSwap(false, true) {
-		return // abandon has already recorded an outcome for the loop
+		return // abandon or checkStuck has already recorded an outcome for the loop
 	}
 	if a.inTx.Load() != 0 {
 		if result = nil; err == nil { // the database ignores this error if the transaction was committed
@@ -144,6 +156,9 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, now(), took
 	if output := a.output.Load(); output != nil {
 		a.outcome.OutputBytes, a.outcome.OutputTruncated = output.Sizes()
+		if a.task.Job == jobs.CommandJob && lifecycle.Failing(a.outcome.Reason) {
+			a.outcome.ErrorLine = output.ErrorLine()
+		}
 	}
 	a.outcome.ChildrenKilled, a.outcome.ChildrenLeft, a.outcome.Usage = a.childrenKilled, a.childrenLeft, a.usage
 	a.e.ended <- a
@@ -213,6 +228,7 @@ func (a *attempt) stop(cause error, kill bool) {
 		a.killOnce.Do(func() { close(a.kill) })
 	}
 	a.cancel(cause)
+	a.stopOnce.Do(a.watchStuck)
 }
 
 // abandon gives up an attempt that does not end. It returns false if the attempt has ended in the meantime.

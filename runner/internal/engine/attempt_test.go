@@ -14,7 +14,8 @@ func TestNoTaskStartsAfterItsLeaseHasEnded(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {
 		e := newEngine(t, o)
 		for _, claimed := range []time.Duration{time.Minute, time.Second} { // age of the claim at the start
-			a := e.add(jobs.Task{ID: 1, GenerationID: 2, Job: "work", Args: []byte(`"x"`)}, time.Now().Add(-claimed))
+			task := jobs.Task{ID: 1, GenerationID: 2, Job: "work", Args: []byte(`"x"`)}
+			a := e.add([]jobs.Task{task}, time.Now().Add(-claimed))[0]
 			a.begin()
 			<-e.ended
 			if late := claimed == time.Minute; a.release != late || (runs.Load() == 0) != late {

@@ -19,6 +19,14 @@ func attemptFrom(ctx context.Context) *attempt {
 	return a
 }
 
+// Owner returns Options.Owner of the worker whose attempt runs with ctx. It returns nil outside of an attempt.
+func Owner(ctx context.Context) any {
+	if a := attemptFrom(ctx); a != nil {
+		return a.e.o.Owner
+	}
+	return nil
+}
+
 // TaskFrom returns the task whose attempt runs with ctx, in the state it had when the worker claimed it. It returns false outside of an
 // attempt.
 func TaskFrom(ctx context.Context) (jobs.Task, bool) {

@@ -17,7 +17,7 @@ import (
 // cannot continue.
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
-	slots, suspects := e.o.Concurrency-len(e.running)+len(e.unwritten), e.suspects // after this cycle has written the ended attempts
+	slots, suspects := e.o.Concurrency-e.used()+len(e.freed()), e.suspects // after this cycle has written the ended attempts
 	for _, a := range e.unwritten {
 		if lifecycle.Suspect(a.task) {
 			suspects--
@@ -38,6 +38,12 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		return e.retryCycle(err)
 	}
 	e.failures, e.liveness.visitedAt = 0, sent
+	if len(finishes) > 0 || len(done.Claimed) > 0 {
+		e.wroteAt = sent
+	}
+	if free > 0 {
+		e.backlog = len(done.Claimed) == free || done.Moved
+	}
 	settled := e.unwritten
 	e.unwritten = e.unwritten[:0]
 	clear(e.lastFinishes)
@@ -55,7 +61,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 			e.nextDue = at
 		}
 	}
-	e.claimMore = free > 0 && len(done.Claimed) == free
+	e.claimMore = free > 0 && len(done.Claimed) >= free
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
 		e.scan, e.claimMore = true, true // the lost task may now be a suspect, which this cycle did not know when it chose tasks
 	}
@@ -86,6 +92,7 @@ func (e *Engine) finishes() []db.Finish {
 // retryCycle decides whether the worker continues after the error of a cycle. It returns nil if the worker continues. After every error it
 // is safe to write the same ends again.
 func (e *Engine) retryCycle(err error) error {
+	e.reconciledAt = time.Time{} // the error may hide the success of a claim
 	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
 	e.postpone(e.backoff)
 	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
@@ -100,8 +107,8 @@ func (e *Engine) retryCycle(err error) error {
 	return err
 }
 
-// queueRoom returns the number of tasks of each queue that this cycle may claim, after it has written the ended attempts. It returns nil if
-// no queue has a limit.
+// queueRoom returns the number of slots that this cycle may fill with tasks of each queue, after it has written the ended attempts. It
+// returns nil if no queue has a limit.
 func (e *Engine) queueRoom() map[string]int {
 	if e.limit == nil {
 		return nil
@@ -109,10 +116,16 @@ func (e *Engine) queueRoom() map[string]int {
 	room := maps.Clone(e.limit)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	counted := map[*batch]bool{}
 	for _, a := range e.running {
-		room[a.task.Queue]--
+		if a.batch == nil || !counted[a.batch] {
+			room[a.task.Queue]--
+		}
+		if a.batch != nil {
+			counted[a.batch] = true
+		}
 	}
-	for _, a := range e.unwritten {
+	for _, a := range e.freed() {
 		room[a.task.Queue]++
 	}
 	return room
@@ -127,31 +140,41 @@ func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time)
 		e.watchClock(ctx)
 		if err := e.worker.Sync(ctx, sent); err != nil {
 			e.log.Warn("cannot sync a claim", "err", err)
-			for _, task := range claimed {
-				e.unwritten = append(e.unwritten, e.add(task, sent).notStarted())
+			for _, a := range e.add(claimed, sent) {
+				e.unwritten = append(e.unwritten, a.notStarted())
 			}
 			return e.retryCycle(err)
 		}
 	}
 	e.backoff = 0 // only after the sync; otherwise the loop would claim and release tasks without a pause while syncs fail
-	for _, task := range claimed {
-		a := e.add(task, sent)
+
+	// All attempts of a batch are there before the first one begins.
+	for _, a := range e.add(claimed, sent) {
 		a.begin()
 	}
 	return nil
 }
 
-// add registers the attempt of a claimed task.
-func (e *Engine) add(task jobs.Task, sent time.Time) *attempt {
-	a := newAttempt(e, task)
+// add registers the attempts of claimed tasks.
+func (e *Engine) add(claimed []jobs.Task, sent time.Time) []*attempt {
+	attempts := make([]*attempt, len(claimed))
+	for i, task := range claimed {
+		attempts[i] = newAttempt(e, task)
+	}
+	e.makeBatches(attempts)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	a.deadline = e.deadline(sent)
-	e.running[a.claim] = a
-	if lifecycle.Suspect(task) {
-		e.suspects++
+	for _, a := range attempts {
+		a.deadline = e.deadline(sent)
+		e.running[a.claim] = a
+		if lifecycle.Suspect(a.task) {
+			e.suspects++
+		}
+		if a.batch != nil {
+			e.joined(a.batch)
+		}
 	}
-	return a
+	return attempts
 }
 
 // deadline returns the time at which the processes of an attempt must be dead. The parameter sent is the time of the write that claimed the
@@ -165,6 +188,9 @@ func (e *Engine) deadline(sent time.Time) time.Time {
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
+	if a.batch != nil {
+		e.parted(a.batch)
+	}
 	if lifecycle.Suspect(a.task) {
 		e.suspects--
 	}

@@ -45,13 +45,15 @@ func (e *Engine) stopAll(cause error, kill bool) time.Duration {
 	return wait
 }
 
-// longestEnd returns the longest time that a running attempt may need to end after it is stopped.
+// longestEnd returns the longest time that a running attempt may need to end after it is stopped. Only commands have a KillAfter.
 func (e *Engine) longestEnd() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	wait := stopWait
 	for _, a := range e.running {
-		wait = max(wait, a.task.KillAfter+stopWait)
+		if a.task.Job == jobs.CommandJob {
+			wait = max(wait, a.task.KillAfter+stopWait)
+		}
 	}
 	return wait
 }

@@ -40,6 +40,7 @@ import (
 // Options configure an Engine. runner.Options describes the fields that have the same names there. Package runner sets the defaults, so the
 // Engine has no defaults.
 type Options struct {
+	Owner    any // the *runner.Runner whose Work this is
 	Store    *db.DB
 	Notifier *notify.Notifier
 	Observer Observer
@@ -47,7 +48,11 @@ type Options struct {
 	Version  string                  // of the program
 	User     string                  // name of the user who runs this process
 	Handlers map[string]jobs.Handler // by job name, with the middleware around them
-	Fenced   *atomic.Int64           // counter of refused results
+	// PrepareTick may change the Spec of a task of a schedule, or refuse the task. It must be quick.
+	PrepareTick func(context.Context, *jobs.Spec) error
+	OnTick      map[string]TickFunc // by the name of the schedule
+	Fenced      *atomic.Int64       // counter of refused results
+	Leaked      *atomic.Int64       // number of functions that still run after ReleaseStuck has released their slots
 
 	// Only is the id of the only task that this worker runs; 0 for all tasks. A worker with one task enqueues no tasks of schedules and
 	// deletes no old tasks.
@@ -59,7 +64,10 @@ type Options struct {
 	MaxLoad          float64
 	MinFreeMemory    int64
 	Grace            time.Duration
+	StuckAfter       time.Duration
+	ReleaseStuck     bool
 	Lease            time.Duration
+	WriteEvery       time.Duration // how long ends and claims are collected before they are written; 0 for no time
 	Timeout          time.Duration
 	OutputLimit      int64
 	LeaveChildren    bool
@@ -86,7 +94,7 @@ type Engine struct {
 	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
 	commands   exec.Worker      // its Guardians are nil if there are no commands
 	reaper     *reaper
-	limit      map[string]int // greatest number of tasks of each queue at once; nil means all queues, without limits
+	limit      map[string]int // greatest number of slots with tasks of each queue; nil means all queues, without limits
 	ended      chan *attempt
 	stopped    context.Context // ends when the loop is over
 	stop       context.CancelFunc
@@ -103,9 +111,10 @@ type Engine struct {
 	failure   error         // first error that ends the work
 	failing   chan struct{} // closed when failure is set; the worker then drains
 
-	schedulerMu sync.Mutex // held during a tick
-	ticked      bool       // whether a tick has enqueued a task since the last call of endTicks
-	ticksEnded  bool       // whether this engine makes no more ticks of schedules
+	schedulerMu sync.Mutex      // held during a tick
+	notOurs     []jobs.Schedule // due schedules whose functions only other workers have
+	ticked      bool            // whether a tick has enqueued a task since the last call of endTicks
+	ticksEnded  bool            // whether this engine makes no more ticks of schedules
 
 	loopState
 }
@@ -113,6 +122,7 @@ type Engine struct {
 // loopState is the state that the loop keeps from one cycle to the next. No other goroutine uses it.
 type loopState struct {
 	suspects  int        // number of running suspects; no other task runs beside a suspect
+	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
 	unwritten []*attempt // attempts that have ended and are not yet written
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
 	nextStart time.Time  // time at which a rate limit lets a due task start
@@ -122,9 +132,11 @@ type loopState struct {
 	changed    bool      // whether other processes may have changed something since the last scan
 	scannedAt  time.Time // time of the last scan
 	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
+	backlog    bool      // whether the last claim filled all slots, or the last ends released other tasks
 	foundEmpty bool      // whether the last cycle scanned and found no task
 
 	backoff       time.Duration // length of the last pause after an error
+	wroteAt       time.Time     // time of the last cycle that finished or claimed tasks
 	postponedTill time.Time     // earliest time of the next cycle, after an error or while the machine has no resources for commands
 	failures      int           // number of cycles in a row with an error that is not busy, full or unknown
 
@@ -151,14 +163,15 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
-		ended: make(chan *attempt, o.Concurrency), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
+		ended: make(chan *attempt, o.maxRunning()), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
 		return nil, err
 	}
 	claimed := make([]db.ClaimJob, 0, len(o.Handlers))
 	for _, job := range slices.Sorted(maps.Keys(o.Handlers)) {
-		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: o.Handlers[job].MaxAttempts})
+		h := o.Handlers[job]
+		claimed = append(claimed, db.ClaimJob{Job: job, MaxAttempts: h.MaxAttempts, Batch: h.BatchSize})
 	}
 	e.info = db.WorkerInfo{ID: db.NewWorkerID(), Name: name, Host: host, BootID: BootID(), PID: os.Getpid(), Namespace: pidNamespace(),
 		User: o.User, UID: os.Getuid(), Version: o.Version, Slots: o.Concurrency, Queues: o.Queues, Lease: o.Lease, StartedAt: e.confirmed,

@@ -3,8 +3,10 @@ package engine
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -14,7 +16,8 @@ import (
 //
 // The invariants:
 //
-//   - At most Options.Concurrency attempts run or wait until their end is written. No attempt runs beside a suspect.
+//   - At most Options.Concurrency attempts run or wait until their end is written. The attempts of a batch count as one. No attempt runs
+//     beside a suspect.
 //   - An attempt stays in Engine.running until its end is written. Until then heartbeats renew its lease.
 //   - After a failed write the loop writes the same ends again, but not before a pause (postpone).
 //   - After a cycle that scans, nextDue, nextStart and nextLane are correct for everything that was committed before that cycle. A notice
@@ -28,7 +31,7 @@ const (
 	maxBackoff   = 2 * time.Second
 	abortWait    = 700 * time.Millisecond // time that killed attempts have to end before the loop abandons them
 
-	// stopWait is the longest time that an attempt may need to end after its command was killed.
+	// stopWait is the longest time that an attempt may need to end after its context has ended or its command was killed.
 	stopWait = 5 * time.Second
 )
 
@@ -56,7 +59,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 		}
 		// A cycle is necessary even without a free slot when a scheduled task is due or a task expires, because the cycle changes their
 		// states.
-		if !e.postponed() && (len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())) {
+		if !e.postponed() && e.due(stopping) && !e.collecting(stopping) {
 			if err := e.cycle(write, stopping); err != nil {
 				e.giveUp(err)
 				e.awaitEnds()
@@ -100,12 +103,30 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 	}
 }
 
+// due reports whether a cycle has something to write, or may find something to claim.
+func (e *Engine) due(stopping bool) bool {
+	return len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())
+}
+
+// collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more ends and claims share its
+// transaction. It does not wait if there is a backlog or the work ends. It does not wait either for the end of a task that must not run
+// twice, or for the end of a suspect, since no other task runs beside a suspect.
+func (e *Engine) collecting(stopping bool) bool {
+	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
+		return false
+	}
+	if e.o.UntilEmpty && len(e.running) == len(e.unwritten) {
+		return false
+	}
+	return !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.task.MaxLosses == 0 || lifecycle.Suspect(a.task) })
+}
+
 // free returns the number of free slots. While a suspect runs, no slot is free.
 func (e *Engine) free() int {
 	if e.suspects > 0 {
 		return 0
 	}
-	return e.o.Concurrency - len(e.running)
+	return e.o.Concurrency - e.used()
 }
 
 // idle reports whether no attempt runs and no end of an attempt has to be written.
@@ -138,6 +159,8 @@ func (e *Engine) sleep(stopping bool) time.Duration {
 		return e.postponedTill.Sub(now())
 	case stopping:
 		return e.o.beatEvery()
+	case e.due(false) && e.collecting(false):
+		return e.o.WriteEvery - now().Sub(e.wroteAt)
 	case e.diskFull != nil:
 		return max(e.diskCheckAt.Sub(now()), 0)
 	}

@@ -27,6 +27,7 @@ func (e *Engine) observeEnd(a *attempt, c lifecycle.Change) {
 	}
 	t := a.task
 	t.State, t.Reason, t.Error, t.Result, t.Attempt, t.Losses = c.State, c.Reason, c.Error, c.Result, c.Attempt, c.Losses
+	t.ErrorLine = a.outcome.ErrorLine
 	t.ExitCode, t.Signal, t.Duration, t.OutputBytes, t.OutputTruncated = a.outcome.ExitCode, a.outcome.Signal, a.outcome.Duration,
 		a.outcome.OutputBytes, a.outcome.OutputTruncated
 	t.ChildrenKilled, t.ChildrenLeft, t.Usage = a.outcome.ChildrenKilled, a.outcome.ChildrenLeft, a.outcome.Usage

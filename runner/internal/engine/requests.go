@@ -54,8 +54,8 @@ func (e *Engine) cancelRequested(ctx context.Context) {
 }
 
 // releaseUnacknowledged gives unacknowledged claims back to their queues. Such a task belongs to this worker in the database, but this
-// worker does not run it, because an error hid the success of the claim. The loop calls this function once per heartbeat interval, and
-// never during a claim.
+// worker does not run it, because an error hid the success of the claim. The loop calls this function once per heartbeat interval and
+// after an error of a cycle, but never during a claim.
 func (e *Engine) releaseUnacknowledged(ctx context.Context) {
 	at := now()
 	if at.Sub(e.reconciledAt) < e.o.beatEvery() {

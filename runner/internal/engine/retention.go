@@ -44,6 +44,16 @@ func (e *Engine) retain() {
 				return
 			}
 		}
+		for more = !asOf.IsZero(); more; {
+			var err error
+			if more, err = e.store.PruneKeys(ctx, asOf); err != nil {
+				e.log.Warn("cannot delete old unique keys", "err", err)
+				break
+			}
+			if more && !e.waitFor(retainPause) {
+				return
+			}
+		}
 		for more = !failed; more && e.nothingRuns(); {
 			var err error
 			if more, err = e.store.Vacuum(ctx); err != nil || !e.waitFor(retainPause) {

@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"example.com/runner/db"
-	"example.com/runner/jobs"
-	"example.com/runner/runner/internal/cron"
 )
 
 const (
@@ -84,12 +82,12 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 		return time.Time{}
 	}
 	at := now()
-	next, err := e.store.NextTick(ctx)
+	next, err := e.store.NextTick(ctx, e.notOurs)
 	if err == nil && !all && (next.IsZero() || next.After(at)) {
 		return next
 	}
 	if err == nil {
-		done, tickErr := e.store.Tick(ctx, at, all, func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, at) })
+		done, tickErr := e.enqueueTicks(ctx, at, all)
 		err = tickErr
 		if e.logTicks(done) {
 			e.ticked = true
@@ -97,7 +95,7 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 		}
 	}
 	if err == nil {
-		next, err = e.store.NextTick(ctx)
+		next, err = e.store.NextTick(ctx, e.notOurs)
 	}
 	if err != nil {
 		e.log.Warn("cannot read schedules, will try again", "err", err)

@@ -21,6 +21,7 @@ import (
 type steps struct {
 	mu     sync.Mutex
 	known  *lifecycle.Steps // nil until the first step reads the stored steps
+	stale  bool             // whether a transaction of the function may have stored more steps, or may have been rolled back
 	asleep error            // error that the function has to return after a sleep has begun; nil before that
 }
 
@@ -109,26 +110,41 @@ func (a *attempt) storedStep(ctx context.Context, name string, sleep bool) (jobs
 		return jobs.Step{}, false, s.asleep
 	case ctx.Err() != nil:
 		return jobs.Step{}, false, context.Cause(ctx)
-	case s.known == nil:
+	case s.known == nil || s.stale:
 		stored, err := a.e.store.Steps(ctx, a.task.ID)
 		if err != nil {
 			return jobs.Step{}, false, err
 		}
-		s.known = lifecycle.NewSteps(stored)
+		a.setSteps(stored, false)
 	}
 	return s.known.Stored(name, sleep)
+}
+
+// setSteps sets the stored steps of the task. The parameter stale reports whether they include steps that are not committed yet.
+func (a *attempt) setSteps(stored []jobs.Step, stale bool) {
+	s := a.loadSteps()
+	if s.stale = stale; s.known == nil {
+		s.known = lifecycle.NewSteps(stored, a.task.GenerationID)
+	} else {
+		s.known.Reload(stored)
+	}
 }
 
 // storeStep stores a new step. It does so even if ctx has ended, because the work of the step is done.
 func (a *attempt) storeStep(ctx context.Context, step jobs.Step) error {
 	s := a.loadSteps()
 	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.known.Len()+1, step); err != nil {
-		if errors.Is(err, jobs.ErrLost) {
-			a.fenced.Store(true)
-			a.stop(jobs.ErrLost, true)
-		}
+		a.stopIfLost(err)
 		return err
 	}
 	s.known.Store(step)
 	return nil
+}
+
+// stopIfLost stops the attempt if err says that the task has a newer generation.
+func (a *attempt) stopIfLost(err error) {
+	if errors.Is(err, jobs.ErrLost) {
+		a.fenced.Store(true)
+		a.stop(jobs.ErrLost, true)
+	}
 }

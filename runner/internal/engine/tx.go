@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -17,7 +18,7 @@ var errNotCommitted = errors.New("the transaction of FinishTx was not committed"
 func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	a := attemptFrom(ctx)
 	if a == nil {
-		_ = tx.Rollback()
+		rollback(tx)
 		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
 	}
 	at := now()
@@ -27,7 +28,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	if result != nil {
 		text, err := jobs.MarshalResult(result)
 		if err != nil {
-			_ = tx.Rollback()
+			rollback(tx)
 			return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)
 		}
 		f.Outcome.Result = text
@@ -39,4 +40,45 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	}
 	a.txResult.Store(&f.Outcome.Result)
 	return a.e.worker.FinishTx(ctx, tx, f, at)
+}
+
+// StepTx returns the value of a step of the attempt that runs with ctx. The value comes from an earlier attempt, or else from a call of the
+// function do, and is then stored within the transaction tx. After an error the caller rolls tx back.
+//
+// Nobody reports the end of tx. So each call reads the stored steps, including those of tx itself, and the next Step or Sleep reads them
+// again. A step of a transaction that was rolled back is then gone, and its name is free.
+func StepTx(ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+	a := attemptFrom(ctx)
+	s := a.loadSteps()
+	if !s.mu.TryLock() {
+		return nil, errConcurrent(name)
+	}
+	defer s.mu.Unlock()
+	if s.asleep != nil {
+		return nil, s.asleep
+	}
+	list, err := a.e.store.StepsTx(ctx, tx, a.task.ID)
+	if err != nil {
+		return nil, err
+	}
+	a.setSteps(list, true)
+	step, stored, err := s.known.Stored(name, false)
+	if err != nil || stored {
+		return step.Value, err
+	}
+	value, err := do(ctx)
+	if err != nil {
+		return nil, err
+	}
+	step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
+	err = a.e.worker.AddStepTx(context.WithoutCancel(ctx), tx, a.claim, len(list)+1, step)
+	a.stopIfLost(err)
+	return value, err
+}
+
+// rollback ends a transaction that failed. It ignores errors, because the transaction may have ended already.
+func rollback(tx *sql.Tx) {
+	if tx != nil {
+		_ = tx.Rollback()
+	}
 }

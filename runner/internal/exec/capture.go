@@ -1,6 +1,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -11,6 +12,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/follow"
+	"example.com/runner/internal/lines"
 	"example.com/runner/internal/supervisor"
 	"example.com/runner/jobs"
 )
@@ -35,6 +37,9 @@ const (
 
 	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
 	lingerAfter = 100 * time.Millisecond
+
+	maxErrorLine = 200     // bytes of the result of ErrorLine
+	lastBytes    = 1 << 10 // bytes of a stream in which ErrorLine looks for the line
 )
 
 // OutputWriter stores pieces of output. *db.Worker is one.
@@ -69,6 +74,7 @@ type Capture struct {
 	forget   int64     // seq below which the next write deletes the stored pieces of the tail
 	dropped  int64     // bytes between head and tail, which are not kept
 	waiting  int64     // bytes that are not yet stored
+	last     [2][]byte // last bytes of stderr and of stdout, for ErrorLine
 
 	flusher sync.WaitGroup
 	stop    chan struct{} // ends the flusher; nil if none runs
@@ -155,6 +161,7 @@ func (c *Capture) Write(stream string, data []byte) {
 		return
 	}
 	c.total += int64(len(data))
+	c.remember(stream, data)
 	if n := min(c.head, int64(len(data))); n > 0 {
 		c.add(stream, at, data[:n], false)
 		c.head -= n
@@ -322,6 +329,30 @@ func (c *Capture) Rest() db.Output {
 		}
 	}
 	return out
+}
+
+// remember keeps the last bytes of a stream.
+func (c *Capture) remember(stream string, data []byte) {
+	last := &c.last[0]
+	if stream != "stderr" {
+		last = &c.last[1]
+	}
+	data = data[max(len(data)-lastBytes, 0):]
+	if over := len(*last) + len(data) - lastBytes; over > 0 {
+		*last = slices.Delete(*last, 0, over)
+	}
+	*last = append(*last, data...)
+}
+
+// ErrorLine returns the last line that the command printed to stderr, or to stdout if it printed nothing to stderr. A task whose output is
+// not stored has no such line.
+func (c *Capture) ErrorLine() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.task.OutputLimit <= 0 {
+		return ""
+	}
+	return cmp.Or(lines.LastText(c.last[0], maxErrorLine), lines.LastText(c.last[1], maxErrorLine))
 }
 
 // Sizes returns how many bytes were printed, and whether the capture has dropped some of them.

@@ -61,6 +61,9 @@ func (n *Notifier) SubscribeWorker(ctx context.Context) (notices <-chan struct{}
 	return c, n.add(ctx, c, false)
 }
 
+// AnyTask is the argument of SubscribeTask for the ends of all tasks.
+const AnyTask = 0
+
 // SubscribeTask is Subscribe for the end of a task. If this process ends the task, the notice comes at once, without the watch.
 func (n *Notifier) SubscribeTask(ctx context.Context, id int64) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
@@ -127,8 +130,10 @@ func (n *Notifier) TaskEnded(id int64) {
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	for _, c := range n.tasks[id] {
-		send(c)
+	for _, of := range []int64{id, AnyTask} {
+		for _, c := range n.tasks[of] {
+			send(c)
+		}
 	}
 }
 

@@ -1,0 +1,113 @@
+// This program is the outbox mail service with backlite; see README.md of bench/programs.
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"log"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/mikestefanello/backlite"
+	_ "modernc.org/sqlite"
+)
+
+// Mail is the welcome mail of a new user.
+type Mail struct{ To string }
+
+// Config sets the options of the queue of this type.
+func (Mail) Config() backlite.QueueConfig {
+	return backlite.QueueConfig{Name: "mail.welcome", MaxAttempts: 20, Backoff: 200 * time.Millisecond, Timeout: 10 * time.Second}
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1], os.Args[2]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, dir, url string) error {
+	db, err := open(ctx, filepath.Join(dir, "mail.db"), `CREATE TABLE IF NOT EXISTS users (address TEXT PRIMARY KEY)`)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	client, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 10, ReleaseAfter: time.Minute, CleanupInterval: time.Hour})
+	if err != nil {
+		return err
+	}
+	if err := client.Install(); err != nil {
+		return err
+	}
+	client.Register(backlite.NewQueue(func(ctx context.Context, in Mail) error { return post(ctx, url, in) }))
+	client.Start(ctx)
+	go signups(func(to string) error {
+		tx, err := db.BeginTx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.ExecContext(ctx, "INSERT INTO users VALUES (?)", to); err != nil {
+			return err
+		}
+		if _, err := client.Add(Mail{to}).Ctx(ctx).Tx(tx).Save(); err != nil {
+			return err
+		}
+		if err := tx.Commit(); err != nil {
+			return err
+		}
+		client.Notify()
+		return nil
+	})
+	<-ctx.Done()
+	client.Stop(context.WithoutCancel(ctx))
+	return nil
+}
+
+func open(ctx context.Context, path, schema string) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", "file:"+path+"?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	if err != nil {
+		return nil, err
+	}
+	_, err = db.ExecContext(ctx, schema)
+	return db, err
+}
+
+func post(ctx context.Context, url string, body any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(text))
+	if err != nil {
+		return err
+	}
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return errors.New(answer.Status)
+	}
+	return nil
+}
+
+// signups adds each address of stdin.
+func signups(add func(to string) error) {
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		if err := add(lines.Text()); err != nil {
+			log.Print(err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// Programs compares three small programs, each written with runner, River, backlite and asynq. It builds and runs them, checks that they do
+// the same, and prints a table. README.md describes the programs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+var (
+	libraries = []string{"runner", "river", "backlite", "asynq"}
+	titles    = map[string]string{"runner": "runner", "river": "River 0.49", "backlite": "backlite 0.6", "asynq": "asynq 0.26"}
+)
+
+// sizes say how much the programs do.
+type sizes struct {
+	mails, photos, readings int
+	outage                  bool          // whether the server of the collector fails for some seconds
+	idle                    time.Duration // how long the processor time of the idle mail service is measured
+}
+
+// figures are the measurements of one library.
+type figures struct {
+	lines, binary map[string]int // by program; bytes of the stripped binary
+	mailBytes     float64        // bytes written for each mail
+	readingBytes  float64        // bytes written for each reading
+	rss, redisRSS float64        // MB after the work
+	idle          float64        // percent of a core
+	recovered     time.Duration  // from the restart of the killed thumbnailer until its last thumbnail
+	twice         int            // mails that were sent twice
+}
+
+func main() {
+	short := flag.Bool("short", false, "small sizes, only to check the programs")
+	flag.Parse()
+	s := sizes{mails: 300, photos: 24, readings: 60, idle: time.Minute}
+	if *short {
+		s = sizes{mails: 20, photos: 8, readings: 8, outage: true}
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	all, err := compare(ctx, s, libraries)
+	if err != nil {
+		log.Fatal(err)
+	}
+	print(all, s)
+}
+
+// compare builds and runs the programs of the libraries, all at the same time.
+func compare(ctx context.Context, s sizes, names []string) (map[string]*figures, error) {
+	dir, err := os.MkdirTemp("", "programs")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	all := map[string]*figures{}
+	for _, name := range names {
+		if all[name], err = build(ctx, dir, name); err != nil {
+			return nil, err
+		}
+	}
+	var (
+		group sync.WaitGroup
+		mu    sync.Mutex
+		errs  []error
+	)
+	for name, f := range all {
+		for program, measure := range map[string]func(context.Context, bench, sizes, *figures) error{
+			"mail": mail, "photos": photos, "collector": collector} {
+			group.Go(func() {
+				b, err := newBench(dir, name, program)
+				if err == nil {
+					err = errors.Join(measure(ctx, b, s, f), b.close())
+				}
+				if err != nil {
+					mu.Lock()
+					errs = append(errs, fmt.Errorf("%s with %s: %w", program, name, err))
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	group.Wait()
+	return all, errors.Join(errs...)
+}
+
+// print prints the table as Markdown.
+func print(all map[string]*figures, s sizes) {
+	row := func(title string, cell func(f *figures) string) {
+		cells := []string{title}
+		for _, name := range libraries {
+			cells = append(cells, cell(all[name]))
+		}
+		fmt.Println("|", strings.Join(cells, " | "), "|")
+	}
+	var heads []string
+	for _, name := range libraries {
+		heads = append(heads, titles[name])
+	}
+	fmt.Println("| |", strings.Join(heads, " | "), "|")
+	fmt.Println("|---|" + strings.Repeat("--:|", len(heads)))
+	for _, program := range []string{"mail", "photos", "collector"} {
+		row("lines of code, "+program, func(f *figures) string { return fmt.Sprint(f.lines[program]) })
+	}
+	row("binary of mail, stripped", func(f *figures) string { return fmt.Sprintf("%.1f MB", float64(f.binary["mail"])/1e6) })
+	row("memory after "+fmt.Sprint(s.mails)+" mails (RSS)", func(f *figures) string {
+		if f.redisRSS > 0 {
+			return fmt.Sprintf("%.0f MB + %.0f MB Redis", f.rss, f.redisRSS)
+		}
+		return fmt.Sprintf("%.0f MB", f.rss)
+	})
+	row("bytes written for each mail", func(f *figures) string { return fmt.Sprintf("%.0f", f.mailBytes) })
+	row("bytes written for each reading", func(f *figures) string { return fmt.Sprintf("%.0f", f.readingBytes) })
+	row("idle, of a core", func(f *figures) string { return fmt.Sprintf("%.2f %%", f.idle) })
+	row("thumbnails complete after the restart", func(f *figures) string { return fmt.Sprintf("%.0f s", f.recovered.Seconds()) })
+	row("mails sent twice", func(f *figures) string { return fmt.Sprint(f.twice) })
+}
+
+// countLines counts the lines of a program that are neither empty nor comments.
+func countLines(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	lines := slices.DeleteFunc(strings.Split(string(text), "\n"), func(line string) bool {
+		line = strings.TrimSpace(line)
+		return line == "" || strings.HasPrefix(line, "//")
+	})
+	return len(lines), err
+}

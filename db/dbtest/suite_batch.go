@@ -1,0 +1,148 @@
+package dbtest
+
+import (
+	"errors"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// batchWorker registers a worker that runs up to 3 tasks of job "many" in one slot, and single tasks of job "one".
+func (s *store) batchWorker() *db.Worker {
+	s.Helper()
+	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
+		[]db.ClaimJob{{Job: "many", MaxAttempts: 3, Batch: 3}, {Job: "one", MaxAttempts: 3}}))(s)
+}
+
+// cycle runs a cycle with a claim for the given slots, and returns the ids of the claimed tasks.
+func (s *store) cycle(w *db.Worker, claim db.Claim) []int64 {
+	s.Helper()
+	claim.Lease = lease
+	return ids(must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: claim}))(s).Claimed)
+}
+
+func manySpecs(n int, options ...jobs.Option) (specs []jobs.Spec) {
+	for range n {
+		specs = append(specs, functionSpec("many", options...))
+	}
+	return specs
+}
+
+var batchTests = group{
+	"a slot of a job with batches gets several tasks": func(s *store) {
+		w := s.batchWorker()
+		all := s.insert(manySpecs(5)...)
+		s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all[:3])
+		s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all[3:])
+		s.wantIDs(s.cycle(w, db.Claim{Free: 1}), nil)
+		all = s.insert(manySpecs(7)...)
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2}), all[:6])
+	},
+	"a batch gets tasks of its own job and queue in their order": func(s *store) {
+		w := s.batchWorker()
+		other := s.insert(manySpecs(1, jobs.Queue("other"))...)[0]
+		one := s.insert(functionSpec("one", jobs.Priority(8)))[0]
+		low := s.insert(manySpecs(1, jobs.Priority(1))...)[0]
+		many := s.insert(manySpecs(2, jobs.Priority(9))...)
+		s.wantIDs(s.cycle(w, db.Claim{Free: 1, Limit: map[string]int{"default": 1}}), []int64{many[0], many[1], low})
+		s.wantIDs(s.cycle(w, db.Claim{Free: 1, Limit: map[string]int{"default": 1}}), []int64{one})
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2}), []int64{other})
+	},
+	"single tasks take one slot each": func(s *store) {
+		w := s.batchWorker()
+		all := s.insert(functionSpec("one"), functionSpec("many"), functionSpec("one"), functionSpec("many"), functionSpec("one"))
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2}), []int64{all[0], all[1], all[3]})
+		s.wantIDs(s.cycle(w, db.Claim{Free: 2}), []int64{all[2], all[4]})
+	},
+	"limits hold for each task of a batch": func(s *store) {
+		for _, target := range []jobs.Target{{Kind: jobs.JobTarget, Name: "many"}, {Kind: jobs.QueueTarget, Name: "default"},
+			{Kind: jobs.AllTarget}} {
+			w := s.batchWorker()
+			all := s.insert(manySpecs(5)...)
+			if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Running: 2}, s.now); err != nil {
+				s.Fatal(err)
+			}
+			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), all[:2])
+			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), nil)
+			must(s.RemoveLimit(s.Context(), target, s.now))(s)
+			s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all[2:])
+			for _, id := range all {
+				s.finish(w, s.get(id), lifecycle.Outcome{})
+			}
+		}
+	},
+	"a rate counts each task of a batch": func(s *store) {
+		w := s.batchWorker()
+		all := s.insert(manySpecs(5)...)
+		if err := s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Rate: 2, Per: time.Minute, Burst: 2},
+			s.now); err != nil {
+			s.Fatal(err)
+		}
+		s.wantIDs(s.cycle(w, db.Claim{Free: 4}), all[:2])
+		s.sleep(time.Minute)
+		s.wantIDs(s.cycle(w, db.Claim{Free: 4}), all[2:4])
+	},
+	"a paused queue fills no batch": func(s *store) {
+		w := s.batchWorker()
+		s.insert(manySpecs(2, jobs.Queue("paused"))...)
+		all := s.insert(manySpecs(2)...)
+		if err := s.Pause(s.Context(), []string{"paused"}, db.Pause{At: s.now}); err != nil {
+			s.Fatal(err)
+		}
+		s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all)
+	},
+	"overdue tasks are first in a batch": func(s *store) {
+		w := s.batchWorker()
+		old := s.insert(manySpecs(1, jobs.Priority(1))...)
+		s.sleep(time.Hour)
+		all := s.insert(manySpecs(3)...)
+		s.wantIDs(s.cycle(w, db.Claim{Free: 1, MaxWait: time.Minute}), []int64{old[0], all[0], all[1]})
+	},
+	"the next tick is that of a schedule which the worker can enqueue": func(s *store) {
+		change := func(put ...jobs.Schedule) {
+			must(0, s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+				return put, nil, nil
+			}))(s)
+		}
+		made := jobs.Schedule{Name: "made", Cron: "@hourly", Spec: functionSpec("f"), OnTick: true, NextAt: s.now}.WithDefaults()
+		plain := jobs.Schedule{Name: "plain", Cron: "@hourly", Spec: functionSpec("f"), NextAt: s.now.Add(time.Minute)}.WithDefaults()
+		change(made, plain)
+		list := must(s.Schedules(s.Context()))(s)
+		if !list[0].OnTick || list[1].OnTick {
+			s.Errorf("got on tick %v and %v, want true and false", list[0].OnTick, list[1].OnTick)
+		}
+		wantNext := func(except []jobs.Schedule, want time.Time) {
+			s.Helper()
+			if next := must(s.NextTick(s.Context(), except))(s); !next.Equal(want) {
+				s.Errorf("got next tick %v, want %v", next, want)
+			}
+		}
+		wantNext(nil, s.now)
+		wantNext(list[:1], plain.NextAt)
+		wantNext(list, time.Time{})
+		s.sleep(time.Millisecond)
+		change(made)
+		wantNext(list, made.NextAt) // a change may have removed its need of a function
+		refuse := errors.New("no function")
+		done := must(s.Tick(s.Context(), s.now, false, func(s jobs.Schedule) ([]time.Time, time.Time, error) {
+			return []time.Time{s.NextAt, s.NextAt.Add(1)}, s.NextAt.Add(time.Hour), nil
+		}, func(*jobs.Schedule, *jobs.Spec) error { return refuse }))(s)
+		if len(done) != 1 || !errors.Is(done[0].Err, refuse) || len(done[0].Added) > 0 {
+			s.Errorf("got %+v, want one schedule with the error %v and no tasks", done, refuse)
+		}
+		wantNext(nil, made.NextAt)
+	},
+	"a suspect runs alone": func(s *store) {
+		all := s.insert(manySpecs(4, jobs.MaxLosses(2))...)
+		dead := s.batchWorker()
+		s.wantIDs(s.cycle(dead, db.Claim{Free: 1}), all[:3])
+		s.sleep(2 * lease)
+		w := s.batchWorker()
+		expired := must(w.Leases(s.Context()))(s)
+		must(w.Reap(s.Context(), must(w.Revoke(s.Context(), expired))(s), s.now))(s)
+		s.wantIDs(ids(s.claim(w, 4)), all[:1])
+		s.wantIDs(s.cycle(w, db.Claim{Free: 4}), all[3:])
+	},
+}

@@ -1,0 +1,203 @@
+package dbtest
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+)
+
+// within calls the function do in a transaction of a caller. The transaction is committed or rolled back afterwards.
+func (s *store) within(commit bool, do func(outer *sql.Tx)) {
+	s.Helper()
+	outer := must(s.begin())(s)
+	defer func() { _ = outer.Rollback() }()
+	do(outer)
+	if !commit {
+		return
+	}
+	if err := outer.Commit(); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// actions are the actions that exist with and without a transaction of the caller.
+var actions = map[string]struct {
+	alone func(s *store, ids ...int64) ([]db.ActionResult, error)
+	tx    func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error)
+}{
+	"cancel": {
+		func(s *store, ids ...int64) ([]db.ActionResult, error) {
+			return s.Cancel(s.Context(), ids, "by ann", true, s.now)
+		},
+		func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error) {
+			return s.CancelTx(s.Context(), outer, ids, "by ann", true, s.now)
+		},
+	},
+	"retry": {
+		func(s *store, ids ...int64) ([]db.ActionResult, error) {
+			return s.Retry(s.Context(), ids, s.now, s.now)
+		},
+		func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error) {
+			return s.RetryTx(s.Context(), outer, ids, s.now, s.now)
+		},
+	},
+	"retry later": {
+		func(s *store, ids ...int64) ([]db.ActionResult, error) {
+			return s.Retry(s.Context(), ids, s.now.Add(time.Minute), s.now)
+		},
+		func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error) {
+			return s.RetryTx(s.Context(), outer, ids, s.now.Add(time.Minute), s.now)
+		},
+	},
+}
+
+// transactions tests the calls that write in a transaction of the caller.
+var transactions = group{
+	"an action in a transaction does what the action does alone": func(s *store) {
+		for name, action := range actions {
+			for _, state := range jobs.States() {
+				s.exec(`DELETE FROM tasks`)
+				first, second := s.inState(state), s.inState(state)
+				s.sleep(time.Second)
+				want := s.results(action.alone(s, first, 99))
+				before := s.get(second)
+				var got []db.ActionResult
+				s.within(false, func(outer *sql.Tx) { s.results(action.tx(s, outer, second, 99)) })
+				if after := s.get(second); !equal(before, after) {
+					s.Errorf("%s, %s, rolled back: got %+v, want %+v as before", name, state, after, before)
+				}
+				s.within(true, func(outer *sql.Tx) { got = s.results(action.tx(s, outer, second, 99)) })
+				want[0].ID = second
+				if !slices.Equal(got, want) {
+					s.Errorf("%s, %s: got results %+v, want %+v", name, state, got, want)
+				}
+				one, other := s.get(first), s.get(second)
+				other.ID, other.CreatedAt, other.WorkerID = one.ID, one.CreatedAt, one.WorkerID
+				if state == jobs.Retrying && name == "cancel" {
+					other.RunAt = one.RunAt // the backoff of each task has its own jitter
+				}
+				if !equal(one, other) {
+					s.Errorf("%s, %s: got task %+v, want %+v", name, state, other, one)
+				}
+			}
+		}
+	},
+	"a worker sees the request to cancel its task after the commit": func(s *store) {
+		w, claimed := s.runningTask()
+		s.within(true, func(outer *sql.Tx) {
+			s.results(s.CancelTx(s.Context(), outer, []int64{claimed.ID}, "by ann", false, s.now))
+			if list := must(w.CancelRequests(s.Context()))(s); len(list) != 0 {
+				s.Errorf("got requests %+v before the commit, want none", list)
+			}
+		})
+		if list := must(w.CancelRequests(s.Context()))(s); len(list) != 1 || list[0].ID != claimed.ID {
+			s.Errorf("got requests %+v, want one for task %d", list, claimed.ID)
+		}
+	},
+	"tasks that a transaction adds are like other tasks": func(s *store) {
+		specs := []jobs.Spec{functionSpec("plain"), functionSpec("plain"), commandSpec(jobs.Unique("k")), commandSpec(jobs.Unique("k")),
+			functionSpec("lane", jobs.Lane("l")), functionSpec("lane", jobs.Lane("l")),
+			jobs.Command{Argv: []string{"cat"}, Input: []byte("x")}.With(jobs.In(time.Minute))}
+		last := functionSpec("last")
+		last.Earlier = []int{0, 2}
+		specs = append(specs, last)
+		s.within(false, func(outer *sql.Tx) { must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
+		if n := len(s.list(jobs.Filter{})); n != 0 {
+			s.Fatalf("got %d tasks after the rollback, want 0", n)
+		}
+		var got []db.Inserted
+		s.within(true, func(outer *sql.Tx) {
+			got = must(s.InsertAllTx(s.Context(), outer, specs[:4], s.now))(s)
+			got = append(got, must(s.InsertAllTx(s.Context(), outer, specs[4:7], s.now))(s)...)
+		})
+		if !got[3].Kept || got[3].ID != got[2].ID {
+			s.Errorf("got %+v for the second task of a key, want %+v and kept", got[3], got[2])
+		}
+		for i, want := range []jobs.State{jobs.Pending, jobs.Pending, jobs.Pending, jobs.Pending, jobs.Pending, jobs.Blocked,
+			jobs.Scheduled} {
+			if task := s.get(got[i].ID); task.State != want || task.Job != specs[i].Job {
+				s.Errorf("task %d: got %s of job %s, want %s of job %s", i, task.State, task.Job, want, specs[i].Job)
+			}
+		}
+		s.within(true, func(outer *sql.Tx) { got = must(s.InsertAllTx(s.Context(), outer, specs, s.now))(s) })
+		if task := s.get(got[7].ID); task.State != jobs.Blocked {
+			s.Errorf("got state %s of a task that waits for earlier tasks of its call, want %s", task.State, jobs.Blocked)
+		}
+	},
+	"a transaction reads its own changes": func(s *store) {
+		id := s.insert(functionSpec("f"))[0]
+		s.within(false, func(outer *sql.Tx) {
+			read := func(id int64, want jobs.State) {
+				task, found, err := s.TaskTx(s.Context(), outer, id)
+				if err != nil || found != (want != "") || task.State != want {
+					s.Errorf("task %d: got %v, state %q and error %v; want state %q", id, found, task.State, err, want)
+				}
+			}
+			read(id, jobs.Pending)
+			s.results(s.CancelTx(s.Context(), outer, []int64{id}, "", false, s.now))
+			read(id, jobs.Cancelled)
+			s.results(s.RetryTx(s.Context(), outer, []int64{id}, s.now, s.now))
+			read(id, jobs.Pending)
+			read(must(s.InsertAllTx(s.Context(), outer, []jobs.Spec{functionSpec("f")}, s.now))(s)[0].ID, jobs.Pending)
+			read(99, "")
+		})
+	},
+	"a transaction that only reads lets others write": func(s *store) {
+		outer := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{ReadOnly: true}))(s)
+		defer func() { _ = outer.Rollback() }()
+		if _, found, err := s.TaskTx(s.Context(), outer, 1); found || err != nil {
+			s.Errorf("got a task %v, error %v; want neither", found, err)
+		}
+		s.insert(functionSpec("f"))
+	},
+	"a transaction that has read takes the lock of a server for its writes": func(s *store) {
+		if s.Server() == nil {
+			return // SQLite itself takes the lock
+		}
+		s.within(true, func(outer *sql.Tx) {
+			locks := func() (n int) {
+				if err := outer.QueryRow(`SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid()`).Scan(
+					&n); err != nil {
+					s.Fatal(err)
+				}
+				return n
+			}
+			if _, _, err := s.TaskTx(s.Context(), outer, 1); err != nil {
+				s.Fatal(err)
+			}
+			if n := locks(); n != 0 {
+				s.Errorf("got %d locks of a transaction that only reads, want 0", n)
+			}
+			must(s.InsertTx(s.Context(), outer, new(functionSpec("f")), s.now))(s)
+			if n := locks(); n != 1 {
+				s.Errorf("got %d locks of a transaction that writes, want 1", n)
+			}
+		})
+	},
+	"no call accepts a nil transaction, or a context that has ended": func(s *store) {
+		ctx, cancel := context.WithCancelCause(s.Context())
+		cancel(jobs.ErrShutdown)
+		outer := must(s.begin())(s)
+		defer func() { _ = outer.Rollback() }()
+		for _, with := range []struct {
+			ctx   context.Context
+			outer *sql.Tx
+			want  error
+		}{{s.Context(), nil, jobs.ErrInvalid}, {ctx, outer, jobs.ErrShutdown}} {
+			_, err := s.InsertAllTx(with.ctx, with.outer, []jobs.Spec{functionSpec("f")}, s.now)
+			_, cancelErr := s.CancelTx(with.ctx, with.outer, []int64{1}, "", false, s.now)
+			_, retryErr := s.RetryTx(with.ctx, with.outer, []int64{1}, s.now, s.now)
+			_, _, readErr := s.TaskTx(with.ctx, with.outer, 1)
+			for name, err := range map[string]error{"add": err, "cancel": cancelErr, "retry": retryErr, "get": readErr} {
+				if !errors.Is(err, with.want) {
+					s.Errorf("%s: got error %v, want %v", name, err, with.want)
+				}
+			}
+		}
+	},
+}

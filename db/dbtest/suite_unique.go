@@ -1,0 +1,285 @@
+package dbtest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// try inserts a task of a function at the time of the store.
+func (s *store) try(options ...jobs.Option) db.Inserted {
+	s.Helper()
+	return must(s.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now))(s)[0]
+}
+
+// wantKept checks that an insert with these options adds nothing, because task id holds the key.
+func (s *store) wantKept(id int64, options ...jobs.Option) {
+	s.Helper()
+	if got, want := s.try(options...), (db.Inserted{ID: id, Kept: true}); got != want {
+		s.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// wantAdded checks that an insert with these options adds a task, and returns its id.
+func (s *store) wantAdded(options ...jobs.Option) int64 {
+	s.Helper()
+	got := s.try(options...)
+	if got.Kept || got.Replaced {
+		s.Errorf("got %+v, want a new task", got)
+	}
+	return got.ID
+}
+
+// keyRows returns the number of rows in unique_keys.
+func (s *store) keyRows() int64 { return s.number(`SELECT count(*) FROM unique_keys`) }
+
+// pruneKeys deletes the unique keys that nothing holds at the time of the store.
+func (s *store) pruneKeys() {
+	s.Helper()
+	for must(s.PruneKeys(s.Context(), s.now))(s) {
+	}
+}
+
+var uniques = group{
+	"UniqueFor holds the key after the end and after the deletion of the task": func(s *store) {
+		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		s.sleep(time.Hour - time.Millisecond)
+		s.wantKept(id, jobs.Unique("k"))
+		s.wantKept(id, jobs.Unique("k"), jobs.UniqueFor(2*time.Hour))
+		s.pruneAll(db.Prune{Before: s.now})
+		s.pruneKeys()
+		if got := s.get(id); got.ID != 0 {
+			s.Fatalf("got task %+v, want none", got)
+		}
+		s.wantKept(id, jobs.Unique("k"))
+		s.wantKept(id, jobs.UniqueReplace("k"))
+		s.wantAdded(jobs.Unique("other"))
+		s.sleep(time.Millisecond)
+		s.wantAdded(jobs.Unique("k"))
+	},
+	"UniqueFor does not free the key of an unfinished task": func(s *store) {
+		id := s.wantAdded(jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		s.sleep(2 * time.Hour)
+		s.pruneKeys()
+		if n := s.keyRows(); n != 0 {
+			s.Errorf("got %d rows of keys, want none", n)
+		}
+		s.wantKept(id, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+	},
+	"UniqueStates holds the key in the named states only": func(s *store) {
+		for _, state := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled} {
+			for _, held := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled} {
+				options := []jobs.Option{jobs.Unique(fmt.Sprint(state, held)), jobs.UniqueStates(held)}
+				id := s.inState(state, options...)
+				if held == state {
+					s.wantKept(id, options...)
+				} else {
+					s.wantAdded(options...)
+				}
+			}
+		}
+	},
+	"UniqueStates ends with the deletion of the task": func(s *store) {
+		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Failed, jobs.Completed)}
+		s.inState(jobs.Completed, options...)
+		s.pruneAll(db.Prune{Before: s.now.Add(time.Millisecond)})
+		s.pruneKeys()
+		if n := s.keyRows(); n != 0 {
+			s.Errorf("got %d rows of keys, want none", n)
+		}
+		s.wantAdded(options...)
+	},
+	"UniqueFor and UniqueStates hold the key together": func(s *store) {
+		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Completed), jobs.UniqueFor(time.Hour)}
+		id := s.inState(jobs.Failed, options...)
+		s.wantKept(id, options...)
+		s.sleep(time.Hour)
+		s.pruneKeys()
+		done := s.inState(jobs.Completed, options...)
+		if done == id {
+			s.Fatalf("got task %d, want a new task after the time of the failed one", id)
+		}
+		s.sleep(time.Hour)
+		s.pruneKeys()
+		s.wantKept(done, options...)
+	},
+	"Delete frees the key": func(s *store) {
+		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		s.results(s.Delete(s.Context(), []int64{id}))
+		s.wantAdded(jobs.Unique("k"))
+		if n := s.keyRows(); n != 0 {
+			s.Errorf("got %d rows of keys, want none", n)
+		}
+	},
+	"UniqueArgs compares the arguments, and not their text": func(s *store) {
+		try := func(job, args string, options ...jobs.Option) db.Inserted {
+			spec := jobs.NewSpec(job, append(options, jobs.UniqueArgs())...)
+			spec.Args = []byte(args)
+			return must(s.Insert(s.Context(), []jobs.Spec{spec}, s.now))(s)[0]
+		}
+		first := try("f", `{"a":1,"b":[{"x":"<","y":null}]}`)
+		if got := try("f", ` { "b": [{"y":null, "x":"\u003c"}], "a":1 }`); !got.Kept || got.ID != first.ID {
+			s.Errorf("the same arguments: got %+v, want task %d kept", got, first.ID)
+		}
+		for name, got := range map[string]db.Inserted{"another job": try("g", `{"a":1,"b":[{"x":"<","y":null}]}`),
+			"other arguments": try("f", `{"a":1,"b":[{"x":"<","y":0}]}`), "a longer list": try("f", `[1,2]`), "list": try("f", `[1]`),
+			"a key": try("f", `{"a":1,"b":[{"x":"<","y":null}]}`, jobs.Unique("k")), "no arguments": try("f", ``)} {
+			if got.Kept {
+				s.Errorf("%s: got %+v, want a new task", name, got)
+			}
+		}
+		if got := try("f", `null`, jobs.Unique("k")); got.Kept {
+			s.Errorf("null with a key: got %+v, want a new task", got)
+		}
+	},
+	"UniquePeriod allows one task in each period": func(s *store) { // the store starts at 13:00 UTC
+		daily := []jobs.Option{jobs.Unique("report"), jobs.UniquePeriod(24 * time.Hour)}
+		first := s.inState(jobs.Completed, daily...)
+		if got, want := s.get(first).UniqueKey, "report@2026-01-31T00:00:00Z"; got != want {
+			s.Errorf("got key %q, want %q", got, want)
+		}
+		s.sleep(11*time.Hour - time.Millisecond)
+		s.pruneAll(db.Prune{Before: s.now})
+		s.pruneKeys()
+		s.wantKept(first, daily...)
+		tomorrow := s.wantAdded(append(daily, jobs.In(time.Hour))...) // due in the next period
+		s.sleep(time.Millisecond)
+		s.wantKept(tomorrow, daily...)
+		s.wantAdded(jobs.Unique("report"))
+		week := s.wantAdded(jobs.Unique("report"), jobs.UniquePeriod(24*time.Hour), jobs.UniqueFor(7*24*time.Hour), jobs.UniqueArgs())
+		s.results(s.Cancel(s.Context(), []int64{week}, "", false, s.now))
+		s.wantKept(week, append(daily, jobs.UniqueArgs())...)
+	},
+	"the same key twice in one Insert adds one task": func(s *store) {
+		spec := functionSpec("f", jobs.UniqueArgs(), jobs.UniqueFor(time.Hour))
+		other := functionSpec("f")
+		follower := functionSpec("f", jobs.Unique("b"), jobs.UniqueFor(time.Hour))
+		follower.Earlier = []int{2}
+		added := must(s.Insert(s.Context(), []jobs.Spec{spec, other, spec, follower}, s.now))(s)
+		if added[0].Kept || added[1].Kept || added[2] != (db.Inserted{ID: added[0].ID, Kept: true}) || added[3].Kept {
+			s.Errorf("got %+v, want only the third task kept, as the first", added)
+		}
+		if got := s.get(added[3].ID).After; len(got) != 1 || got[0] != added[0].ID {
+			s.Errorf("got after %v, want the kept task %d", got, added[0].ID)
+		}
+		again := must(s.InsertSeq(s.Context(), specSeq([]jobs.Spec{spec, other, spec, follower}, nil), s.now))(s)
+		if again[0].ID != added[0].ID || !again[0].Kept || again[1].Kept || !again[2].Kept || again[3] != (db.Inserted{ID: added[3].ID,
+			Kept: true}) {
+			s.Errorf("again: got %+v, want all tasks but the second kept", again)
+		}
+	},
+	"a replacement holds the key as the new settings say, and never shorter": func(s *store) {
+		id := s.wantAdded(jobs.UniqueReplace("k"), jobs.UniqueFor(2*time.Hour), jobs.Priority(1))
+		for i, options := range [][]jobs.Option{{jobs.UniqueReplace("k")}, {jobs.UniqueReplace("k"), jobs.UniqueFor(time.Hour)},
+			{jobs.UniqueReplace("k"), jobs.UniqueStates(jobs.Cancelled)}} {
+			if got, want := s.try(options...), (db.Inserted{ID: id, Replaced: true}); got != want {
+				s.Errorf("replacement %d: got %+v, want %+v", i, got, want)
+			}
+		}
+		s.results(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
+		s.sleep(time.Hour)
+		s.wantKept(id, jobs.UniqueReplace("k"))
+		s.sleep(2 * time.Hour)
+		s.pruneKeys()
+		s.wantKept(id, jobs.UniqueReplace("k")) // it is cancelled
+	},
+	"a retry of a task whose key another task holds is refused": func(s *store) {
+		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Completed)}
+		first := s.inState(jobs.Failed, options...)
+		second := s.inState(jobs.Completed, options...)
+		refused := db.ActionResult{ID: first, State: jobs.Failed, Taken: true}
+		if got := s.results(s.Retry(s.Context(), []int64{first}, s.now, s.now))[0]; got != refused {
+			s.Errorf("got %+v, want %+v", got, refused)
+		}
+		if got := s.results(s.Retry(s.Context(), []int64{second}, s.now, s.now))[0]; !got.Done {
+			s.Errorf("a retry of the holder: got %+v, want it done", got)
+		}
+		s.results(s.Cancel(s.Context(), []int64{second}, "", false, s.now))
+		if got := s.results(s.Retry(s.Context(), []int64{first}, s.now, s.now))[0]; !got.Done {
+			s.Errorf("a retry when the key is free: got %+v, want it done", got)
+		}
+		s.finish(s.worker("control.failed"), s.claimOnly(s.worker("control.failed")), lifecycle.Outcome{})
+		s.wantKept(first, options...) // it has taken the key back
+	},
+	"an edit moves the hold to the new key": func(s *store) {
+		w := newOrderStore(s)
+		id := w.add(jobs.Unique("a"), jobs.UniqueFor(time.Hour))
+		done := w.add(jobs.Unique("b"), jobs.UniqueFor(time.Hour))
+		s.results(s.Cancel(s.Context(), []int64{done}, "", false, s.now))
+		_, err := s.Edit(s.Context(), id, "ann", s.now, func(t jobs.Task) (db.Edit, error) {
+			e := db.Edit{Spec: specOf(t)}
+			e.Spec.UniqueKey = "b"
+			return e, nil
+		})
+		if !errors.Is(err, jobs.ErrConflict) {
+			s.Errorf("a key that a finished task holds: got error %v, want %v", err, jobs.ErrConflict)
+		}
+		w.edit(id, jobs.Unique("c"))
+		s.results(s.Cancel(s.Context(), []int64{id}, "", false, s.now))
+		s.wantKept(id, jobs.Unique("c"))
+		s.wantAdded(jobs.Unique("a"))
+	},
+	"plain SQL respects and takes held keys": func(s *store) {
+		s.now = time.Now().Truncate(time.Millisecond) // the view uses the clock of the database
+		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
+		s.inState(jobs.Completed, jobs.Unique("s"), jobs.UniqueStates(jobs.Completed))
+		before := s.number(`SELECT count(*) FROM tasks`)
+		s.exec(`INSERT INTO enqueue (args, unique_key, input) VALUES (json_array('true'), 'k', 'x')`)
+		s.exec(`INSERT INTO enqueue (args, unique_key) VALUES (json_array('true'), 's')`)
+		if n := s.number(`SELECT count(*) FROM tasks`) - before; n != 0 {
+			s.Errorf("got %d tasks more, want none: task %d holds the key", n, id)
+		}
+		s.exec(`INSERT INTO enqueue (args, unique_key, unique_for, input) VALUES (json_array('true'), 'a', 3600000, 'x'),
+			(json_array('true'), 'a', 3600000, 'x'), (json_array('true'), 'b', NULL, 'x')`)
+		s.exec(`INSERT INTO enqueue (args, unique_key, unique_states) VALUES (json_array('true'), 'c', 'cancelled,failed')`)
+		tasks := must(s.List(s.Context(), jobs.Filter{States: jobs.Unfinished()}, db.Page{Oldest: true}))(s)
+		if len(tasks) != 3 || tasks[0].UniqueFor != time.Hour || tasks[2].UniqueStates != "cancelled,failed" || tasks[1].InputBytes != 1 {
+			s.Fatalf("got %+v, want tasks with the keys a, b and c", tasks)
+		}
+		s.results(s.Cancel(s.Context(), ids(tasks), "", false, s.now))
+		s.wantKept(tasks[0].ID, jobs.Unique("a"))
+		s.wantAdded(jobs.Unique("b"))
+		s.wantKept(tasks[2].ID, jobs.Unique("c"))
+	},
+	"of many concurrent inserts of all kinds one adds a task": func(s *store) {
+		s.now = time.Now().Truncate(time.Millisecond)
+		w := s.worker("f", jobs.CommandJob)
+		second := s.open(db.Options{Normal: true})
+		raw := s.raw
+		for i := range 5 {
+			key := fmt.Sprint("key", i)
+			var all sync.WaitGroup
+			for n := range 8 {
+				store := []*db.DB{s.DB, second}[n%2]
+				all.Go(func() {
+					options := []jobs.Option{jobs.Unique(key), jobs.UniqueFor(time.Hour)}
+					if _, err := store.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now); err != nil {
+						s.Error(err)
+					}
+				})
+			}
+			all.Go(func() { // the first task ends while other inserts run
+				for _, task := range s.claim(w, 1) {
+					s.finish(w, task, lifecycle.Outcome{})
+				}
+			})
+			for range 2 {
+				all.Go(func() {
+					if _, err := raw.Exec(s.statement(`INSERT INTO enqueue (job, unique_key, unique_for) VALUES ('f', '` + key +
+						`', 3600000)`)); err != nil {
+						s.Error(err)
+					}
+				})
+			}
+			all.Wait()
+			if n := s.number(`SELECT count(*) FROM tasks WHERE unique_key = '` + key + `'`); n != 1 {
+				s.Errorf("key %q: got %d tasks, want 1", key, n)
+			}
+		}
+	},
+}

@@ -1,0 +1,216 @@
+package db
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// A cursor is the place of a consumer in the list of ended tasks. The consumer is runner.OnFinished. The transaction that ends a task adds
+// the end to the table finished, if there is a cursor. Without a cursor it adds nothing.
+//
+// Invariants:
+//   - The numbers of ends follow the order of their commits. A transaction takes numbers only while it holds the write lock, from a row
+//     that it changes. So a consumer that has read an end misses no end with a lower number. On a server, a transaction of the caller with
+//     an old snapshot cannot change that row, and fails.
+//   - A cursor moves only after the consumer has handled the end. A consumer that dies in between gets the end again.
+//   - At most one consumer owns a cursor. The ownership ends with its lease, so that another consumer takes over.
+//   - The table keeps the ends that some cursor has not delivered, and no others.
+
+// takeSeqs takes [1] numbers for ends, and returns the last of them. insertFinished adds the end [1] of task [2].
+var (
+	takeSeqs       = command(`UPDATE {finished_seq} SET seq = seq + ? RETURNING seq`)
+	insertFinished = command(`INSERT INTO {finished} (seq, task_id, generation_id, job, queue, label, schedule, state, attempt, outcome,
+	created_at, started_at, finished_at)
+SELECT {bigint_param}, id, generation_id, job, queue, label, schedule, state, attempt, outcome, created_at, started_at, finished_at
+	FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL`)
+)
+
+// makeCursor adds cursor [1] at the end of the list, at the time [2], unless it exists. removeCursor deletes cursor [1].
+var (
+	makeCursor = command(`INSERT INTO {cursors} (name, seq, created_at) VALUES (?, (SELECT max(seq) FROM {finished_seq}), ?)
+ON CONFLICT (name) DO NOTHING`)
+	removeCursor = command(`DELETE FROM {cursors} WHERE name = ?`)
+)
+
+// selectCursor returns the owner of cursor [1], the end of its lease, and whether there are ends that it has not delivered.
+var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at, 0),
+	EXISTS (SELECT 1 FROM {finished} WHERE finished.seq > cursors.seq) FROM {cursors} WHERE name = ?`)
+
+// takeCursor makes [1] the owner of cursor [2] until [3], unless another owner has a lease that is valid at [4]. A lease that ends after
+// [5] is not valid: its owner had a clock that was ahead. It returns the place of the cursor.
+var takeCursor = command(`UPDATE {cursors} SET owner = ?1, lease_expires_at = ?3
+WHERE name = ?2 AND (owner IS NULL OR owner = ?1 OR lease_expires_at <= ?4 OR lease_expires_at > ?5) RETURNING seq`)
+
+// moveCursor moves cursor [2] of owner [3] to [1], and ends the ownership if [4] is 1. freeCursor ends the ownership of cursor [1] by [2].
+var (
+	moveCursor = command(`UPDATE {cursors} SET seq = ?1, owner = CASE WHEN ?4 = 1 THEN NULL ELSE owner END
+WHERE name = ?2 AND owner = ?3`)
+	freeCursor = command(`UPDATE {cursors} SET owner = NULL, lease_expires_at = NULL WHERE name = ? AND owner = ?`)
+)
+
+// trimFinished deletes the ends that all cursors have delivered.
+var trimFinished = command(`DELETE FROM {finished} WHERE seq <= coalesce((SELECT min(seq) FROM {cursors}), 9223372036854775807)`)
+
+// selectFinished lists up to [2] ends after number [1], in order.
+var selectFinished = query(`SELECT seq, task_id, generation_id, job, queue, label, schedule, state, attempt, outcome, created_at,
+	started_at, finished_at FROM {finished} WHERE seq > ? ORDER BY seq LIMIT 0 + ?`)
+
+// selectCursors lists the cursors with the number of ends that each has not delivered, and the time of the first of them.
+var selectCursors = query(`SELECT name, (SELECT max(seq) FROM {finished_seq}) - seq AS behind,
+	(SELECT finished_at FROM {finished} WHERE finished.seq > cursors.seq ORDER BY finished.seq LIMIT 1) AS since
+FROM {cursors} ORDER BY name`)
+
+// End is the end of a task.
+type End struct {
+	Seq  int64     // place in the list of ends
+	Task jobs.Task // with the state and the outcome of this end, even if the task was retried or deleted since
+}
+
+// recordEnds adds the ends of tasks to the list, in order.
+func (t *tx) recordEnds(ids []int64) error {
+	var last int64
+	if err := t.scan(takeSeqs, []any{int64(len(ids))}, &last); err != nil {
+		return err
+	}
+	for i, id := range ids {
+		if err := t.later(insertFinished, last-int64(len(ids)-1-i), id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MakeCursor adds a cursor that delivers the ends from now on, unless the cursor exists.
+func (d *DB) MakeCursor(ctx context.Context, name string, now time.Time) error {
+	return d.update(ctx, full, func(t *tx) error { return t.run(makeCursor, name, now.UnixMilli()) })
+}
+
+// RemoveCursor deletes a cursor and the ends that no other cursor needs. It reports whether the cursor existed.
+func (d *DB) RemoveCursor(ctx context.Context, name string) (bool, error) {
+	return updateAs(ctx, d, full, func(t *tx) (bool, error) {
+		n, err := t.exec(removeCursor, name)
+		if err == nil {
+			err = t.run(trimFinished)
+		}
+		return n > 0, err
+	})
+}
+
+// CursorWaits reports whether cursor name has ends to deliver that owner may deliver at the time now. The error is sql.ErrNoRows if there
+// is no such cursor.
+func (d *DB) CursorWaits(ctx context.Context, name, owner string, now time.Time) (bool, error) {
+	var current string
+	var until number
+	var some boolean
+	err := d.read.QueryRowxContext(ctx, d.sql.Text(selectCursor), name).Scan(&current, &until, &some)
+	free := current == "" || current == owner || !until.time().After(now) || until.time().After(now.Add(longestCursorLease))
+	return err == nil && bool(some) && free, d.explainRead(ctx, err)
+}
+
+// longestCursorLease is longer than the lease of any cursor.
+const longestCursorLease = 5 * time.Minute
+
+// TakeCursor makes owner the owner of a cursor for the time lease, and returns the number of the last end that the cursor has delivered.
+// The error is sql.ErrNoRows if another owner has a lease, or if there is no such cursor.
+func (d *DB) TakeCursor(ctx context.Context, name, owner string, lease time.Duration, now time.Time) (seq int64, err error) {
+	err = d.update(ctx, normal, func(t *tx) error {
+		t.news = false
+		return t.scan(takeCursor, []any{owner, name, now.Add(lease).UnixMilli(), now.UnixMilli(), now.Add(longestCursorLease).UnixMilli()},
+			&seq)
+	})
+	return seq, err
+}
+
+// MoveCursor records that owner has delivered the ends up to seq. If free is set, it also ends the ownership. It returns jobs.ErrLost if
+// owner does not own the cursor any more.
+func (d *DB) MoveCursor(ctx context.Context, name, owner string, seq int64, free bool) error {
+	return d.update(ctx, normal, func(t *tx) error {
+		t.news = false
+		n, err := t.exec(moveCursor, seq, name, owner, free)
+		if err == nil && n == 0 {
+			err = jobs.ErrLost
+		}
+		if err == nil {
+			err = t.run(trimFinished)
+		}
+		return err
+	})
+}
+
+// FreeCursor ends the ownership of a cursor, so that another consumer can take it.
+func (d *DB) FreeCursor(ctx context.Context, name, owner string) error {
+	return d.update(ctx, normal, func(t *tx) error {
+		t.news = false
+		return t.run(freeCursor, name, owner)
+	})
+}
+
+// EndsAfter lists up to n ends after the number seq, in order.
+func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
+	type endRow struct {
+		Seq          int64  `db:"seq"`
+		TaskID       int64  `db:"task_id"`
+		GenerationID int64  `db:"generation_id"`
+		Job          string `db:"job"`
+		Queue        string `db:"queue"`
+		Label        text   `db:"label"`
+		Schedule     text   `db:"schedule"`
+		State        string `db:"state"`
+		Attempt      int    `db:"attempt"`
+		Outcome      text   `db:"outcome"`
+		CreatedAt    number `db:"created_at"`
+		StartedAt    number `db:"started_at"`
+		FinishedAt   number `db:"finished_at"`
+	}
+	rows, err := readRows[endRow](ctx, d, selectFinished, seq, n)
+	if err != nil || len(rows) == 0 {
+		return nil, err
+	}
+	ids := make([]int64, len(rows))
+	for i := range rows {
+		ids[i] = rows[i].TaskID
+	}
+	tasks, err := d.List(ctx, jobs.Filter{IDs: ids}, Page{})
+	if err != nil {
+		return nil, err
+	}
+	now := make(map[int64]jobs.Task, len(tasks))
+	for _, t := range tasks {
+		now[t.ID] = t
+	}
+	ends := make([]End, len(rows))
+	for i, r := range rows {
+		t, kept := now[r.TaskID]
+		if !kept {
+			t = jobs.Task{ID: r.TaskID, Job: r.Job, Queue: r.Queue, Label: string(r.Label), Schedule: string(r.Schedule),
+				CreatedAt: r.CreatedAt.time()}
+		}
+		if t.GenerationID != r.GenerationID { // the task was deleted, or retried since
+			t.GenerationID, t.State, t.Attempt, t.Result = r.GenerationID, jobs.State(r.State), r.Attempt, nil
+			t.StartedAt, t.FinishedAt, t.UpdatedAt = r.StartedAt.time(), r.FinishedAt.time(), r.FinishedAt.time()
+			t.WorkerID, t.Worker, t.LeaseExpiresAt, t.Progress = "", "", time.Time{}, nil
+			r.Outcome.outcome(r.StartedAt, r.FinishedAt).fill(&t)
+		}
+		ends[i] = End{Seq: r.Seq, Task: t}
+	}
+	return ends, nil
+}
+
+// Cursor describes a cursor.
+type Cursor struct {
+	Name   string
+	Behind int       // number of ends that it has not delivered
+	Since  time.Time // time of the first of them; zero if there is none
+}
+
+// Cursors lists the cursors by name.
+func (d *DB) Cursors(ctx context.Context) ([]Cursor, error) {
+	type row struct {
+		Name   string `db:"name"`
+		Behind int    `db:"behind"`
+		Since  number `db:"since"`
+	}
+	return readAs(ctx, d, func(r *row) Cursor { return Cursor{Name: r.Name, Behind: r.Behind, Since: r.Since.time()} }, selectCursors)
+}

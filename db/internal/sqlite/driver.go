@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	sqldriver "database/sql/driver"
+	"errors"
+
+	driver "modernc.org/sqlite"
+
+	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+)
+
+// A program can link several drivers for SQLite. Each of them has a copy of SQLite of its own, and two copies in one process break each
+// other's locks: one copy does not know which locks the other one has, and how the other one shares memory with other processes. A worker
+// then fails with an I/O error, or the file is damaged. So this package refuses handles and transactions of other drivers, as far as it
+// sees them. database/sql hides the driver of a transaction. So the check compares how the copies of SQLite were built.
+
+// build is an expression for the build of a copy of SQLite: its version, and its first options. These name the compiler and default
+// values. No two drivers have the same build. Reading all options would take ten times as long.
+const build = `sqlite_source_id() || ' ' || coalesce(sqlite_compileoption_get(0), '') || ' ' || coalesce(sqlite_compileoption_get(1), '')
+	|| ' ' || coalesce(sqlite_compileoption_get(2), '') || ' ' || coalesce(sqlite_compileoption_get(3), '')
+	|| ' ' || coalesce(sqlite_compileoption_get(4), '') || ' ' || coalesce(sqlite_compileoption_get(5), '')
+	|| ' ' || coalesce(sqlite_compileoption_get(6), '') || ' ' || coalesce(sqlite_compileoption_get(7), '')`
+
+// selectOuter returns the file of the main database of a connection, and the build of its SQLite.
+var selectOuter = sqltext.Query(`SELECT file, ` + build + ` FROM pragma_database_list WHERE name = 'main'`)
+
+// selectBuild returns the build of the connection's SQLite.
+var selectBuild = sqltext.Query(`SELECT ` + build)
+
+// build returns the build of the SQLite that this package uses.
+func (d *File) build() (string, error) {
+	if known := d.ownBuild.Load(); known != nil {
+		return *known, nil
+	}
+	var own string
+	err := d.read.QueryRowx(selectBuild.Template).Scan(&own)
+	if err == nil {
+		d.ownBuild.Store(&own)
+	}
+	return own, err
+}
+
+// isForeign reports whether an error comes from a driver other than that of this package.
+func isForeign(err error) bool {
+	_, own := errors.AsType[*driver.Error](err)
+	return !own && !errors.Is(err, sql.ErrTxDone) && !errors.Is(err, sql.ErrConnDone) && !errors.Is(err, sqldriver.ErrBadConn) &&
+		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// otherDriver returns the error of a handle or transaction of another driver.
+func otherDriver(what string, err error) error {
+	return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.OtherDriver, What: what + " is of another driver", Err: err,
+		Why:  []string{"two copies of SQLite in one process break each other's locks"},
+		Hint: "a handle of runner.OpenDB, or of modernc.org/sqlite"}
+}

@@ -1,0 +1,78 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/testkit"
+)
+
+// TestTheLogIsSyncedAfterADelay checks when the write-ahead log is synced while commits do no fsync.
+func TestTheLogIsSyncedAfterADelay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var mu sync.Mutex // for the race detector: the sync runs in the goroutine of a timer
+		var syncs []time.Duration
+		var fail error
+		l := logSync{delay: 5 * time.Second, sync: func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			syncs = append(syncs, time.Since(began))
+			return fail
+		}}
+		commit := func(changed bool, want error) {
+			t.Helper()
+			if err := l.committed(changed); !errors.Is(err, want) {
+				t.Errorf("after %v: got error %v from a commit, want %v", time.Since(began), err, want)
+			}
+		}
+		expect := func(wait time.Duration, want ...time.Duration) {
+			t.Helper()
+			time.Sleep(wait)
+			synctest.Wait()
+			mu.Lock()
+			defer mu.Unlock()
+			testkit.Equal(t, "times of the syncs", syncs, want)
+		}
+		commit(false, nil)
+		expect(10 * time.Second) // a commit without changes needs no sync
+		commit(true, nil)
+		time.Sleep(3 * time.Second)
+		commit(true, nil)
+		expect(10*time.Second, 15*time.Second) // one sync for both commits
+		commit(true, nil)
+		l.setLevel(true)
+		commit(true, nil)
+		expect(10*time.Second, 15*time.Second) // the commit of level full has synced the log
+		l.setLevel(false)
+		commit(true, nil)
+		mu.Lock()
+		fail = errors.New("the disk of this test is full")
+		mu.Unlock()
+		expect(10*time.Second, 15*time.Second, 38*time.Second)
+		commit(true, fail) // the next commit returns the error
+		commit(true, nil)
+		if err := l.close(); !errors.Is(err, fail) {
+			t.Errorf("got error %v from close, want %v", err, fail)
+		}
+		expect(10*time.Second, 15*time.Second, 38*time.Second, 43*time.Second) // close does not wait for the delay
+	})
+}
+
+func TestSyncLogSyncsAnExistingLog(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.db")
+	d, err := New(path, engine.Options{Flash: time.Second})
+	testkit.NoError(t, err)
+	testkit.NoError(t, d.syncLog()) // the last connection has removed the log
+	testkit.NoError(t, os.WriteFile(path+"-wal", []byte("log"), 0o600))
+	testkit.NoError(t, d.syncLog())
+	testkit.NoError(t, os.Remove(path+"-wal"))
+	testkit.NoError(t, os.Mkdir(path+"-wal", 0o700))
+	testkit.ErrorContains(t, d.syncLog(), "x.db-wal")
+}

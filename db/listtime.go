@@ -1,0 +1,86 @@
+package db
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/jobs"
+)
+
+// listByTime reads the tasks that a filter selects, in the order of a time. Tasks with equal times have the order of their ids. Indexes:
+// tasks_failed, tasks_finished and tasks_due.
+var listByTime = query(selectTasks + `{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
+
+// TimeOrder is the order of a list by time, and the place where the list begins.
+type TimeOrder struct {
+	Due   bool      // by due time, the earliest first; otherwise by the time of the end, the latest first
+	At    time.Time // time of the last task before the list; zero for a list from its beginning
+	ID    int64     // id of that task
+	Limit int       // maximum number of tasks
+}
+
+// statement returns the statement for a filter and its arguments. It selects only tasks that have the time of the order. It uses the index
+// of metadata for the keys in indexed.
+func (o TimeOrder) statement(f jobs.Filter, indexed ...string) (*statement, []any) {
+	waiting := []jobs.State{jobs.Scheduled, jobs.Retrying}
+	if o.Due && (len(f.States) == 0 || slices.ContainsFunc(f.States, func(s jobs.State) bool { return !slices.Contains(waiting, s) })) {
+		f.States = waiting
+	}
+	c := where(f, indexed...)
+	parts := sqltext.Parts{"time": "tasks.finished_at", "direction": " DESC", "limit": " LIMIT " + strconv.Itoa(o.Limit)}
+	compare := " < "
+	if o.Due {
+		parts["time"], parts["direction"], compare = "tasks.run_at", "", " > "
+	} else if !slices.Equal(f.States, []jobs.State{jobs.Failed}) {
+		c.and("tasks.finished_at IS NOT NULL") // the condition of the index
+	}
+	if !o.At.IsZero() {
+		c.and("("+parts["time"]+", tasks.id)"+compare+"(?, ?)", o.At.UnixMilli(), o.ID)
+	}
+	parts["where"] = c.template()
+	return listByTime.With(parts), c.args
+}
+
+// ListByTime returns the tasks that a filter selects in the order of a time. By due time it returns only scheduled and retrying tasks, and
+// by the time of the end only finished ones.
+func (d *DB) ListByTime(ctx context.Context, f jobs.Filter, o TimeOrder) ([]jobs.Task, error) {
+	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
+		s, args := o.statement(f, indexed...)
+		return readAs(ctx, d, (*row).task, s, args...)
+	})
+}
+
+// listFailures reads the failed tasks that a filter selects, up to the number in {limit}, the latest failure first. Index: tasks_failed.
+var listFailures = query(`SELECT tasks.id, tasks.queue, tasks.job, tasks.finished_at, tasks.outcome FROM {tasks}{where}
+ORDER BY tasks.finished_at DESC, tasks.id DESC{limit}`)
+
+// latestFailed returns the statement of Failures and its arguments.
+func latestFailed(f jobs.Filter, most int) (*statement, []any) {
+	f.States = []jobs.State{jobs.Failed}
+	c := where(f)
+	return listFailures.With(sqltext.Parts{"where": c.template(), "limit": " LIMIT " + strconv.Itoa(most)}), c.args
+}
+
+// Failures returns up to most failed tasks that a filter selects, the latest failure first. It sets only the fields that identify a task
+// and describe its failure.
+func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task, error) {
+	type failure struct {
+		ID         int64  `db:"id"`
+		Queue      string `db:"queue"`
+		Job        string `db:"job"`
+		FinishedAt number `db:"finished_at"`
+		Outcome    text   `db:"outcome"`
+	}
+	s, args := latestFailed(f, most)
+	rows, err := readRows[failure](ctx, d, s, args...)
+	list := make([]jobs.Task, len(rows))
+	for i, r := range rows {
+		list[i] = jobs.Task{ID: r.ID, State: jobs.Failed, FinishedAt: r.FinishedAt.time()}
+		list[i].Queue, list[i].Job = r.Queue, r.Job
+		r.Outcome.outcome(0, 0).fill(&list[i])
+	}
+	return list, err
+}

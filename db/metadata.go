@@ -1,0 +1,341 @@
+package db
+
+import (
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// The table metadata_index has a row for each task and key in metadata_keys, if the task has a text with that key. IndexMetadata changes
+// the keys. Without keys, both tables of a file are empty.
+//
+// Invariants:
+//   - While a key is in metadata_keys, every transaction that gives a task a text with this key adds a row. In a file, the write lock
+//     ensures it. On a server, a transaction that reads metadata_keys holds a lock on that table until it ends, and IndexMetadata changes
+//     the keys under an exclusive lock. A transaction with an old snapshot may not see a new key, so it adds rows for all keys.
+//   - A key is filled only after all older tasks have their rows. The column build identifies one index of a key. If the key is removed
+//     and added again, build changes. So a call that filled the first index cannot declare the second one filled.
+//   - A row may be out of date, because a new definition of the task has other texts. So searches also compare the texts of the task.
+
+// indexedText is the part of the text in the next parameter that the index contains.
+const indexedText = `substr(CAST(? AS text), 1, 100)`
+
+// selectIDs lists the tasks that have, or had, a text with key [1] that begins like the text [2].
+var selectIDs = query(`SELECT task_id FROM {metadata_index} WHERE key = CAST(? AS text) AND value = ` + indexedText)
+
+// selectKeys lists the indexed keys. selectIndexed lists them for a transaction that writes. An empty key stands for all keys.
+var (
+	selectKeys    = query(`SELECT key, build, filled FROM {metadata_keys} ORDER BY key`)
+	selectIndexed = query(`SELECT key FROM {metadata_keys} UNION ALL SELECT '' WHERE {old_snapshot}`)
+)
+
+// addKey adds key [1] with an empty index [2]. removeKey removes key [1]. setFilled records that index [2] of key [1] has all tasks.
+var (
+	addKey    = command(`INSERT INTO {metadata_keys} (key, build, filled) VALUES (?, ?, 0)`)
+	removeKey = command(`DELETE FROM {metadata_keys} WHERE key = ?`)
+	setFilled = command(`UPDATE {metadata_keys} SET filled = 1 WHERE key = ? AND build = ?`)
+)
+
+// limitLockTime and lockKeys get the exclusive lock on metadata_keys of a server, or fail after 100 ms. A longer wait could stop all
+// writers. LOCK TABLE accepts no alias, so lockKeys is the template of a script.
+var limitLockTime = command(`SET LOCAL lock_timeout = 100`)
+
+const lockKeys = `LOCK TABLE {metadata_keys} IN ACCESS EXCLUSIVE MODE`
+
+// indexText adds text [2] with key [1] of task [3]. fillIndexes adds the texts of the tasks with ids after [1] and up to [2] to the indexes
+// that are not filled. deleteTexts deletes the rows of task [1].
+var (
+	indexText = command(`INSERT INTO {metadata_index} (key, value, task_id)
+	VALUES (CAST(? AS text), ` + indexedText + `, {bigint_param}) ON CONFLICT (key, value, task_id) DO NOTHING`)
+	fillIndexes = command(`INSERT INTO {metadata_index} (key, value, task_id)
+	SELECT named.key, substr(CAST(tasks.options -> 'metadata' ->> named.key AS text), 1, 100), tasks.id
+	FROM {tasks} CROSS JOIN {metadata_keys} AS named
+	WHERE tasks.id > ? AND tasks.id <= ? AND named.filled = 0 AND (tasks.options -> 'metadata' ->> named.key) IS NOT NULL
+ON CONFLICT (key, value, task_id) DO NOTHING`)
+	deleteTexts = command(`DELETE FROM {metadata_index} WHERE task_id = ?`)
+)
+
+// anyText reports whether the index has rows. nextIndexed returns the first key after [1] that has rows, or an empty text. clearIndex
+// deletes up to [2] rows of key [1], unless the key is indexed.
+var (
+	anyText     = query(`SELECT count(*) FROM (SELECT 1 FROM {metadata_index} LIMIT 1) AS part`)
+	nextIndexed = query(`SELECT coalesce(min(key), '') FROM {metadata_index} WHERE key > ?`)
+	clearIndex  = command(`DELETE FROM {metadata_index} WHERE (key, value, task_id) IN
+	(SELECT key, value, task_id FROM {metadata_index} AS old WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM {metadata_keys} WHERE key = ?1)
+	LIMIT 0 + ?2)`)
+)
+
+// selectNewest returns the highest id of a task. selectPart returns the id of the last of the next [2] tasks after id [1].
+var (
+	selectNewest = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
+	selectPart   = query(`SELECT coalesce(max(id), 0) FROM (SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT 0 + ?) AS part`)
+)
+
+const (
+	indexMost = 1000                  // tasks or rows of one transaction of IndexMetadata
+	lockPause = 50 * time.Millisecond // between two attempts to lock metadata_keys
+)
+
+// indexedKeys holds what a transaction has read about indexed keys.
+type indexedKeys struct {
+	known bool
+	keys  []string // an empty key stands for all keys
+
+	rowsKnown, rows bool // whether the index has rows
+}
+
+// indexes reports whether some of these texts may need rows in the index. A transaction reads the keys once, if a task has metadata.
+func (t *tx) indexes(texts map[string]string) (bool, error) {
+	if len(texts) == 0 {
+		return false, nil
+	}
+	if !t.indexed.known {
+		if err := t.list(&t.indexed.keys, selectIndexed); err != nil {
+			return false, err
+		}
+		t.indexed.known = true
+	}
+	return len(t.indexed.keys) > 0, nil
+}
+
+// indexTexts adds the texts of a task to the index.
+func (t *tx) indexTexts(id int64, texts map[string]string) error {
+	if some, err := t.indexes(texts); err != nil || !some {
+		return err
+	}
+	all := slices.Contains(t.indexed.keys, "")
+	for key, text := range texts {
+		if !all && !slices.Contains(t.indexed.keys, key) {
+			continue
+		}
+		if err := t.later(indexText, key, text, id); err != nil {
+			return err
+		}
+		t.indexed.rowsKnown, t.indexed.rows = true, true
+	}
+	return nil
+}
+
+// indexAgain replaces the rows of a task that has new texts. If it has none, its old rows stay until the task is deleted.
+func (t *tx) indexAgain(id int64, texts map[string]string) error {
+	if some, err := t.indexes(texts); err != nil || !some {
+		return err
+	}
+	if err := t.run(deleteTexts, id); err != nil {
+		return err
+	}
+	return t.indexTexts(id, texts)
+}
+
+// forgetTexts deletes the rows of a deleted task, if the index has rows.
+func (t *tx) forgetTexts(id int64) error {
+	if !t.indexed.rowsKnown {
+		var n int64
+		if err := t.scan(anyText, nil, &n); err != nil {
+			return err
+		}
+		t.indexed.rowsKnown, t.indexed.rows = true, n > 0
+	}
+	if !t.indexed.rows {
+		return nil
+	}
+	return t.run(deleteTexts, id)
+}
+
+// indexedKey is a row of metadata_keys.
+type indexedKey struct {
+	Key    string  `db:"key"`
+	Build  string  `db:"build"`
+	Filled boolean `db:"filled"`
+}
+
+// IndexMetadata makes an index for each of the keys, which must be valid and distinct, and removes all other indexes. It returns when the
+// indexes are filled. Any number of calls may fill the same index.
+func (d *DB) IndexMetadata(ctx context.Context, keys []string) error {
+	unfilled, err := d.setKeys(ctx, keys)
+	if err == nil {
+		err = d.clearIndexes(ctx)
+	}
+	if err != nil || len(unfilled) == 0 {
+		return err
+	}
+	if err := d.fillIndexes(ctx); err != nil {
+		return err
+	}
+	return d.update(ctx, full, func(t *tx) error {
+		t.news = false
+		for _, k := range unfilled {
+			n, err := t.exec(setFilled, k.Key, k.Build)
+			if err == nil && n == 0 {
+				err = &jobs.Error{Kind: jobs.ErrConflict, What: "another call of IndexMetadata has removed the key " + k.Key,
+					Hint: "let all programs index the same keys"}
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// setKeys adds and removes rows of metadata_keys until it has exactly these keys. It returns the rows that are not filled.
+func (d *DB) setKeys(ctx context.Context, keys []string) (unfilled []indexedKey, err error) {
+	old, err := readRows[indexedKey](ctx, d, selectKeys)
+	if err != nil {
+		return nil, err
+	}
+	if !changesKeys(old, keys) {
+		return slices.DeleteFunc(old, func(k indexedKey) bool { return bool(k.Filled) }), nil
+	}
+	for {
+		locked := true
+		err := d.updateAlone(ctx, full, func(t *tx) (err error) {
+			t.news = false
+			if d.Server() != nil {
+				if err := t.run(limitLockTime); err != nil {
+					return err
+				}
+				if err := t.run(command(d.sql.Names(lockKeys)).With(nil)); err != nil {
+					locked = !d.engine.Busy(err)
+					return err
+				}
+			}
+			unfilled, err = t.setKeys(keys)
+			return err
+		})
+		if locked {
+			return unfilled, err
+		}
+		timer := time.NewTimer(lockPause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// changesKeys reports whether the keys of rows differ from other keys.
+func changesKeys(rows []indexedKey, keys []string) bool {
+	return len(rows) != len(keys) || slices.ContainsFunc(rows, func(k indexedKey) bool { return !slices.Contains(keys, k.Key) })
+}
+
+func (t *tx) setKeys(keys []string) (unfilled []indexedKey, err error) {
+	var old []indexedKey
+	if err := t.list(&old, selectKeys); err != nil {
+		return nil, err
+	}
+	known := map[string]bool{}
+	for _, k := range old {
+		known[k.Key] = true
+		switch {
+		case !slices.Contains(keys, k.Key):
+			if err := t.run(removeKey, k.Key); err != nil {
+				return nil, err
+			}
+		case !bool(k.Filled):
+			unfilled = append(unfilled, k)
+		}
+	}
+	for _, key := range keys {
+		if known[key] {
+			continue
+		}
+		k := indexedKey{Key: key, Build: NewWorkerID()}
+		if err := t.run(addKey, k.Key, k.Build); err != nil {
+			return nil, err
+		}
+		unfilled = append(unfilled, k)
+	}
+	return unfilled, nil
+}
+
+// clearIndexes deletes the rows of keys that are not indexed any more.
+func (d *DB) clearIndexes(ctx context.Context) error {
+	keys, err := readRows[indexedKey](ctx, d, selectKeys)
+	if err != nil {
+		return err
+	}
+	for key := ""; ; {
+		if key, err = readValue[string](ctx, d, nextIndexed, key); err != nil || key == "" {
+			return err
+		}
+		if slices.ContainsFunc(keys, func(k indexedKey) bool { return k.Key == key }) {
+			continue
+		}
+		for n := int64(indexMost); n == indexMost; {
+			if n, err = updateAs(ctx, d, normal, func(t *tx) (int64, error) {
+				t.news = false
+				return t.exec(clearIndex, key, indexMost)
+			}); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// fillIndexes adds the tasks that exist to the indexes that are not filled.
+func (d *DB) fillIndexes(ctx context.Context) error {
+	newest, err := readValue[int64](ctx, d, selectNewest)
+	if err != nil {
+		return err
+	}
+	for after := int64(math.MinInt64); after < newest; {
+		upTo, err := readValue[int64](ctx, d, selectPart, after, indexMost)
+		if err != nil {
+			return err
+		}
+		upTo = max(upTo, after+1) // the last tasks may have been deleted
+		if err := d.update(ctx, normal, func(t *tx) error {
+			t.news = false
+			return t.run(fillIndexes, after, upTo)
+		}); err != nil {
+			return err
+		}
+		after = upTo
+	}
+	return nil
+}
+
+// filledKeys returns the keys of a filter that have a filled index, each with its build.
+func (d *DB) filledKeys(ctx context.Context, f jobs.Filter) (map[string]string, error) {
+	rows, err := readRows[indexedKey](ctx, d, selectKeys)
+	builds := map[string]string{}
+	for _, k := range rows {
+		if _, ok := f.Metadata[k.Key]; ok && bool(k.Filled) {
+			builds[k.Key] = k.Build
+		}
+	}
+	return builds, err
+}
+
+// search calls the function read with the keys of a filter whose index it can use. If such an index was removed meanwhile, it calls read
+// again without keys.
+func search[T any](ctx context.Context, d *DB, f jobs.Filter, read func(indexed []string) (T, error)) (value T, err error) {
+	if len(f.Metadata) == 0 {
+		return read(nil)
+	}
+	before, err := d.filledKeys(ctx, f)
+	if err != nil {
+		return value, err
+	}
+	value, err = read(slices.Sorted(maps.Keys(before)))
+	if err != nil || len(before) == 0 {
+		return value, err
+	}
+	after, err := d.filledKeys(ctx, f)
+	if err != nil {
+		return value, err
+	}
+	for key, build := range before {
+		if after[key] != build {
+			return read(nil)
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,111 @@
+package db
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// A task holds its unique key until it finishes. The index tasks_unique guarantees that two unfinished tasks have different keys. A task
+// that may hold its key for longer has a row in unique_keys. The row outlives the task if retention deletes the task before free_at. So an
+// insert reads both tables. It runs under the write lock. Only plain SQL on a server needs no lock, so the view enqueue checks the key
+// there after its own INSERT, and insertTask adds nothing if an unfinished task has taken the key meanwhile.
+
+// stillHeld is the condition under which a row of unique_keys holds its key at the time in the next parameter. holder is the task of the
+// row.
+const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
+
+// selectUnique returns the unfinished task with key [1]. selectHolder returns the task that holds key [1] at time [2] by its row in
+// unique_keys. anyHeld reports whether there are such rows. A transaction reads it once, so that an insert into a database without such
+// rows needs one query. Indexes: tasks_unique, unique_keys.
+var (
+	selectUnique = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL`)
+	selectHolder = query(`SELECT held.task_id FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
+	WHERE held.unique_key = ? AND ` + stillHeld)
+	anyHeld = query(`SELECT count(*) FROM (SELECT 1 FROM {unique_keys} LIMIT 1) AS held`)
+)
+
+// holdKey stores that task [2] holds key [1] until [3], and in the finished states [4]. A row of the same task keeps its time if that is
+// later. The row of another task is replaced, because that task no longer holds the key.
+var holdKey = command(`INSERT INTO {unique_keys} (unique_key, task_id, free_at, states) VALUES (?, ?, ?, ?)
+ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, states = excluded.states, free_at = CASE
+	WHEN unique_keys.task_id = excluded.task_id THEN {greatest}(unique_keys.free_at, excluded.free_at) ELSE excluded.free_at END`)
+
+// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil lets only the time of that row hold the key, because the task is
+// deleted.
+var (
+	freeKey   = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND task_id = ?`)
+	keepUntil = command(`UPDATE {unique_keys} SET states = '' WHERE unique_key = ? AND task_id = ?`)
+)
+
+// selectFreeKeys lists up to [2] keys that nothing holds after time [1]. pruneKey deletes key [1] of them if that is still so at time [2].
+var (
+	selectFreeKeys = query(`SELECT unique_key FROM {unique_keys} WHERE states = '' AND free_at <= ? ORDER BY free_at LIMIT 0 + ?`)
+	pruneKey       = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND states = '' AND free_at <= ?`)
+)
+
+// holder returns the task that holds a unique key, or 0 if no task holds it.
+func (t *tx) holder(key string, now time.Time) (id int64, err error) {
+	if err = t.scan(selectUnique, []any{key}, &id); !errors.Is(err, sql.ErrNoRows) {
+		return id, err
+	}
+	if !t.held.known {
+		var n int64
+		if err := t.scan(anyHeld, nil, &n); err != nil {
+			return 0, err
+		}
+		t.held = heldKeys{known: true, some: n > 0}
+	}
+	if !t.held.some {
+		return 0, nil
+	}
+	if err = t.scan(selectHolder, []any{key, now.UnixMilli()}, &id); errors.Is(err, sql.ErrNoRows) {
+		err = nil
+	}
+	return id, err
+}
+
+// heldKeys says whether the table unique_keys has rows.
+type heldKeys struct{ known, some bool }
+
+// holdKey stores how long a task holds its unique key after it has finished. The time until is zero if only the states of the task matter.
+func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
+	if until.IsZero() && task.UniqueStates == "" {
+		return nil
+	}
+	var at int64
+	if !until.IsZero() {
+		at = until.UnixMilli()
+	}
+	t.held = heldKeys{known: true, some: true}
+	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
+}
+
+// retakeKey stores again how long task id holds its unique key, since another task may have held the key after this one.
+func (t *tx) retakeKey(id int64) error {
+	task, _, err := t.task(id) // the same transaction has changed the task
+	if err != nil {
+		return err
+	}
+	return t.holdKey(&task, lifecycle.KeyHeldUntil(&jobs.Spec{}, &task))
+}
+
+// PruneKeys deletes unique keys that nothing holds after a time, and reports whether more of them are left.
+func (d *DB) PruneKeys(ctx context.Context, now time.Time) (more bool, err error) {
+	keys, err := readRows[string](ctx, d, selectFreeKeys, now.UnixMilli(), pruneMost)
+	if err != nil || len(keys) == 0 {
+		return false, err
+	}
+	return len(keys) == pruneMost, d.update(ctx, normal, func(t *tx) error {
+		for _, key := range keys {
+			if err := t.run(pruneKey, key, now.UnixMilli()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,95 @@
+// Command tracing shows the spans of OpenTelemetry for tasks: a request adds a task, the task is snoozed and retried, and it adds another
+// task. The program prints each span as JSON. All of them have the same TraceID.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"go.opentelemetry.io/otel/exporters/stdout/stdouttrace"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/trace"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+var (
+	resize = jobs.Define[string]("image.resize", jobs.MaxAttempts(5), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Second}))
+	mail   = jobs.Define[string]("mail.send")
+)
+
+// register registers the functions. The first call of image.resize is snoozed, the second one fails, and the third one adds a mail.
+func register(r *runner.Runner) {
+	calls := 0
+	r.Register(
+		resize.Handler(func(ctx context.Context, name string) error {
+			switch calls++; calls {
+			case 1:
+				return jobs.Snooze(time.Second) // the image has not arrived yet
+			case 2:
+				return errors.New("out of memory")
+			}
+			_, err := r.Enqueue(ctx, mail.With(name+" is ready")) // ctx has the span of the attempt
+			return err
+		}),
+		mail.Handler(func(context.Context, string) error { return nil }),
+	)
+}
+
+func main() {
+	if err := run(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context) (err error) {
+	exporter, err := stdouttrace.New(stdouttrace.WithPrettyPrint())
+	if err != nil {
+		return err
+	}
+	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
+	defer func() { err = errors.Join(err, provider.Shutdown(ctx)) }()
+
+	dir, err := os.MkdirTemp("", "tracing")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	r, err := runner.Open(ctx, filepath.Join(dir, "app.db"), runner.Options{Concurrency: 1})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	Trace(r, provider)
+	register(r)
+
+	if err := upload(ctx, r, provider.Tracer("app"), "sea.png"); err != nil {
+		return err
+	}
+	for {
+		if err := r.WorkUntilEmpty(ctx); err != nil {
+			return err
+		}
+		left, err := r.Count(ctx, jobs.Filter{States: jobs.Unfinished()})
+		if err != nil || left == 0 {
+			return err
+		}
+		time.Sleep(100 * time.Millisecond) // until the snooze or the delay of the retry is over
+	}
+}
+
+// upload is a request of the application, in a span of its own.
+func upload(ctx context.Context, r *runner.Runner, tracer trace.Tracer, name string) error {
+	ctx, span := tracer.Start(ctx, "POST /images")
+	defer span.End()
+	if _, err := r.Enqueue(ctx, resize.With(name)); err != nil {
+		return fmt.Errorf("upload %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,73 @@
+package gather
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// join lets each member join after a delay, or arrive without joining if the delay is negative. It returns the sets of the joined members.
+func join(delays ...time.Duration) (sets [][]any) {
+	g := NewGroup()
+	seats := make([]*Seat, len(delays))
+	for i := range delays {
+		seats[i] = g.NewSeat()
+	}
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	for i, d := range delays {
+		all.Go(func() {
+			if d < 0 {
+				seats[i].Arrive()
+				return
+			}
+			time.Sleep(d)
+			if set := Join(With(context.Background(), seats[i]), i); set != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				sets = append(sets, set)
+			}
+			seats[i].Arrive() // a second arrival has no effect
+		})
+	}
+	all.Wait()
+	return sets
+}
+
+func TestMembersMeetInTheOrderOfTheirSeats(t *testing.T) {
+	for name, test := range map[string]struct {
+		delays []time.Duration
+		want   [][]any
+		took   time.Duration
+	}{
+		"all at once":         {[]time.Duration{0, 0, 0}, [][]any{{0, 1, 2}}, 0},
+		"the last seat first": {[]time.Duration{20, 10, 0}, [][]any{{0, 1, 2}}, 20},
+		"one does not join":   {[]time.Duration{0, -1, 5}, [][]any{{0, 2}}, 5},
+		"nobody joins":        {[]time.Duration{-1, -1}, nil, 0},
+		"one is late":         {[]time.Duration{0, 3 * joinWait, 0}, [][]any{{0, 2}, {1}}, 3 * joinWait},
+		"two are late":        {[]time.Duration{0, 3 * joinWait, 5 * joinWait / 2}, [][]any{{0}, {1, 2}}, 3 * joinWait},
+		"a member for itself": {[]time.Duration{7}, [][]any{{0}}, 7},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				began := time.Now()
+				got := join(test.delays...)
+				if !slices.EqualFunc(got, test.want, slices.Equal) {
+					t.Errorf("got %v, want %v", got, test.want)
+				}
+				if took := time.Since(began); took != test.took {
+					t.Errorf("took %v, want %v", took, test.took)
+				}
+			})
+		})
+	}
+}
+
+func TestAValueWithoutASeatIsAlone(t *testing.T) {
+	if got := Join(context.Background(), "x"); !slices.Equal(got, []any{"x"}) {
+		t.Errorf("got %v, want [x]", got)
+	}
+}

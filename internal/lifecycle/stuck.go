@@ -1,0 +1,32 @@
+package lifecycle
+
+import (
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// StuckAfter is how long an attempt may run after the end of its context before it counts as stuck. It is the default of
+// runner.Options.StuckAfter.
+const StuckAfter = 10 * time.Second
+
+// Stuck reports whether a running task should have ended more than StuckAfter ago, because of its timeout or a cancel request. The result
+// since is the time at which the context of the attempt ended. For a command it is the time of its SIGKILL.
+func Stuck(t *jobs.Task, now time.Time) (since time.Time, stuck bool) {
+	if t.State != jobs.Running || t.StartedAt.IsZero() {
+		return time.Time{}, false
+	}
+	since = t.CancelRequestedAt
+	if t.Timeout > 0 {
+		if end := t.StartedAt.Add(t.Timeout); since.IsZero() || end.Before(since) {
+			since = end
+		}
+	}
+	if since.IsZero() {
+		return since, false
+	}
+	if t.Job == jobs.CommandJob {
+		since = since.Add(t.KillAfter)
+	}
+	return since, now.Sub(since) >= StuckAfter
+}

@@ -1,0 +1,75 @@
+package lifecycle
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// uniqueKey returns the unique key of the task that the Spec describes. due is its due time.
+func uniqueKey(s *jobs.Spec, due time.Time) string {
+	key := s.UniqueKey
+	if s.UniqueArgs {
+		key = keyOfArgs(s)
+	}
+	if s.UniquePeriod > 0 {
+		key += "@" + due.UTC().Truncate(s.UniquePeriod).Format(time.RFC3339Nano)
+	}
+	return key
+}
+
+// keyOfArgs returns the key that UniqueArgs stands for.
+func keyOfArgs(s *jobs.Spec) string {
+	hash := sha256.New()
+	hash.Write([]byte(s.Job))
+	hash.Write([]byte{0})
+	hash.Write(canonical(s.Args))
+	return cmp.Or(s.UniqueKey, s.Job) + ":" + hex.EncodeToString(hash.Sum(nil)[:16])
+}
+
+// ResolveUniqueArgs replaces UniqueArgs of a Spec by the key that it stands for, so that later changes of the arguments do not change the
+// key.
+func ResolveUniqueArgs(s *jobs.Spec) {
+	if s.UniqueArgs {
+		s.UniqueKey, s.UniqueArgs = keyOfArgs(s), false
+	}
+}
+
+// canonical returns JSON without white space and with the keys of each object in order. It keeps the text of numbers.
+func canonical(text json.RawMessage) []byte {
+	var value any
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&value); err != nil {
+		return text // no arguments
+	}
+	sorted, err := jobs.MarshalArgs(value)
+	if err != nil {
+		return text // impossible, because value was JSON
+	}
+	return sorted
+}
+
+// KeyHeldUntil returns the time until which a new task holds its unique key, even if it finishes earlier. It returns the time zero if the
+// task has no UniqueFor and no UniquePeriod.
+func KeyHeldUntil(s *jobs.Spec, task *jobs.Task) (until time.Time) {
+	if task.UniqueFor > 0 {
+		until = task.CreatedAt.Add(task.UniqueFor)
+	}
+	if s.UniquePeriod > 0 {
+		if end := task.RunAt.UTC().Truncate(s.UniquePeriod).Add(s.UniquePeriod); end.After(until) {
+			until = end
+		}
+	}
+	return until
+}
+
+// DeletedTask returns the task that Enqueue returns if the task id holds the unique key of the Spec, and has been deleted.
+func DeletedTask(id int64, s *jobs.Spec, now time.Time) jobs.Task {
+	return jobs.Task{ID: id, UniqueKey: NewTask(s, now).UniqueKey, Kept: true}
+}

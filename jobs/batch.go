@@ -1,0 +1,179 @@
+package jobs
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+
+	"example.com/runner/internal/gather"
+)
+
+// maxBatch is the greatest number of tasks of one call of a batch function.
+const maxBatch = 1000
+
+// BatchTask is one task of a call of a batch function. See Func.BatchHandler.
+type BatchTask[In any] struct {
+	// Context is the context of this task. It ends on timeout, cancellation or loss of this task, and on shutdown; context.Cause returns
+	// the cause. The functions of package runner, such as Logger, Progress, Step and FinishTx, take it to act on this task.
+	Context context.Context
+	Task    Task // the task in the state it had when the worker claimed it, with the changes of middleware
+	Input   In
+
+	member *batchMember
+}
+
+// End ends this task with an error, or completes it with nil, before the function returns. The errors of RetryIn, Snooze and Cancel have
+// their usual meanings. The end is in the database soon after the call, so that a later crash does not repeat this task. The function must
+// not work on the task any longer, because its next attempt may start at once. Only the first call has an effect. Many goroutines may call
+// End at the same time.
+func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
+
+// BatchHandler returns a Handler that calls the given function with up to n tasks of the job at a time, and at least one. Use it if the
+// effect of many tasks costs little more than that of one, such as a bulk insert or a request that takes a list.
+//
+// The function ends single tasks with BatchTask.End. Its own result is the outcome of all other tasks: nil completes them, and an error is
+// the error of each. The same holds for a panic. So a task has its own attempt, result, error, log, timeout and retries. The timeout or the
+// cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. The context
+// ctx of the function ends when the contexts of all tasks have ended. It belongs to no task, so the functions of package runner take
+// BatchTask.Context.
+//
+// A batch takes one slot of the worker until all its tasks have ended. So do not end the last task with End if the next batch must not
+// begin before the function returns. When a worker claims a task of the job, it claims up to n-1 more of them in the same queue, in the
+// usual order. Limits, lanes and pauses hold for each task: a batch has at most one task of a lane, and a rate lets few tasks start at a
+// time, so that batches stay small. To limit the calls of the function instead, let the function wait before it returns. The worker does
+// not wait for more tasks: it takes those that are due. So with free slots a task starts at once, and batches are larger while all slots
+// are taken. Tasks that are tried again come after the next batch, even without a delay. If their order matters, let the function itself
+// try again. A task of an alias is not in a batch with tasks of another name. After a task was lost several times with its worker, it runs
+// in a batch of its own (see MaxLosses).
+//
+// Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
+// takes longer than a second, it starts with the tasks that are there, and a further call gets the others.
+//
+// BatchHandler panics if n is less than 1 or more than 1000, or if the function is nil.
+func (f Func[In]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) error) Handler {
+	f.checkBatch(n, call == nil)
+	return f.batchHandler(n, func(ctx context.Context, members []*batchMember) error { return call(ctx, batchTasks[In](members)) })
+}
+
+// BatchHandler returns a Handler that calls the given function with up to n tasks at a time. The function returns one Out for each task, in
+// the order of the tasks. The Out is stored as the result of the task unless the function has ended the task with BatchTask.End.
+// Func.BatchHandler describes the rest.
+func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) ([]Out, error)) Handler {
+	f.checkBatch(n, call == nil)
+	return f.batchHandler(n, func(ctx context.Context, members []*batchMember) error {
+		results, err := call(ctx, batchTasks[In](members))
+		if err == nil && len(results) != len(members) {
+			err = fmt.Errorf("the function of %s returned %d results for %d tasks", f.job, len(results), len(members))
+		}
+		if err != nil {
+			return err
+		}
+		for i, m := range members {
+			m.end(MarshalResult(results[i]))
+		}
+		return nil
+	})
+}
+
+func (f Func[In]) checkBatch(n int, missing bool) {
+	if missing {
+		panic("jobs: the handler of " + f.job + " is nil")
+	}
+	if n < 1 || n > maxBatch {
+		panic(fmt.Sprintf("jobs: %d tasks in a batch of %s; use 1 to %d", n, f.job, maxBatch))
+	}
+}
+
+func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember) error) Handler {
+	h := f.handler(nil)
+	h.BatchSize = n
+	h.Run = func(ctx context.Context, task Task) (json.RawMessage, error) {
+		in, err := f.Args(task)
+		if err != nil {
+			return nil, err
+		}
+		m := &batchMember{ctx: ctx, task: task, input: in, ended: make(chan struct{})}
+		if members := gather.Join(ctx, m); members != nil {
+			go runBatch(members, call)
+		}
+		<-m.ended
+		if m.panicked != nil {
+			panic(m.panicked)
+		}
+		return m.result, m.err
+	}
+	return h
+}
+
+// batchMember is a task of a call of a batch function.
+type batchMember struct {
+	ctx   context.Context
+	task  Task
+	input any
+
+	once   sync.Once
+	ended  chan struct{} // closed when the fields below are set
+	result json.RawMessage
+	err    error
+
+	panicked *batchPanic // panic of the function before it has ended this task; nil if there was none
+}
+
+func (m *batchMember) end(result json.RawMessage, err error) { m.finish(result, err, nil) }
+
+func (m *batchMember) finish(result json.RawMessage, err error, panicked *batchPanic) {
+	m.once.Do(func() {
+		m.result, m.err, m.panicked = result, err, panicked
+		close(m.ended)
+	})
+}
+
+func batchTasks[In any](members []*batchMember) []BatchTask[In] {
+	tasks := make([]BatchTask[In], len(members))
+	for i, m := range members {
+		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
+		tasks[i].Input, _ = m.input.(In) // not a bare assertion, because a nil interface is a valid input
+	}
+	return tasks
+}
+
+// runBatch calls the function of a batch. Then it ends the members that the function has not ended.
+func runBatch(list []any, call func(context.Context, []*batchMember) error) {
+	members := make([]*batchMember, len(list))
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	var running atomic.Int64
+	running.Store(int64(len(list)))
+	for i := range list {
+		m := list[i].(*batchMember)
+		members[i] = m
+		stop := context.AfterFunc(m.ctx, func() {
+			if running.Add(-1) == 0 {
+				cancel(context.Cause(m.ctx))
+			}
+		})
+		defer stop()
+	}
+	var err error = &AttemptError{Reason: ReasonPanic, Msg: "the function ended its goroutine"}
+	defer func() {
+		var panicked *batchPanic
+		if p := recover(); p != nil {
+			panicked = &batchPanic{p, debug.Stack()}
+		}
+		for _, m := range members {
+			m.finish(nil, err, panicked)
+		}
+	}()
+	err = call(ctx, members)
+}
+
+// batchPanic is the panic of a batch function. Each attempt of the batch panics with it.
+type batchPanic struct {
+	value any
+	stack []byte
+}
+
+func (p *batchPanic) Error() string { return fmt.Sprintf("%v\n\n%s", p.value, p.stack) }

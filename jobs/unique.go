@@ -1,0 +1,54 @@
+package jobs
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// Unique gives the task a unique key. While a task holds the key, Enqueue adds no other task with this key and returns the task that holds
+// it, with Kept set. A task holds its key until it finishes; UniqueFor and UniqueStates let it hold the key for longer. The key must not be
+// empty.
+func Unique(key string) Option { return unique(key, false) }
+
+// UniqueReplace is like Unique, with one difference. If the task that holds the key has not started, the settings of the new task replace
+// its settings, including the due time. That task keeps its id. So repeated calls of Enqueue delay the task each time (debouncing).
+func UniqueReplace(key string) Option { return unique(key, true) }
+
+func unique(key string, replace bool) Option {
+	return func(s *Spec) {
+		if s.UniqueKey, s.Replace = key, replace; key == "" {
+			s.Err = invalid("unique_key", "it is empty")
+		}
+	}
+}
+
+// UniqueFor lets the task hold its unique key until it finishes, and at least for d after it was added. The key outlives the task: within d
+// Enqueue adds no other task with the key, even if the task has finished or retention has deleted it. So a call of Enqueue that failed can
+// be repeated for d, and adds one task. The time d is at most ten years. UniqueFor needs Unique, UniqueReplace or UniqueArgs.
+func UniqueFor(d time.Duration) Option { return func(s *Spec) { s.UniqueFor = d } }
+
+// UniqueStates lets the task hold its unique key until it finishes, and also while it is in one of these finished states: Completed, Failed
+// or Cancelled. The key is free when the task is deleted. UniqueStates needs Unique, UniqueReplace or UniqueArgs.
+func UniqueStates(states ...State) Option {
+	return func(s *Spec) {
+		var names []string
+		for _, state := range states {
+			names = append(names, string(state))
+		}
+		slices.Sort(names)
+		if s.UniqueStates = strings.Join(slices.Compact(names), ","); s.UniqueStates == "" {
+			s.Err = invalid("unique_states", "it names no state")
+		}
+	}
+}
+
+// UniqueArgs derives the unique key from the job and its arguments. Tasks of one job have the same key if their arguments are the same
+// JSON. The order of the keys of an object does not matter. The input, the directory and the environment of a command do not matter either.
+// With Unique or UniqueReplace, tasks with different keys there have different keys here, too.
+func UniqueArgs() Option { return func(s *Spec) { s.UniqueArgs = true } }
+
+// UniquePeriod allows at most one task with the unique key in each period of length d, even after it has finished. The period of a task is
+// the one in which it is due. Periods of 24 hours begin at midnight UTC, and other periods at the times to which time.Time.Truncate rounds
+// down. The start of the period becomes part of the key. UniquePeriod needs Unique, UniqueReplace or UniqueArgs.
+func UniquePeriod(d time.Duration) Option { return func(s *Spec) { s.UniquePeriod = d } }

@@ -1,0 +1,296 @@
+package runner_test
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// contextCall calls a method with a context. The writes of the call wait for the write lock.
+type contextCall func(ctx context.Context, r *runner.Runner) error
+
+// contextCalls has a call of each method of Runner that takes a context, and of the functions that open a database.
+func contextCalls(t *testing.T) map[string]contextCall {
+	all := map[string]contextCall{}
+	for _, calls := range []map[string]contextCall{handleCalls(t), readCalls(t), writeCalls()} {
+		maps.Copy(all, calls)
+	}
+	return all
+}
+
+// handleCalls has the calls that open a database, and those in a transaction of the caller.
+func handleCalls(t *testing.T) map[string]contextCall {
+	one := []int64{1}
+	inTx := func(ctx context.Context, r *runner.Runner, do func(tx *sql.Tx) error) error {
+		handle, err := runner.OpenDB(context.Background(), r.Path())
+		if err != nil {
+			return err
+		}
+		defer handle.Close()
+		tx, err := handle.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true}) // a deferred transaction, without the write lock
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		return do(tx)
+	}
+	return map[string]contextCall{
+		"Open": func(ctx context.Context, r *runner.Runner) error {
+			other, err := runner.Open(ctx, filepath.Join(t.TempDir(), "new.db"), runner.Options{})
+			if err == nil {
+				err = other.Close()
+			}
+			return err
+		},
+		"New": func(ctx context.Context, r *runner.Runner) error {
+			handle, err := runner.OpenDB(context.Background(), r.Path())
+			if err != nil {
+				return err
+			}
+			defer handle.Close()
+			other, err := runner.New(ctx, handle, runner.Options{BusyTimeout: time.Minute})
+			if err == nil {
+				err = other.Close()
+			}
+			return err
+		},
+		"OpenDB": func(ctx context.Context, r *runner.Runner) error {
+			handle, err := runner.OpenDB(ctx, r.Path())
+			if err == nil {
+				err = handle.Close()
+			}
+			return err
+		},
+		"AddTx": func(ctx context.Context, r *runner.Runner) error {
+			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, quick.With(nil)); return err })
+		},
+		"CancelTx": func(ctx context.Context, r *runner.Runner) error {
+			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.CancelTx(ctx, tx, one, runner.CancelOptions{}); return err })
+		},
+		"EnqueueTx": func(ctx context.Context, r *runner.Runner) error {
+			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, quick.With(nil)); return err })
+		},
+		"GetTx": func(ctx context.Context, r *runner.Runner) error {
+			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.GetTx(ctx, tx, 1); return err })
+		},
+		"RetryTx": func(ctx context.Context, r *runner.Runner) error {
+			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.RetryTx(ctx, tx, one, 0); return err })
+		},
+	}
+}
+
+// readCalls has the calls that only read.
+func readCalls(t *testing.T) map[string]contextCall {
+	return map[string]contextCall{
+		"All": func(ctx context.Context, r *runner.Runner) error {
+			for _, err := range r.All(ctx, jobs.Filter{}, runner.Page{}) {
+				return err
+			}
+			return nil
+		},
+		"Attempts": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Attempts(ctx, jobs.Task{ID: 1})
+			return err
+		},
+		"Backup": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Backup(ctx, filepath.Join(t.TempDir(), "copy.db"), false)
+			return err
+		},
+		"BackupTo": func(ctx context.Context, r *runner.Runner) error { _, err := r.BackupTo(ctx, io.Discard); return err },
+		"Count":    func(ctx context.Context, r *runner.Runner) error { _, err := r.Count(ctx, jobs.Filter{}); return err },
+		"Dependencies": func(ctx context.Context, r *runner.Runner) error {
+			_, _, err := r.Dependencies(ctx, 1, 10)
+			return err
+		},
+		"Fence":       func(ctx context.Context, r *runner.Runner) error { return r.Fence(ctx, 1, 1) },
+		"Get":         func(ctx context.Context, r *runner.Runner) error { _, err := r.Get(ctx, 1); return err },
+		"GetSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.GetSchedule(ctx, "morning"); return err },
+		"Holds":       func(ctx context.Context, r *runner.Runner) error { _, err := r.Holds(ctx); return err },
+		"IDs": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.IDs(ctx, jobs.Filter{}, runner.Page{})
+			return err
+		},
+		"Limits": func(ctx context.Context, r *runner.Runner) error { _, err := r.Limits(ctx); return err },
+		"List": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.List(ctx, jobs.Filter{}, runner.Page{})
+			return err
+		},
+		"Output": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Output(ctx, jobs.Attempt{TaskID: 1}, 0, 1)
+			return err
+		},
+		"Pauses":     func(ctx context.Context, r *runner.Runner) error { _, err := r.Pauses(ctx); return err },
+		"QueueStats": func(ctx context.Context, r *runner.Runner) error { _, err := r.QueueStats(ctx, "mail"); return err },
+		"Queues":     func(ctx context.Context, r *runner.Runner) error { _, err := r.Queues(ctx); return err },
+		"ScheduleRuns": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.ScheduleRuns(ctx, "morning", 1)
+			return err
+		},
+		"Schedules": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedules(ctx); return err },
+		"Steps":     func(ctx context.Context, r *runner.Runner) error { _, err := r.Steps(ctx, 1); return err },
+		"Why": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Why(ctx, jobs.Task{ID: 1, State: jobs.Pending})
+			return err
+		},
+		"Workers": func(ctx context.Context, r *runner.Runner) error { _, err := r.Workers(ctx); return err },
+	}
+}
+
+// writeCalls has the other calls: they write, or wait for something.
+func writeCalls() map[string]contextCall {
+	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "mail"}, Running: 2}
+	schedule := jobs.Schedule{Name: "night", Cron: "@daily", Spec: quick.With(nil)}
+	one := []int64{1}
+	return map[string]contextCall{
+		"Add":       func(ctx context.Context, r *runner.Runner) error { _, err := r.Add(ctx, quick.With(nil)); return err },
+		"AddCursor": func(ctx context.Context, r *runner.Runner) error { return r.AddCursor(ctx, "audit") },
+		"ApplySchedules": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.ApplySchedules(ctx, []jobs.Schedule{schedule}, runner.ApplyOptions{})
+			return err
+		},
+		"Await": func(ctx context.Context, r *runner.Runner) error { _, err := r.Await(ctx, 1); return err },
+		"Cancel": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Cancel(ctx, one, runner.CancelOptions{})
+			return err
+		},
+		"Changes": func(ctx context.Context, r *runner.Runner) error {
+			return r.Changes(ctx, func() (bool, error) { return false, nil })
+		},
+		"Delete": func(ctx context.Context, r *runner.Runner) error { _, err := r.Delete(ctx, one); return err },
+		"Enqueue": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.Enqueue(ctx, quick.With(nil))
+			return err
+		},
+		"EnqueueAll": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{quick.With(nil)}))
+			return err
+		},
+		"Events": func(ctx context.Context, r *runner.Runner) error {
+			for range r.Events(ctx, 1) { // the channel closes when the context ends
+			}
+			return context.Cause(ctx)
+		},
+		"IndexMetadata": func(ctx context.Context, r *runner.Runner) error { return r.IndexMetadata(ctx, "tenant") },
+		"OnFinished": func(ctx context.Context, r *runner.Runner) error {
+			return r.OnFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil })
+		},
+		"Pause":         func(ctx context.Context, r *runner.Runner) error { return r.Pause(ctx, "", "mail") },
+		"PauseSchedule": func(ctx context.Context, r *runner.Runner) error { return r.PauseSchedule(ctx, "morning") },
+		"RemoveCursor":  func(ctx context.Context, r *runner.Runner) error { return r.RemoveCursor(ctx, "other") },
+		"RemoveLimit":   func(ctx context.Context, r *runner.Runner) error { return r.RemoveLimit(ctx, limit.Target) },
+		"RemoveSchedule": func(ctx context.Context, r *runner.Runner) error {
+			return r.RemoveSchedule(ctx, "morning")
+		},
+		"Resume":         func(ctx context.Context, r *runner.Runner) error { return r.Resume(ctx, "paused") },
+		"ResumeSchedule": func(ctx context.Context, r *runner.Runner) error { return r.ResumeSchedule(ctx, "morning") },
+		"Retry":          func(ctx context.Context, r *runner.Runner) error { _, err := r.Retry(ctx, one, 0); return err },
+		"RetryWithDependents": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.RetryWithDependents(ctx, one, 0)
+			return err
+		},
+		"RunSchedule":    func(ctx context.Context, r *runner.Runner) error { _, err := r.RunSchedule(ctx, "morning"); return err },
+		"Schedule":       func(ctx context.Context, r *runner.Runner) error { return r.Schedule(ctx, schedule) },
+		"SetLimit":       func(ctx context.Context, r *runner.Runner) error { return r.SetLimit(ctx, limit) },
+		"Work":           func(ctx context.Context, r *runner.Runner) error { return r.Work(ctx) },
+		"WorkUntilEmpty": func(ctx context.Context, r *runner.Runner) error { return r.WorkUntilEmpty(ctx) },
+	}
+}
+
+// contextRunner opens a database with a task and a schedule.
+func contextRunner(t *testing.T) *runner.Runner {
+	r := runnerkit.Open(t, runner.Options{BusyTimeout: time.Minute, Grace: -1})
+	r.Register(quick.Handler(func(context.Context, any) error { return nil }))
+	runnerkit.Enqueue(t, r, quick.With(nil, jobs.In(time.Hour)))
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "morning", Cron: "@daily", Spec: quick.With(nil)}))
+	return r
+}
+
+func TestTheTableOfContextsIsComplete(t *testing.T) {
+	calls := contextCalls(t)
+	of := reflect.TypeFor[*runner.Runner]()
+	for method := range of.Methods() {
+		if method.Type.NumIn() > 1 && method.Type.In(1) == reflect.TypeFor[context.Context]() && calls[method.Name] == nil {
+			t.Errorf("got no call of %s in contextCalls, want one", method.Name)
+		}
+	}
+}
+
+// slowEnd is the longest time that a call may take after the end of its context.
+const slowEnd = 5 * time.Second
+
+func TestCallsWithAnEndedContextReturnItsCause(t *testing.T) {
+	cause := errors.New("the caller gave up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	r := contextRunner(t)
+	for name, call := range contextCalls(t) {
+		began := time.Now()
+		err := call(ctx, r)
+		if took := time.Since(began); took > slowEnd {
+			t.Errorf("%s took %v, want less than %v", name, took, slowEnd)
+		}
+		if name == "Work" || name == "WorkUntilEmpty" { // they return nil when their context ends
+			testkit.NoError(t, err)
+		} else if !errors.Is(err, cause) {
+			t.Errorf("%s: got %v, want %v", name, err, cause)
+		}
+	}
+}
+
+// TestNoCallOutlastsItsContext ends the context while another process holds the write lock. Reads do not wait for the lock and return no
+// error.
+func TestNoCallOutlastsItsContext(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the caller gave up")
+	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "Dependencies", "Fence", "Get", "GetSchedule",
+		"GetTx",
+		"Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "QueueStats", "Queues", "ScheduleRuns", "Schedules", "Steps", "Why",
+		"Workers"}
+	for name, call := range contextCalls(t) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := contextRunner(t)
+			locked, err := sql.Open("sqlite", r.Path())
+			testkit.NoError(t, err)
+			defer locked.Close()
+			locked.SetMaxOpenConns(1)
+			_, err = locked.Exec("BEGIN IMMEDIATE")
+			testkit.NoError(t, err)
+			ctx, cancel := context.WithCancelCause(t.Context())
+			time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
+			began := time.Now()
+			err = call(ctx, r)
+			if took := time.Since(began); took > slowEnd {
+				t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
+			}
+			_, rollback := locked.Exec("ROLLBACK")
+			testkit.NoError(t, rollback)
+			switch {
+			case strings.HasSuffix(name, "Tx"): // the handle of the application decides how long its transactions wait
+				if err != nil && !errors.Is(err, jobs.ErrBusy) {
+					t.Errorf("got %v, want nil or %v", err, jobs.ErrBusy)
+				}
+			case slices.Contains(reads, name), name == "Work", name == "WorkUntilEmpty":
+				if err != nil && !errors.Is(err, cause) && !errors.Is(err, jobs.ErrLost) {
+					t.Errorf("got %v, want nil", err)
+				}
+			case !errors.Is(err, cause):
+				t.Error(fmt.Errorf("got %w, want %w", err, cause))
+			}
+		})
+	}
+}

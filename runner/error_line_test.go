@@ -1,0 +1,39 @@
+package runner_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func TestAFailedCommandKeepsItsLastLine(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	for _, c := range []struct {
+		script, want string
+		options      []jobs.Option
+	}{
+		{script: "echo out; exit 1", want: "out"},
+		{script: "echo 'cp: no space left on device' >&2; echo out; exit 1", want: "cp: no space left on device"},
+		{script: `printf '\033[31mred\033[0m\n\033[0m\n' >&2; kill -9 $$`, want: "red"},
+		{script: "seq 100000; echo last; exit 1", want: "last"},
+		{script: "head -c 3000 /dev/zero | tr '\\0' x; exit 1", want: strings.Repeat("x", 197) + "…"},
+		{script: "echo begun; sleep 60", want: "begun", options: []jobs.Option{jobs.Timeout(300 * time.Millisecond)}},
+		{script: "exit 1"},
+		{script: "echo out"},
+		{script: "echo secret; exit 1", options: []jobs.Option{jobs.OutputLimit(0)}},
+	} {
+		task := runnerkit.Enqueue(t, r, jobs.Shell(c.script).With(append(c.options, jobs.MaxAttempts(1))...))
+		runnerkit.Drain(t, r)
+		got := runnerkit.Get(t, r, task.ID)
+		testkit.Equal(t, c.script, got.ErrorLine, c.want)
+		attempts, err := r.Attempts(t.Context(), got)
+		testkit.NoError(t, err)
+		testkit.Equal(t, c.script+": attempt", attempts[0].ErrorLine, c.want)
+	}
+}

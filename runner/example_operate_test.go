@@ -1,0 +1,269 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"path/filepath"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// enqueue adds a task and returns its id.
+func enqueue(r *runner.Runner, spec jobs.Spec) int64 {
+	task, err := r.Enqueue(context.Background(), spec)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return task.ID
+}
+
+// Each id has a result of its own, so one wrong id does not stop the others.
+func ExampleRunner_Cancel() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	results, err := r.Cancel(ctx, []int64{id, 99}, runner.CancelOptions{Reason: "the order is withdrawn"})
+	for _, result := range results {
+		fmt.Println(result.ID, result.Done)
+	}
+	fmt.Println(err)
+	task, err := r.Get(ctx, id)
+	fmt.Println(task.State, task.Reason, err)
+	// Output:
+	// 1 true
+	// 99 false
+	// <nil>
+	// cancelled cancelled <nil>
+}
+
+// Retry makes finished tasks pending again, with new attempts.
+func ExampleRunner_Retry() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	open := false
+	r.Register(SendEmail.Handler(func(context.Context, Email) error {
+		if !open {
+			return jobs.Fail(errors.New("the mail server is closed"))
+		}
+		return nil
+	}))
+	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	for range 2 {
+		if err := r.WorkUntilEmpty(ctx); err != nil {
+			log.Fatal(err)
+		}
+		task, err := r.Get(ctx, id)
+		fmt.Println(task.State, task.Attempt, task.Error, err)
+		open = true
+		failed, err := r.IDs(ctx, jobs.Filter{States: []jobs.State{jobs.Failed}}, runner.Page{})
+		if err != nil {
+			log.Fatal(err)
+		}
+		if _, err := r.Retry(ctx, failed, 0); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// failed 1 the mail server is closed <nil>
+	// completed 1  <nil>
+}
+
+// While a queue is paused, its running tasks go on, and no other task of it starts. Why explains that.
+func ExampleRunner_Pause() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Register(SendEmail.Handler(send))
+	if err := r.Pause(ctx, "the mail server moves", "mail"); err != nil {
+		log.Fatal(err)
+	}
+	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}, jobs.Queue("mail")))
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		log.Fatal(err)
+	}
+	task, err := r.Get(ctx, id)
+	fmt.Println(task.State, err)
+	wait, err := r.Why(ctx, task)
+	fmt.Println(wait.Pause.Reason, err)
+	fmt.Println(r.Resume(ctx, "mail"))
+	fmt.Println(r.WorkUntilEmpty(ctx))
+	// Output:
+	// pending <nil>
+	// the mail server moves <nil>
+	// <nil>
+	// to ann@example.com
+	// <nil>
+}
+
+// The limit holds for all workers of the database together.
+func ExampleRunner_SetLimit() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	mail := jobs.Target{Kind: jobs.QueueTarget, Name: "mail"}
+	if err := r.SetLimit(ctx, jobs.Limit{Target: mail, Running: 2, Rate: 10, Per: time.Minute}); err != nil {
+		log.Fatal(err)
+	}
+	limits, err := r.Limits(ctx)
+	for _, limit := range limits {
+		fmt.Println(limit.Target, limit.Limit.Running, "at once,", limit.Rate, "a", limit.Per, err)
+	}
+	// Output: queue:mail 2 at once, 10 a 1m0s <nil>
+}
+
+// A task can wait for others, and read their results. Earlier names a task by its position in the same call.
+func ExampleRunner_Add() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	album := jobs.Define[string]("album")
+	r.Register(MakeThumb.Handler(resize), album.Handler(func(ctx context.Context, title string) error {
+		upstream, err := runner.Upstream(ctx)
+		if err != nil {
+			return err
+		}
+		for _, task := range upstream {
+			thumb, err := MakeThumb.Result(task, nil)
+			if err != nil {
+				return err
+			}
+			fmt.Println(title, "has", thumb.Name)
+		}
+		return nil
+	}))
+	last := album.With("summer")
+	last.Earlier = []int{0, 1}
+	added, err := r.Add(ctx, MakeThumb.With(Image{"sea.png"}), MakeThumb.With(Image{"sun.png"}), last)
+	fmt.Println(len(added), err)
+	fmt.Println(r.WorkUntilEmpty(ctx))
+	// Output:
+	// 3 <nil>
+	// summer has small sea.png
+	// summer has small sun.png
+	// <nil>
+}
+
+// A program states the schedules that it wants at each start. A plan says what a change would do.
+func ExampleRunner_ApplySchedules() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	spec := SendEmail.With(Email{To: "all@example.com"})
+	want := []jobs.Schedule{{Name: "weekly", Cron: "0 6 * * MON", Zone: "Europe/Berlin", Spec: spec}}
+	for _, dryRun := range []bool{true, false, false} {
+		applied, err := r.ApplySchedules(ctx, want, runner.ApplyOptions{DryRun: dryRun, Prune: true})
+		for _, one := range applied {
+			fmt.Println(one.Schedule.Name, one.Did, err)
+		}
+	}
+	// Output:
+	// weekly added <nil>
+	// weekly added <nil>
+	// weekly unchanged <nil>
+}
+
+// A backup is a database file of its own. It can be made while tasks run.
+func ExampleRunner_Backup() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	to := filepath.Join(filepath.Dir(r.Path()), "backup.db")
+	if _, err := r.Backup(ctx, to, false); err != nil {
+		log.Fatal(err)
+	}
+	copied, err := runner.Open(ctx, to, runner.Options{ReadOnly: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer copied.Close()
+	n, err := copied.Count(ctx, jobs.Filter{})
+	fmt.Println(n, err)
+	// Output: 1 <nil>
+}
+
+// Logger writes to the output of the task, which a program can read like that of a command.
+func ExampleLogger() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Register(SendEmail.Handler(func(ctx context.Context, mail Email) error {
+		runner.Logger(ctx).Info("sent", "to", mail.To)
+		return nil
+	}))
+	id := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		log.Fatal(err)
+	}
+	task, err := r.Get(ctx, id)
+	if err != nil {
+		log.Fatal(err)
+	}
+	attempts, err := r.Attempts(ctx, task)
+	if err != nil {
+		log.Fatal(err)
+	}
+	chunks, err := r.Output(ctx, attempts[0], 0, 1<<20)
+	for _, chunk := range chunks {
+		fmt.Printf("%s %s", chunk.Stream, chunk.Data)
+	}
+	fmt.Println(err)
+	// Output:
+	// stderr level=INFO msg=sent to=ann@example.com
+	// <nil>
+}
+
+// Queues counts the tasks of each queue by state.
+func ExampleRunner_Queues() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}, jobs.Queue("mail")))
+	enqueue(r, SendEmail.With(Email{To: "bob@example.com"}, jobs.Queue("mail"), jobs.In(time.Hour)))
+	queues, err := r.Queues(ctx)
+	for _, queue := range queues {
+		fmt.Println(queue.Queue, queue.Counts[jobs.Pending], "pending,", queue.Counts[jobs.Scheduled], "scheduled", err)
+	}
+	// Output: mail 1 pending, 1 scheduled <nil>
+}
+
+// OnFinished reacts to all failures: of any job, in any process, and without an attempt.
+func ExampleRunner_OnFinished() {
+	ctx := context.Background() // or one that ends with the program
+	r, remove := temp()
+	defer remove()
+	err := r.OnFinished(ctx, "dead-letters", func(ctx context.Context, task jobs.Task) error {
+		if task.State != jobs.Failed {
+			return nil
+		}
+		log.Printf("task %d of job %s failed (%s): %s", task.ID, task.Job, task.Reason, task.Error)
+		return nil // the cursor moves on
+	})
+	if ctx.Err() == nil { // OnFinished returns only when ctx ends, or when the database can no longer be used
+		log.Print(err)
+	}
+}
+
+// A call that returned an error may have added the task all the same. With UniqueFor it is safe to repeat the call.
+func ExampleRunner_Enqueue_repeated() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Register(SendEmail.Handler(func(context.Context, Email) error { return nil }))
+	for range 2 {
+		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann"), jobs.UniqueFor(24*time.Hour)))
+		fmt.Println(task.ID, task.State, task.Kept, err)
+		if err := r.WorkUntilEmpty(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// 1 pending false <nil>
+	// 1 completed true <nil>
+}

@@ -1,0 +1,254 @@
+package runner
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/notify"
+)
+
+const (
+	cursorLease = 30 * time.Second       // how long a process owns a cursor without a renewal
+	endWait     = 200 * time.Millisecond // time for the last writes to a cursor after the context has ended
+	cursorBatch = 100                    // number of ends that OnFinished reads at once
+
+	firstHandlePause = time.Second // between two calls of handle for the same end
+	maxHandlePause   = time.Minute
+	firstRetryPause  = 20 * time.Millisecond // after an error of the database
+	maxRetryPause    = 2 * time.Second
+)
+
+// OnFinished calls the function handle for each task that finishes, in the order of the ends. It covers all ends: of every job and queue,
+// by any process, also without an attempt. Such ends are a lost worker, an expiry, a failed dependency and a cancellation by hand. The task
+// has its final State, Reason and Error. Each retry of a finished task that finishes again is one more end.
+//
+// The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next end. To
+// miss no end before OnFinished runs in its goroutine, call AddCursor first. Later calls continue after the last end that was handled, also
+// in another process and after a restart. OnFinished handles an end at least once: the cursor moves on when handle returns nil. The pair of
+// Task.ID and Task.GenerationID identifies an end, so handle can detect the second call for an end. If handle returns an error, OnFinished
+// logs a warning and calls handle again for the same end after 1 s, then after twice that time, and so on up to one minute. So an end that
+// handle can never accept keeps the cursor from moving; let handle return nil for it.
+//
+// Several processes may call OnFinished with the same cursor. One of them then handles the ends. Another one takes over when that process
+// ends OnFinished, or 30 s after it dies. If a process is suspended for longer than 30 s during a call of handle, another process may
+// handle the same end meanwhile; the context of that call then ends with the cause jobs.ErrLost. Different cursors do not affect each
+// other.
+//
+// The database keeps each end until all cursors have passed it, so remove a cursor that is no longer used with RemoveCursor. If a task is
+// deleted before its end is handled, handle gets a task with its ID, Job, Queue, Label, Schedule, outcome and times, without Args and
+// Result. Databases without a cursor store no ends.
+//
+// OnFinished blocks until ctx ends and then returns context.Cause(ctx). It returns jobs.ErrClosed after Close, jobs.ErrNotFound after
+// RemoveCursor, jobs.ErrInvalid for an invalid name, and another error when the database can no longer be used.
+func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx context.Context, task jobs.Task) error) error {
+	if handle == nil {
+		return fmt.Errorf("%w: the function handle is nil", jobs.ErrInvalid)
+	}
+	if err := taskspec.ValidCursor(cursor); err != nil {
+		return err
+	}
+	notices, stop := r.notifier.SubscribeTask(ctx, notify.AnyTask)
+	defer stop()
+	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	var made, again bool // again reports whether the last error was one that may come only once
+	var pause time.Duration
+	for {
+		var err error
+		if !made {
+			err = c.make(ctx)
+			made = err == nil
+		}
+		if made {
+			err = c.deliver(ctx)
+		}
+		failed, handling := errors.AsType[*handleError](err)
+		wait, wake := time.Second, notices
+		switch {
+		case ctx.Err() != nil:
+			return context.Cause(ctx)
+		case err == nil:
+			pause, again = 0, false
+		case handling:
+			pause = min(max(2*pause, firstHandlePause), maxHandlePause)
+			wait, wake = pause, nil
+			r.log.Warn("a handler of ends failed, will try again", "cursor", cursor, "task", failed.task, "err", failed.err, "next", pause)
+		case errors.Is(err, sql.ErrNoRows):
+			return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: cursor, What: fmt.Sprintf("no cursor %q", cursor)}
+		case errors.Is(err, jobs.ErrBusy), errors.Is(err, jobs.ErrFull), errors.Is(err, jobs.ErrUnknown), errors.Is(err, jobs.ErrLost):
+			pause = min(max(2*pause, firstRetryPause), maxRetryPause)
+			wait, wake = pause, nil
+		case again || errors.Is(err, jobs.ErrClosed) || errors.Is(err, jobs.ErrReplaced):
+			return err
+		default:
+			again, wait, wake = true, maxRetryPause, nil
+			r.log.Error("cannot deliver ends, will try once more", "cursor", cursor, "err", err)
+		}
+		if gone := r.store.Replaced(); gone != nil {
+			return gone
+		}
+		timer.Reset(wait)
+		select {
+		case <-wake:
+		case <-timer.C:
+		case <-r.closing:
+			return jobs.ErrClosed
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// AddCursor stores a cursor of OnFinished, which then begins with the ends after this call. It does nothing if the cursor exists, so a
+// program may call it at each start. The error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or the cause of ctx.
+func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
+	if err := taskspec.ValidCursor(cursor); err != nil {
+		return err
+	}
+	return r.store.MakeCursor(ctx, cursor, now())
+}
+
+// RemoveCursor deletes a cursor of OnFinished and the ends that only this cursor needs. An OnFinished with this cursor then returns
+// jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there is no such cursor.
+func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
+	removed, err := r.store.RemoveCursor(ctx, cursor)
+	if err == nil && !removed {
+		err = &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoCursor, Subject: cursor, What: fmt.Sprintf("no cursor %q", cursor)}
+	}
+	r.notifier.Notify()
+	return err
+}
+
+// consumer is one call of OnFinished.
+type consumer struct {
+	r      *Runner
+	cursor string
+	owner  string // random id
+	handle func(context.Context, jobs.Task) error
+}
+
+// handleError is an error of the function handle.
+type handleError struct {
+	task int64
+	err  error
+}
+
+func (e *handleError) Error() string { return e.err.Error() }
+
+// make adds the cursor unless it exists.
+func (c *consumer) make(ctx context.Context) error {
+	_, err := c.r.store.CursorWaits(ctx, c.cursor, c.owner, now())
+	if errors.Is(err, sql.ErrNoRows) {
+		err = c.r.store.MakeCursor(ctx, c.cursor, now())
+	}
+	return err
+}
+
+// deliver handles all ends that the cursor has not passed, unless another process owns the cursor.
+func (c *consumer) deliver(ctx context.Context) error {
+	store := c.r.store
+	for {
+		waits, err := store.CursorWaits(ctx, c.cursor, c.owner, now())
+		if err != nil || !waits {
+			return err
+		}
+		seq, err := store.TakeCursor(ctx, c.cursor, c.owner, cursorLease, now())
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil // another process was faster, or the next CursorWaits finds no cursor
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.batch(ctx, seq); err != nil {
+			return err
+		}
+	}
+}
+
+// batch handles the next ends after the number seq. It owns the cursor when it begins, and gives it up.
+func (c *consumer) batch(ctx context.Context, seq int64) error {
+	store := c.r.store
+	write, cancel := outlive(ctx, endWait)
+	defer cancel()
+	handling, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	renewing, stop := context.WithCancel(handling)
+	var renewal sync.WaitGroup
+	renewal.Go(func() { c.renew(renewing, lost) })
+	stopRenewal := func() {
+		stop()
+		renewal.Wait()
+	}
+	free := false
+	defer func() {
+		if stopRenewal(); !free {
+			_ = store.FreeCursor(write, c.cursor, c.owner) // after an error the lease ends
+		}
+	}()
+	ends, err := store.EndsAfter(ctx, seq, cursorBatch)
+	if err != nil {
+		return err
+	}
+	for i, end := range ends {
+		err := c.handle(handling, end.Task)
+		if handling.Err() != nil && ctx.Err() == nil {
+			return context.Cause(handling)
+		}
+		if err != nil {
+			return &handleError{end.Task.ID, err}
+		}
+		last := i == len(ends)-1 || ctx.Err() != nil
+		if last {
+			stopRenewal() // a renewal after the next write would take the cursor again
+		}
+		if err := store.MoveCursor(write, c.cursor, c.owner, end.Seq, last); err != nil {
+			return err
+		}
+		if free = last; last {
+			break
+		}
+	}
+	return nil
+}
+
+// outlive returns a context that ends some time after ctx.
+func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
+	return later, func() {
+		stop()
+		cancel()
+	}
+}
+
+// renew renews the lease of the cursor until ctx ends. If that fails for too long, renew calls lost with jobs.ErrLost.
+func (c *consumer) renew(ctx context.Context, lost context.CancelCauseFunc) {
+	ticker := time.NewTicker(cursorLease / 6)
+	defer ticker.Stop()
+	renewed := now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		at := now()
+		_, err := c.r.store.TakeCursor(ctx, c.cursor, c.owner, cursorLease, at)
+		switch {
+		case err == nil:
+			renewed = at
+		case errors.Is(err, sql.ErrNoRows), now().Sub(renewed) >= cursorLease*2/3:
+			lost(jobs.ErrLost)
+			return
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package runner_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// writtenBytes returns the number of bytes that this process has caused to be written to the disk. Linux counts a page once for all writes
+// between two syncs.
+func writtenBytes(b *testing.B) float64 {
+	b.Helper()
+	text, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		b.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(text), "\nwrite_bytes: ")
+	n, err := strconv.ParseFloat(strings.Fields(after)[0], 64)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return n
+}
+
+// BenchmarkBytesWritten measures how many bytes a process sends to the disk for a task, from its enqueue to its end. The process enqueues a
+// task each 20 ms and runs it. That is one task a second, made 50 times faster, so WriteEvery is 100 ms in place of 5 s.
+// TMPDIR must be on a disk.
+func BenchmarkBytesWritten(b *testing.B) {
+	const pace = 20 * time.Millisecond
+	for _, c := range []struct {
+		name     string
+		sync     runner.Sync
+		existing bool // whether the file has the usual pages of 4 KiB
+		seconds  int  // WriteEvery, and the number of tasks that are enqueued in this time
+		together int  // number of tasks that one call enqueues
+	}{
+		{"full", runner.Full, false, 0, 1},
+		{"normal", runner.Normal, false, 0, 1},
+		{"flash/pages=4KiB", runner.Flash, true, 5, 1},
+		{"flash", runner.Flash, false, 5, 1},
+		{"flash/together=5", runner.Flash, false, 5, 5},
+		{"flash/every=30s", runner.Flash, false, 30, 1},
+		{"flash/every=30s/together=30", runner.Flash, false, 30, 30},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			path := filepath.Join(b.TempDir(), "x.db")
+			if c.existing {
+				r, err := runner.Open(b.Context(), path, runner.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				r.Close()
+			}
+			r, err := runner.Open(b.Context(), path,
+				runner.Options{Sync: c.sync, WriteEvery: time.Duration(c.seconds) * pace, Concurrency: 50})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer r.Close()
+			r.Register(noop.Handler(func(context.Context, string) error { return nil }))
+			ctx, stop := context.WithCancel(b.Context())
+			defer stop()
+			failed := make(chan error, 1)
+			go func() { failed <- r.Work(ctx) }()
+			spec := noop.With(payload)
+			before, tasks := writtenBytes(b), 0
+			for b.Loop() {
+				if _, err := r.EnqueueAll(b.Context(), slices.Values(slices.Repeat([]jobs.Spec{spec}, c.together))); err != nil {
+					b.Fatal(err)
+				}
+				tasks += c.together
+				time.Sleep(pace * time.Duration(c.together))
+			}
+			stop()
+			if err := <-failed; err != nil {
+				b.Fatal(err)
+			}
+			b.ReportMetric((writtenBytes(b)-before)/float64(tasks), "bytes/task")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}

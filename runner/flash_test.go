@@ -1,0 +1,102 @@
+package runner
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+)
+
+// TestFlashCollectsWrites checks that a worker with Flash claims at most once in WriteEvery, and that it writes the ends of attempts at the
+// same time. The worker of this test has been idle, so it claims the first task at once.
+func TestFlashCollectsWrites(t *testing.T) {
+	onFakeTime(t, Options{Sync: Flash, Concurrency: 10}, nil, func(f *fakeTimeTest) {
+		const second = time.Second
+		first := f.enqueue(work.With("x"))
+		for _, at := range []time.Duration{1, 2, 3, 4, 6, 7, 8, 9} {
+			f.after(at*second, func() { f.enqueue(work.With("x")) })
+		}
+		f.after(4900*time.Millisecond, func() { f.want(first, jobs.Running, "") })
+		f.after(5100*time.Millisecond, func() { f.want(first, jobs.Completed, "") })
+		f.work(time.Minute)
+		f.wantRuns(0, 5*second, 5*second, 5*second, 5*second, 10*second, 10*second, 10*second, 10*second)
+	})
+}
+
+// TestFlashWritesAtOnceWhenItStops checks that Work does not collect the last ends.
+func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
+	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x"))
+		f.work(time.Second)
+		f.want(id, jobs.Completed, "")
+		testkit.Between(f.T, "time", time.Since(f.began), 0, 2*time.Second)
+		if err := f.WorkUntilEmpty(f.Context()); err != nil {
+			f.Fatal(err)
+		}
+		testkit.Between(f.T, "time", time.Since(f.began), 0, 2*time.Second)
+	})
+}
+
+// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or for a lane.
+func TestFlashDoesNotDelayABacklog(t *testing.T) {
+	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
+		for range 7 {
+			f.enqueue(work.With("x"))
+		}
+		f.work(4 * time.Second)
+		f.wantRuns(0, 0, 0, 0, 0, 0, 0)
+	})
+	onFakeTime(t, Options{Sync: Flash, Concurrency: 4}, nil, func(f *fakeTimeTest) {
+		for range 5 {
+			f.enqueue(work.With("x", jobs.Lane("device 1")))
+		}
+		f.work(7 * time.Second) // the worker collects the end of the first task, since nothing waits for a slot
+		f.wantRuns(0, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second)
+	})
+}
+
+// TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce checks a task that fails if its worker dies before its end is written.
+func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
+	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
+		id := f.enqueue(work.With("x", jobs.AtMostOnce()))
+		f.after(time.Second, func() { f.want(id, jobs.Completed, "") })
+		f.work(2 * time.Second)
+	})
+}
+
+// TestFlashRenewsTheLeasesOfEndedAttempts checks that a task does not count as lost while the worker collects its end.
+func TestFlashRenewsTheLeasesOfEndedAttempts(t *testing.T) {
+	onFakeTime(t, Options{Sync: Flash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
+		in string) (string, error) {
+		if in == "long" {
+			time.Sleep(time.Minute)
+		}
+		return in, nil
+	}, func(f *fakeTimeTest) {
+		long := f.enqueue(work.With("long"))
+		for i := range 60 {
+			f.after(time.Duration(i)*time.Second+time.Millisecond, func() { f.enqueue(work.With("short")) })
+		}
+		f.work(2 * time.Minute)
+		testkit.Equal(f.T, "losses", f.want(long, jobs.Completed, "").Losses, 0)
+		tasks, err := f.List(f.Context(), jobs.Filter{}, Page{})
+		testkit.NoError(f.T, err)
+		testkit.Len(f.T, "tasks", tasks, 61)
+		for _, task := range tasks {
+			testkit.Equal(f.T, "runs of a task", task.Attempt+task.Losses, 1)
+		}
+	})
+}
+
+func TestInvalidLevelsOfSyncAreRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, o := range []Options{{Sync: -1}, {Sync: Flash + 1}, {Sync: Flash, WriteEvery: -time.Second},
+			{Sync: Flash, WriteEvery: 40 * time.Second, Lease: time.Minute}} {
+			_, err := Open(t.Context(), t.TempDir()+"/x.db", o)
+			testkit.ErrorIs(t, err, jobs.ErrInvalid)
+		}
+	})
+}

@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/cron"
+)
+
+// A program may have functions that make the Specs of ticks. A function may be slow or use the database, so it must not run inside of the
+// transaction of a tick. The ticks of such a schedule therefore take two transactions. The first one finds the due ticks and changes
+// nothing. Then the functions run, and the second one enqueues the tasks. If the schedule changes in between, its ticks wait for the next
+// round.
+
+// TickFunc returns the Spec of the task for a tick. It gets the Spec of the schedule.
+type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)
+
+// tickFuncTime is the time after which the context of a TickFunc ends. Until the function returns, all schedules wait.
+const tickFuncTime = 30 * time.Second
+
+var (
+	errNotMade  = errors.New("the function of the schedule has not run yet")
+	errNotOurs  = errors.New("another worker has the function of the schedule")
+	errNoOnTick = errors.New("a function is registered for the schedule, but its definition does not have OnTick")
+)
+
+// tickRound holds the Specs that the functions have made in one round of ticks.
+type tickRound struct {
+	e      *Engine
+	ctx    context.Context
+	made   map[madeKey]madeSpec
+	wanted map[madeKey]wantedSpec
+}
+
+// madeKey is a tick of one version of a schedule.
+type madeKey struct {
+	schedule      string
+	updated, tick int64
+}
+
+type madeSpec struct {
+	spec jobs.Spec
+	err  error
+}
+
+type wantedSpec struct {
+	schedule jobs.Schedule
+	tick     time.Time
+}
+
+// enqueueTicks enqueues the tasks of all due ticks.
+func (e *Engine) enqueueTicks(ctx context.Context, at time.Time, all bool) ([]db.Ticked, error) {
+	plan := func(s jobs.Schedule) ([]time.Time, time.Time, error) { return cron.Due(s, at) }
+	round := &tickRound{e, ctx, map[madeKey]madeSpec{}, map[madeKey]wantedSpec{}}
+	done, err := e.store.Tick(ctx, at, all, plan, round.prepare)
+	if err == nil && len(round.wanted) > 0 {
+		round.callFunctions()
+		var more []db.Ticked
+		more, err = e.store.Tick(ctx, at, false, plan, round.prepare)
+		done = append(done, more...)
+	}
+	e.notOurs = nil
+	known := done[:0]
+	for _, one := range done {
+		switch {
+		case errors.Is(one.Err, errNotOurs):
+			e.notOurs = append(e.notOurs, one.Schedule)
+		case !errors.Is(one.Err, errNotMade):
+			known = append(known, one)
+		}
+	}
+	return known, err
+}
+
+// prepare sets the Spec of the task for a tick.
+func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
+	function := r.e.o.OnTick[s.Name]
+	switch {
+	case s.OnTick && function == nil:
+		return errNotOurs
+	case !s.OnTick && function != nil:
+		return errNoOnTick
+	case s.OnTick:
+		key := madeKey{s.Name, s.UpdatedAt.UnixMilli(), spec.Tick.UnixMilli()}
+		made, ok := r.made[key]
+		if !ok {
+			r.wanted[key] = wantedSpec{*s, spec.Tick}
+			return errNotMade
+		}
+		if made.err != nil {
+			return made.err
+		}
+		changed := *s
+		changed.Spec = made.spec
+		*spec = lifecycle.TickSpec(&changed, spec.Tick)
+	}
+	return r.e.o.PrepareTick(r.ctx, spec)
+}
+
+// callFunctions makes the Specs that prepare has asked for.
+func (r *tickRound) callFunctions() {
+	for key, w := range r.wanted {
+		ctx, cancel := context.WithTimeout(r.e.stopped, tickFuncTime)
+		spec, err := MakeTickSpec(ctx, r.e.o.OnTick[key.schedule], w.schedule, w.tick)
+		cancel()
+		r.made[key] = madeSpec{spec, err}
+	}
+}
+
+// MakeTickSpec calls the function of a schedule, and checks the Spec that it returns.
+func MakeTickSpec(ctx context.Context, function TickFunc, s jobs.Schedule, tick time.Time) (spec jobs.Spec, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the function of schedule %s panics: %v", s.Name, p)
+		}
+	}()
+	zone, err := time.LoadLocation(s.Zone)
+	if err != nil {
+		return spec, err
+	}
+	if spec, err = function(ctx, tick.In(zone), s.Spec); err != nil {
+		return spec, fmt.Errorf("the function of schedule %s: %w", s.Name, err)
+	}
+	s.Spec = spec
+	if err = taskspec.ValidateSchedule(&s); err != nil {
+		return spec, fmt.Errorf("the function of schedule %s: %w", s.Name, err)
+	}
+	return s.Spec, nil
+}

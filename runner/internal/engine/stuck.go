@@ -1,0 +1,68 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// An attempt is stuck if it still runs StuckAfter after the end of its context. The reason of the end is a timeout, a cancel request, a
+// lost lease or a shutdown. Go cannot stop a goroutine, so the engine only logs a warning. With ReleaseStuck it also ends the attempt. The
+// goroutine of the function then goes on without a slot, and the engine ignores its result. It never releases a command, because the
+// processes of the command would run beside those of the next attempt.
+
+// watchStuck plans a check whether the attempt is stuck. Its context has just ended.
+func (a *attempt) watchStuck() {
+	if a.e.o.StuckAfter < 0 || a.over.Load() {
+		return
+	}
+	wait := a.e.o.StuckAfter
+	if a.task.Job == jobs.CommandJob {
+		wait += a.task.KillAfter
+	}
+	stopped := now()
+	a.stuckCheck.Store(time.AfterFunc(wait, func() { a.checkStuck(stopped) }))
+}
+
+// checkStuck logs a warning if the attempt still runs. With ReleaseStuck it also ends the attempt of a function. The parameter stopped is
+// the time at which the context of the attempt ended.
+func (a *attempt) checkStuck(stopped time.Time) {
+	if a.over.Load() {
+		return
+	}
+	cause := context.Cause(a.ctx)
+	release := a.e.o.ReleaseStuck && a.task.Job != jobs.CommandJob
+	a.e.log.Warn("stuck: the attempt runs although its context has ended", "task", a.task.ID, "attempt", attemptOf(a.task),
+		"job", a.task.Job, "since", now().Sub(stopped).Round(time.Millisecond), "cause", cause, "released", release)
+	if !release {
+		return
+	}
+	a.leaked.Store(true) // before the next line, so that returned sees it
+	a.e.o.Leaked.Add(1)
+	if !a.over.CompareAndSwap(false, true) {
+		a.unleak()
+		return
+	}
+	a.closeOutput()
+	at := now()
+	a.outcome = a.classify(nil, cause)
+	a.outcome.Error += "; the function ignored the end of its context"
+	a.outcome.Started, a.outcome.Finished, a.outcome.Duration = a.task.StartedAt, at, at.Sub(a.task.StartedAt)
+	a.e.ended <- a
+}
+
+// returned stops the check whether the attempt is stuck, because its function has returned.
+func (a *attempt) returned() {
+	if check := a.stuckCheck.Load(); check != nil {
+		check.Stop()
+	}
+	a.unleak()
+}
+
+// unleak counts the attempt as leaked no more.
+func (a *attempt) unleak() {
+	if a.leaked.CompareAndSwap(true, false) {
+		a.e.o.Leaked.Add(-1)
+	}
+}

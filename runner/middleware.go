@@ -1,0 +1,98 @@
+package runner
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+// Middleware wraps the execution of functions and commands. The goroutine that executes an attempt calls the middleware in place of the
+// function or command. The middleware calls next once, with ctx or a context made from it, and with the task. The function gets the task
+// that the middleware passes to next, so a middleware can decrypt Task.Args. TaskFrom and the worker still use the task of the database.
+// The result and error of the middleware are the outcome of the attempt. An error fails the attempt, and an error of a function such as
+// jobs.Cancel has its usual meaning. A panic of the middleware counts as a panic of the function.
+// Many goroutines call the middleware at the same time.
+type Middleware func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
+	json.RawMessage, error)
+
+// Use adds middleware around every execution, including those of jobs that are registered later. The first middleware is the outermost.
+// Use panics if a middleware is nil, or while Work runs.
+func (r *Runner) Use(middleware ...Middleware) {
+	r.beforeWork("Use")
+	for _, m := range middleware {
+		if m == nil {
+			panic("runner: a middleware is nil")
+		}
+	}
+	r.middleware = append(r.middleware, middleware...)
+}
+
+// EnqueueMiddleware changes the Spec of a new task, or refuses the task with an error. It gets the context of the call that adds the task.
+// It runs before the Spec is checked, so a Spec that it has made invalid gives an error of kind jobs.ErrInvalid. It may set fields of spec
+// and change spec.Metadata, which is a copy and never nil. It must not change what other fields of spec refer to, such as the bytes of
+// Args: set the field instead. The call that adds the task returns the error, and adds none of its tasks.
+type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
+
+// UseEnqueue adds middleware that runs for each task that this Runner adds, in the order of the middleware: in Enqueue, Add, EnqueueAll,
+// EnqueueTx, AddTx, RunSchedule and at the ticks of schedules in Work. It also runs for a task that is then not added, because another
+// task holds the unique key. jobs.UniqueArgs uses the arguments before the middleware. It does not run for tasks that other processes add,
+// for hooks, and for retries.
+//
+// At ticks, and in RunSchedule and EnqueueAll, the middleware runs while the Runner holds the write lock of the database. So it must be
+// quick, and must not call methods of the Runner that write. If it returns an error at a tick, the tick stays due, and Work tries again
+// after a second. Call UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a middleware is nil, or while Work runs.
+func (r *Runner) UseEnqueue(middleware ...EnqueueMiddleware) {
+	r.beforeWork("UseEnqueue")
+	for _, m := range middleware {
+		if m == nil {
+			panic("runner: a middleware is nil")
+		}
+	}
+	r.enqueueMiddleware = append(r.enqueueMiddleware, middleware...)
+}
+
+// runEnqueueMiddleware calls the middleware of UseEnqueue.
+func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) error {
+	if len(r.enqueueMiddleware) == 0 || spec.Err != nil {
+		return nil
+	}
+	lifecycle.ResolveUniqueArgs(spec) // middleware may encrypt the arguments, and each time to another text
+	metadata := make(map[string]string, len(spec.Metadata)+1)
+	maps.Copy(metadata, spec.Metadata)
+	spec.Metadata = metadata
+	for _, m := range r.enqueueMiddleware {
+		if err := m(ctx, spec); err != nil {
+			return err
+		}
+	}
+	if len(spec.Metadata) == 0 {
+		spec.Metadata = nil
+	}
+	return nil
+}
+
+// beforeWork panics while Work runs, because a call of Register or Use would have no effect.
+func (r *Runner) beforeWork(call string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.abort != nil {
+		panic("runner: " + call + " while Work runs")
+	}
+}
+
+// wrapped returns the registered handlers with all middleware around them.
+func (r *Runner) wrapped() map[string]jobs.Handler {
+	all := make(map[string]jobs.Handler, len(r.handlers))
+	for job, h := range r.handlers {
+		for _, m := range slices.Backward(r.middleware) {
+			inner := h.Run
+			h.Run = func(ctx context.Context, task jobs.Task) (json.RawMessage, error) { return m(ctx, task, inner) }
+		}
+		all[job] = h
+	}
+	return all
+}

@@ -1,0 +1,56 @@
+package runner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
+)
+
+// OnTick sets the function that makes the task of each tick of a schedule. The function gets the tick, as a time in the zone of the
+// schedule, and the Spec of the schedule. It returns the Spec to enqueue, such as one with the tick in its arguments. The new Spec replaces
+// that of the schedule with all its options. So to change the arguments only, change the field Args of the given Spec. The definition of
+// the schedule must have jobs.Schedule.OnTick, so that workers without the function leave its ticks alone. This includes workers of the
+// command line. A tick waits until a worker with the function runs. Until then the schedule is a problem in the status, and it is late if
+// it has an AlertAfter.
+//
+// Work calls the function outside of every transaction, for one tick at a time. Other schedules wait until it returns, so it should be
+// quick; its context ends after 30 seconds, and at the end of Work. If it returns an error, panics, or returns an invalid Spec, Work logs
+// the error and calls it again after a second. The tick stays due. If a tick is late by then, Schedule.CatchUp decides, as it does when no
+// worker has run. The function may be called more than once for a tick, also by two workers at the same time, but a tick gets only one
+// task. It is not called for a tick that Overlap skips. RunSchedule calls the function with the present time.
+//
+// OnTick panics if the function is nil, if the schedule has a function already, or while Work runs.
+func (r *Runner) OnTick(schedule string, function func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)) {
+	r.beforeWork("OnTick")
+	if function == nil {
+		panic("runner: the function of schedule " + schedule + " is nil")
+	}
+	if r.onTick[schedule] != nil {
+		panic("runner: schedule " + schedule + " has two functions")
+	}
+	if r.onTick == nil {
+		r.onTick = map[string]engine.TickFunc{}
+	}
+	r.onTick[schedule] = function
+}
+
+// madeSpec returns the Spec that the function of a schedule makes for a task at the time now. It returns nil if the schedule needs no
+// function.
+func (r *Runner) madeSpec(ctx context.Context, name string) (*jobs.Spec, error) {
+	s, err := r.GetSchedule(ctx, name)
+	if err != nil || !s.OnTick {
+		return nil, err
+	}
+	function := r.onTick[name]
+	if function == nil {
+		return nil, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.NoTickFunction, Subject: name,
+			What: fmt.Sprintf("a function makes the tasks of schedule %s, and this program does not have the function", name),
+			Hint: "run the schedule from the program that calls OnTick"}
+	}
+	spec, err := engine.MakeTickSpec(ctx, function, s, now())
+	return &spec, err
+}

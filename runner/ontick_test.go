@@ -1,0 +1,242 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
+)
+
+var reportJob = jobs.Define[string]("report")
+
+// hourly is a schedule whose tasks a function makes.
+func hourly(options ...jobs.Option) jobs.Schedule {
+	return jobs.Schedule{Name: "report", Cron: "0 * * * *", OnTick: true, Spec: reportJob.With("fixed", options...)}
+}
+
+// hourOf makes tasks whose argument is the hour of the tick.
+func hourOf(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+	return reportJob.With(tick.UTC().Format("15:04"), jobs.Label(spec.Label), jobs.Queue(spec.Queue)), nil
+}
+
+// tickTest runs a test with a schedule. The results are the arguments of the tasks that have run.
+func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func(t *testing.T, r *runner.Runner, ran *[]string)) {
+	t.Helper()
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		var ran []string
+		r.Register(reportJob.Handler(func(_ context.Context, hour string) error { ran = append(ran, hour); return nil }))
+		if function != nil {
+			r.OnTick("report", function)
+		}
+		testkit.NoError(t, r.Schedule(t.Context(), schedule))
+		test(t, r, &ran)
+	})
+}
+
+type tickFunc = func(context.Context, time.Time, jobs.Spec) (jobs.Spec, error)
+
+func TestAFunctionMakesTheTaskOfEachTick(t *testing.T) {
+	tickTest(t, hourly(jobs.Label("sales")), hourOf, func(t *testing.T, r *runner.Runner, ran *[]string) {
+		for range 3 {
+			runnertest.Advance(t, time.Hour)
+			runnertest.Drain(t, r)
+		}
+		testkit.Equal(t, "arguments", *ran, []string{"01:00", "02:00", "03:00"})
+		task := runnerkit.Get(t, r, 1)
+		testkit.Equal(t, "schedule", task.Schedule, "report")
+		testkit.Equal(t, "label", task.Label, "sales")
+		testkit.Equal(t, "tick", task.Tick.UTC().Hour(), 1)
+	})
+}
+
+func TestATickIsATimeInTheZoneOfItsSchedule(t *testing.T) {
+	night := hourly()
+	night.Cron, night.Zone = "30 0 * * *", "Europe/Berlin" // 23:30 UTC of the day before
+	date := func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+		return reportJob.With(tick.Format(time.DateTime)), nil
+	}
+	tickTest(t, night, date, func(t *testing.T, r *runner.Runner, ran *[]string) {
+		runnertest.Advance(t, 24*time.Hour)
+		runnertest.Drain(t, r)
+		testkit.Equal(t, "arguments", *ran, []string{"2000-01-02 00:30:00"})
+	})
+}
+
+func TestAScheduleThatIsInvalidHasNoIndex(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	wrong := hourly()
+	wrong.Zone = "Local"
+	err := r.Schedule(t.Context(), wrong)
+	testkit.ErrorIs(t, err, jobs.ErrInvalid, "unknown time zone")
+	if _, is := errors.AsType[*runner.SpecError](err); is {
+		t.Errorf("got %v, want an error without the index of a spec", err)
+	}
+}
+
+func TestEachTickThatIsCaughtUpGetsItsOwnTask(t *testing.T) {
+	all := hourly()
+	all.CatchUp, all.Overlap = jobs.CatchUpAll, jobs.OverlapAllow
+	tickTest(t, all, hourOf, func(t *testing.T, r *runner.Runner, ran *[]string) {
+		runnertest.Advance(t, 4*time.Hour)
+		runnertest.Drain(t, r)
+		testkit.Equal(t, "arguments", *ran, []string{"01:00", "02:00", "03:00", "04:00"})
+	})
+}
+
+func TestAFailingTickFunctionIsCalledAgain(t *testing.T) {
+	for name, fail := range map[string]func() (jobs.Spec, error){
+		"error":        func() (jobs.Spec, error) { return jobs.Spec{}, errors.New("not yet") },
+		"panic":        func() (jobs.Spec, error) { panic("boom") },
+		"invalid spec": func() (jobs.Spec, error) { return jobs.Spec{Job: "report", Queue: "no queue"}, nil },
+		"due time":     func() (jobs.Spec, error) { return reportJob.With("x", jobs.In(time.Hour)), nil },
+	} {
+		calls := 0
+		function := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+			if calls++; calls < 4 {
+				return fail()
+			}
+			return hourOf(ctx, tick, spec)
+		}
+		tickTest(t, hourly(), function, func(t *testing.T, r *runner.Runner, ran *[]string) {
+			stop := runnerkit.Work(t, r)
+			time.Sleep(time.Hour + 10*time.Second)
+			stop()
+			testkit.Equal(t, name+": calls", calls, 4)
+			testkit.Equal(t, name+": arguments", *ran, []string{"01:00"})
+		})
+	}
+}
+
+// TestAWorkerWithoutTheFunctionLeavesTheTick ends one worker without the function, and then starts one with it.
+func TestAWorkerWithoutTheFunctionLeavesTheTick(t *testing.T) {
+	tickTest(t, hourly(), nil, func(t *testing.T, r *runner.Runner, ran *[]string) {
+		other := hourly()
+		other.Name, other.OnTick = "other", false
+		testkit.NoError(t, r.Schedule(t.Context(), other))
+		stop := runnerkit.Work(t, r)
+		time.Sleep(2*time.Hour + time.Minute)
+		stop()
+		testkit.Equal(t, "arguments of the other schedule", *ran, []string{"fixed", "fixed"})
+		s, err := r.GetSchedule(t.Context(), "report")
+		testkit.NoError(t, err)
+		testkit.Equal(t, "hour of the tick that waits", s.NextAt.UTC().Hour(), 1)
+		_, err = r.RunSchedule(t.Context(), "report")
+		testkit.ErrorIs(t, err, jobs.ErrConflict, "does not have the function")
+
+		testkit.NoError(t, r.RemoveSchedule(t.Context(), "other"))
+		r.OnTick("report", hourOf)
+		runnertest.Drain(t, r)
+		testkit.Equal(t, "arguments after the start of a worker with the function", (*ran)[2:], []string{"02:00"})
+		task, err := r.RunSchedule(t.Context(), "report")
+		testkit.NoError(t, err)
+		testkit.Equal(t, "arguments of a run by hand", string(task.Args), `"02:01"`)
+	})
+}
+
+func TestASkippedTickCallsNoFunction(t *testing.T) {
+	calls := 0
+	function := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+		calls++
+		return reportJob.With("x", jobs.Queue("paused")), nil
+	}
+	tickTest(t, hourly(), function, func(t *testing.T, r *runner.Runner, _ *[]string) {
+		testkit.NoError(t, r.Pause(t.Context(), "", "paused"))
+		for range 3 {
+			runnertest.Advance(t, time.Hour)
+			runnertest.Drain(t, r)
+		}
+		s, err := r.GetSchedule(t.Context(), "report")
+		testkit.NoError(t, err)
+		testkit.Equal(t, "skipped ticks", s.Skipped, 2)
+		testkit.Equal(t, "calls", calls, 1)
+	})
+}
+
+func TestAScheduleWithAFunctionMustSaySo(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{})
+	r.OnTick("report", hourOf)
+	silent := hourly()
+	silent.OnTick = false
+	testkit.ErrorIs(t, r.Schedule(t.Context(), silent), jobs.ErrInvalid, "on_tick")
+	for name, call := range map[string]func(){
+		"two functions": func() { r.OnTick("report", hourOf) },
+		"is nil":        func() { r.OnTick("other", nil) },
+	} {
+		func() {
+			defer func() {
+				if got := fmt.Sprint(recover()); !strings.Contains(got, name) {
+					t.Errorf("got panic %q, want one with %q", got, name)
+				}
+			}()
+			call()
+		}()
+	}
+}
+
+// TestTwoWorkersMakeOneTaskOfATick runs two programs with the same function.
+func TestTwoWorkersMakeOneTaskOfATick(t *testing.T) {
+	path := runnerkit.Open(t, runner.Options{}).Path()
+	var stops []func()
+	var first *runner.Runner
+	for range 2 {
+		r := runnerkit.OpenAt(t, path, runner.Options{Keep: -1})
+		r.Register(reportJob.Handler(func(context.Context, string) error { return nil }))
+		r.OnTick("report", hourOf)
+		each := hourly()
+		each.Cron = "@every 1s"
+		testkit.NoError(t, r.Schedule(t.Context(), each))
+		stops = append(stops, runnerkit.Work(t, r))
+		first = r
+	}
+	testkit.Eventually(t, "three tasks", func() bool {
+		list, err := first.List(t.Context(), jobs.Filter{}, runner.Page{})
+		testkit.NoError(t, err)
+		return len(list) >= 3
+	})
+	for _, stop := range stops {
+		stop()
+	}
+	list, err := first.List(t.Context(), jobs.Filter{}, runner.Page{})
+	testkit.NoError(t, err)
+	ticks := map[time.Time]int{}
+	for _, task := range list {
+		if ticks[task.Tick]++; ticks[task.Tick] > 1 {
+			t.Errorf("got two tasks for the tick %v, want one", task.Tick)
+		}
+		if slices.Equal(task.Args, []byte(`"fixed"`)) {
+			t.Errorf("got the arguments of the schedule for the tick %v, want those of the function", task.Tick)
+		}
+	}
+}
+
+// The argument of each task is the hour of its tick.
+func ExampleRunner_OnTick() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Register(reportJob.Handler(func(_ context.Context, hour string) error {
+		fmt.Println("report of the hour before", hour)
+		return nil
+	}))
+	r.OnTick("report", func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+		return reportJob.With(tick.Format("15 h"), jobs.Label(spec.Label)), nil
+	})
+	err := r.Schedule(ctx, jobs.Schedule{Name: "report", Cron: "@hourly", Spec: reportJob.With(""), OnTick: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	task, err := r.RunSchedule(ctx, "report") // as at a tick
+	fmt.Println(task.Schedule, len(task.Args) > 2, err)
+	// Output:
+	// report true <nil>
+}

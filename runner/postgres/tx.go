@@ -1,0 +1,30 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/internal/pgdriver"
+	"example.com/runner/jobs"
+)
+
+// Tx returns a handle of database/sql to a transaction of pgx, for the methods of a Runner with Tx in their names, and for runner.FinishTx
+// and runner.StepTx. Both handles are the same transaction: tx sees what the methods have written, and its commit commits it.
+//
+// The transaction ends when either handle commits it or rolls it back. A FinishTx or StepTx that fails rolls it back, so a later tx.Commit
+// returns pgx.ErrTxClosed. Call Rollback of the returned handle in any case, such as by defer. After the end of the transaction, Rollback
+// only releases the handle. Do not use both handles at the same time. The end of ctx interrupts a Commit of the
+// returned handle. It does not end the transaction.
+//
+// The error is jobs.ErrInvalid if tx is nil, or the cause of ctx if ctx has ended.
+func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	if tx == nil {
+		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "the transaction is nil", Hint: "begin it with pgx"}
+	}
+	return pgdriver.Tx(ctx, tx)
+}

@@ -1,0 +1,164 @@
+package runnertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
+)
+
+type Order struct{ ID int }
+
+// charge is a job whose tasks are retried after a minute.
+var charge = jobs.Define[Order]("charge", jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
+
+// t stands for the *testing.T of a test, which an example does not have.
+type example struct {
+	testing.TB
+	ends []func()
+}
+
+func (e *example) Helper()                  {}
+func (e *example) Cleanup(end func())       { e.ends = append(e.ends, end) }
+func (e *example) Context() context.Context { return context.Background() }
+func (e *example) Fatalf(format string, args ...any) {
+	panic(fmt.Sprintf(format, args...))
+}
+func (e *example) Errorf(format string, args ...any) { fmt.Printf(format, args...) }
+
+func (e *example) TempDir() string {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		panic(err)
+	}
+	e.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+func (e *example) end() {
+	for len(e.ends) > 0 {
+		last := len(e.ends) - 1
+		end := e.ends[last]
+		e.ends = e.ends[:last]
+		end()
+	}
+}
+
+// A test on fake time: the second attempt follows a minute later, and the test takes no time.
+func ExampleRun() {
+	_ = func(t *testing.T) {
+		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+			calls := 0
+			r.Register(charge.Handler(func(context.Context, Order) error {
+				if calls++; calls == 1 {
+					return errors.New("the bank is closed")
+				}
+				return nil
+			}))
+			if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
+				t.Fatal(err)
+			}
+			if ran := runnertest.Drain(t, r); ran[0].State != jobs.Retrying {
+				t.Errorf("got %s, want retrying", ran[0].State)
+			}
+			runnertest.Advance(t, time.Minute)
+			if ran := runnertest.Drain(t, r); ran[0].State != jobs.Completed {
+				t.Errorf("got %s, want completed", ran[0].State)
+			}
+		})
+	}
+}
+
+// Drain runs all due tasks and returns them. In a test, t is the *testing.T.
+func ExampleDrain() {
+	t := &example{}
+	defer t.end()
+	r := runnertest.New(t)
+	r.Register(charge.Handler(func(context.Context, Order) error { return nil }))
+	if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
+		t.Fatalf("enqueue: %v", err)
+	}
+	for _, task := range runnertest.Drain(t, r) {
+		fmt.Println(task.ID, task.State)
+	}
+	// Output: 1 completed
+}
+
+// Enqueued returns the inputs of the tasks that wait. It is for tests of the code that enqueues.
+func ExampleEnqueued() {
+	t := &example{}
+	defer t.end()
+	r := runnertest.New(t)
+	if _, err := r.Add(t.Context(), charge.With(Order{7}), charge.With(Order{8})); err != nil {
+		t.Fatalf("add: %v", err)
+	}
+	fmt.Println(runnertest.Enqueued(t, r, charge))
+	// Output: [{7} {8}]
+}
+
+// The worker dies right after it has taken the task. The next worker takes the task over.
+func ExampleCrashAfterClaim() {
+	t := &example{}
+	defer t.end()
+	r := runnertest.New(t)
+	r.Register(charge.Handler(func(context.Context, Order) error { return nil }))
+	if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
+		t.Fatalf("enqueue: %v", err)
+	}
+	for _, task := range runnertest.CrashAfterClaim(t, r, 1) {
+		fmt.Println(task.ID, task.State)
+	}
+	for _, task := range runnertest.Drain(t, r) {
+		fmt.Println(task.ID, task.State, "losses:", task.Losses)
+	}
+	// Output:
+	// 1 running
+	// 1 completed losses: 1
+}
+
+// The task is stored although Enqueue returns an error. The unique key makes the second call safe while the task has not finished.
+func ExampleFailAfterCommit() {
+	t := &example{}
+	defer t.end()
+	r := runnertest.New(t)
+	runnertest.FailAfterCommit(t, r)
+	for range 2 {
+		_, err := r.Enqueue(t.Context(), charge.With(Order{7}, jobs.Unique("charge 7")))
+		fmt.Println(err)
+	}
+	fmt.Println(len(runnertest.Enqueued(t, r, charge)), "task")
+	// Output:
+	// runnertest: injected
+	// <nil>
+	// 1 task
+}
+
+// A worker that hangs loses its task while the function runs. The database refuses the result of the first attempt, and the second one
+// completes the task.
+func ExampleLose() {
+	t := &example{}
+	defer t.end()
+	r := runnertest.New(t)
+	calls := 0
+	r.Register(charge.Handler(func(ctx context.Context, order Order) error {
+		if calls++; calls > 1 {
+			return nil
+		}
+		return runnertest.Lose(ctx, r)
+	}))
+	if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
+		t.Fatalf("enqueue: %v", err)
+	}
+	for range 2 {
+		runnertest.Drain(t, r)
+	}
+	task, err := r.Get(t.Context(), 1)
+	fmt.Println(task.State, "losses:", task.Losses, "calls:", calls, err)
+	// Output: completed losses: 1 calls: 2 <nil>
+}

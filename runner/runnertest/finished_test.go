@@ -1,0 +1,378 @@
+package runnertest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
+)
+
+// outcome is a job whose input says how the attempt ends.
+var outcome = jobs.Define[string]("outcome", jobs.MaxAttempts(1), jobs.MaxLosses(0))
+
+func runOutcome(_ context.Context, how string) error {
+	switch how {
+	case "fail":
+		return errors.New("bad")
+	case "cancel":
+		return jobs.Cancel(errors.New("not needed"))
+	}
+	return nil
+}
+
+// collector is a consumer of ends.
+type collector struct {
+	mu   sync.Mutex
+	ends []jobs.Task
+	err  error // returned by handle
+}
+
+func (c *collector) handle(_ context.Context, task jobs.Task) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ends = append(c.ends, task)
+	return c.err
+}
+
+// take returns the ends so far as "id state reason" and forgets them.
+func (c *collector) take() (list []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, t := range c.ends {
+		list = append(list, fmt.Sprintf("%d %s %s", t.ID, t.State, t.Reason))
+	}
+	c.ends = nil
+	return list
+}
+
+// consume runs OnFinished until the returned function is called, or until the test ends.
+func consume(t *testing.T, r *runner.Runner, cursor string, handle func(context.Context, jobs.Task) error) (stop func()) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	stopped := errors.New("stopped")
+	done := make(chan error)
+	go func() { done <- r.OnFinished(ctx, cursor, handle) }()
+	synctest.Wait()
+	return func() {
+		t.Helper()
+		cancel(stopped)
+		if err := <-done; !errors.Is(err, stopped) {
+			t.Errorf("OnFinished: got %v, want %v", err, stopped)
+		}
+	}
+}
+
+func TestACursorBeginsWhenItIsAdded(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(outcome.Handler(runOutcome))
+		finish := func(how string) {
+			if _, err := r.Enqueue(t.Context(), outcome.With(how)); err != nil {
+				t.Fatal(err)
+			}
+			runnertest.Drain(t, r)
+		}
+		finish("before")
+		for range 2 { // the second call changes nothing
+			if err := r.AddCursor(t.Context(), "audit"); err != nil {
+				t.Fatal(err)
+			}
+			finish("fail")
+		}
+		var c collector
+		consume(t, r, "audit", c.handle)()
+		if got, want := c.take(), []string{"2 failed error", "3 failed error"}; !slices.Equal(got, want) {
+			t.Errorf("got ends %q, want %q", got, want)
+		}
+		if err := r.AddCursor(t.Context(), ""); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("got %v for a cursor without a name, want %v", err, jobs.ErrInvalid)
+		}
+	})
+}
+
+func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(outcome.Handler(runOutcome))
+		var c collector
+		stop := consume(t, r, "audit", c.handle)
+		enqueue := func(how string, options ...jobs.Option) int64 {
+			task, err := r.Enqueue(t.Context(), outcome.With(how, options...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return task.ID
+		}
+		want := func(ends ...string) {
+			t.Helper()
+			runnertest.Advance(t, time.Second)
+			if got := c.take(); !slices.Equal(got, ends) {
+				t.Errorf("got ends %q, want %q", got, ends)
+			}
+		}
+		enqueue("ok")
+		failing := enqueue("fail")
+		enqueue("ok", jobs.After(failing))
+		enqueue("cancel")
+		runnertest.Drain(t, r)
+		want("1 completed ", "2 failed error", "3 cancelled dependency", "4 cancelled cancelled")
+
+		enqueue("ok", jobs.In(time.Hour))
+		if _, err := r.Cancel(t.Context(), []int64{5}, runner.CancelOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		want("5 cancelled cancelled")
+
+		enqueue("ok", jobs.ExpiresIn(time.Minute))
+		runnertest.Advance(t, 2*time.Minute)
+		runnertest.Drain(t, r)
+		want("6 cancelled expired")
+
+		enqueue("ok")
+		runnertest.CrashAfterClaim(t, r, 1)
+		runnertest.Drain(t, r)
+		want("7 failed lost")
+
+		stop()
+		enqueue("ok") // ends that no process waits for are delivered later
+		runnertest.Drain(t, r)
+		want()
+		defer consume(t, r, "audit", c.handle)()
+		want("8 completed ")
+
+		if _, err := r.Retry(t.Context(), []int64{2}, 0); err != nil {
+			t.Fatal(err)
+		}
+		runnertest.Drain(t, r)
+		want("2 failed error")
+	})
+}
+
+func TestOnFinishedRepeatsAnEndWhoseHandlerFailed(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(outcome.Handler(runOutcome))
+		began := time.Now()
+		var calls []time.Duration
+		var c collector
+		defer consume(t, r, "audit", func(ctx context.Context, task jobs.Task) error {
+			c.mu.Lock()
+			calls = append(calls, time.Since(began).Round(time.Second))
+			down := len(calls) < 4
+			c.mu.Unlock()
+			if down {
+				return errors.New("mail server is down")
+			}
+			return c.handle(ctx, task)
+		})()
+		if _, err := r.EnqueueAll(t.Context(), slices.Values([]jobs.Spec{outcome.With("ok"), outcome.With("ok")})); err != nil {
+			t.Fatal(err)
+		}
+		runnertest.Drain(t, r)
+		runnertest.Advance(t, time.Minute)
+		if got, want := c.take(), []string{"1 completed ", "2 completed "}; !slices.Equal(got, want) {
+			t.Errorf("got ends %q, want %q", got, want)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if want := []time.Duration{0, time.Second, 3 * time.Second, 7 * time.Second, 7 * time.Second}; !slices.Equal(calls, want) {
+			t.Errorf("got calls at %v, want %v", calls, want)
+		}
+	})
+}
+
+func TestOneOfSeveralConsumersDelivers(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(outcome.Handler(runOutcome))
+		other, err := runner.Open(t.Context(), r.Path(), runner.Options{Alone: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer other.Close()
+		var first, second collector
+		hangs := true // the first consumer hangs as a suspended process does
+		stopFirst := consume(t, r, "audit", func(ctx context.Context, task jobs.Task) error {
+			if hangs {
+				hangs = false
+				time.Sleep(10 * time.Second)
+			}
+			return first.handle(ctx, task)
+		})
+		defer consume(t, other, "audit", second.handle)()
+		for range 3 {
+			if _, err := r.Enqueue(t.Context(), outcome.With("ok")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runnertest.Drain(t, r)
+		runnertest.Advance(t, time.Minute)
+		got := append(first.take(), second.take()...)
+		slices.Sort(got)
+		if want := []string{"1 completed ", "2 completed ", "3 completed "}; !slices.Equal(got, want) {
+			t.Errorf("got ends %q, want %q", got, want)
+		}
+		stopFirst()
+		if _, err := r.Enqueue(t.Context(), outcome.With("ok")); err != nil {
+			t.Fatal(err)
+		}
+		runnertest.Drain(t, r)
+		runnertest.Advance(t, 2*time.Second)
+		if got, want := second.take(), []string{"4 completed "}; !slices.Equal(got, want) {
+			t.Errorf("after the first consumer has stopped: got ends %q, want %q", got, want)
+		}
+	})
+}
+
+func TestRemoveCursorEndsOnFinished(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		var c collector
+		done := make(chan error)
+		go func() { done <- r.OnFinished(t.Context(), "audit", c.handle) }()
+		synctest.Wait()
+		if err := r.RemoveCursor(t.Context(), "audit"); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, jobs.ErrNotFound) {
+			t.Errorf("OnFinished: got %v, want %v", err, jobs.ErrNotFound)
+		}
+		if err := r.RemoveCursor(t.Context(), "audit"); !errors.Is(err, jobs.ErrNotFound) {
+			t.Errorf("RemoveCursor: got %v, want %v", err, jobs.ErrNotFound)
+		}
+		for name, call := range map[string]func() error{
+			"empty name":  func() error { return r.OnFinished(t.Context(), "", c.handle) },
+			"nil handler": func() error { return r.OnFinished(t.Context(), "audit", nil) },
+		} {
+			if err := call(); !errors.Is(err, jobs.ErrInvalid) {
+				t.Errorf("%s: got %v, want %v", name, err, jobs.ErrInvalid)
+			}
+		}
+		go func() { done <- r.OnFinished(t.Context(), "audit", c.handle) }()
+		synctest.Wait()
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-done; !errors.Is(err, jobs.ErrClosed) {
+			t.Errorf("after Close: got %v, want %v", err, jobs.ErrClosed)
+		}
+	})
+}
+
+// TestNoEndIsMissed runs tasks and consumers, and makes random writes fail before or after their commits. Consumers stop at random points,
+// and their last writes may fail as those of a killed process. Then every end must have been delivered at least once, in order.
+func TestNoEndIsMissed(t *testing.T) {
+	for seed := range uint64(10) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+				r.Register(outcome.Handler(runOutcome))
+				random := rand.New(rand.NewPCG(seed, 0))
+				inject := func(kind int) {
+					switch kind {
+					case 0:
+						runnertest.FailBeforeCommit(t, r)
+					case 1:
+						runnertest.FailAfterCommit(t, r)
+					}
+				}
+				fault := func() { inject(random.IntN(3)) }
+				var c collector
+				consume(t, r, "audit", c.handle)() // makes the cursor
+				for range 15 {
+					for range random.IntN(4) {
+						options := []jobs.Option{jobs.ExpiresIn(time.Duration(random.IntN(2)) * time.Hour)}
+						how := []string{"ok", "fail", "cancel"}[random.IntN(3)]
+						_, _ = r.Enqueue(t.Context(), outcome.With(how, options...)) // may fail because of a fault
+					}
+					calls, dies, kind := 0, random.IntN(6), random.IntN(3)
+					ctx, kill := context.WithCancel(t.Context())
+					done := make(chan error)
+					go func() {
+						done <- r.OnFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
+							if calls++; calls == dies {
+								kill()
+								inject(kind)
+								return ctx.Err()
+							}
+							return c.handle(ctx, task)
+						})
+					}()
+					fault()
+					if random.IntN(2) == 0 {
+						_ = r.WorkUntilEmpty(t.Context()) // may fail because of a fault
+					}
+					fault()
+					runnertest.Advance(t, time.Duration(random.IntN(5000))*time.Millisecond)
+					kill()
+					<-done
+				}
+				for range 2 { // the last fault may be left, and a claim whose result was lost belongs to a worker that has ended
+					ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
+					_ = r.Work(ctx)
+					stop()
+				}
+				stop := consume(t, r, "audit", c.handle)
+				runnertest.Advance(t, time.Minute)
+				stop()
+				tasks, err := r.List(t.Context(), jobs.Filter{}, runner.Page{Oldest: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				delivered := map[int64]int{}
+				for _, end := range c.ends {
+					delivered[end.ID]++
+				}
+				for _, task := range tasks {
+					if !task.State.Finished() || delivered[task.ID] == 0 {
+						t.Errorf("task %d is %s: got %d deliveries, want at least one", task.ID, task.State, delivered[task.ID])
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestEndsAreDeliveredToAnotherProgram(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	open := func() *runner.Runner {
+		r, err := runner.Open(t.Context(), path, runner.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	consumer, worker := open(), open()
+	defer consumer.Close()
+	defer worker.Close()
+	worker.Register(outcome.Handler(runOutcome))
+	delivered := make(chan jobs.Task, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- consumer.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { delivered <- task; return nil })
+	}()
+	for { // the cursor begins with the next end, so wait until it exists
+		if _, err := worker.Enqueue(t.Context(), outcome.With("ok")); err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.WorkUntilEmpty(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case task := <-delivered:
+			if task.State != jobs.Completed {
+				t.Errorf("got %+v, want a completed task", task)
+			}
+			cancel()
+			if err := <-done; !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want %v", err, context.Canceled)
+			}
+			return
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}

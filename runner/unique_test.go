@@ -1,0 +1,58 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner/runnertest"
+)
+
+func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
+	r := runnertest.New(t)
+	calls := 0
+	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
+		calls++
+		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`) // as encryption, which gives another text each time
+		return nil
+	})
+	for i, want := range []bool{false, true} {
+		task, err := r.Enqueue(t.Context(), jobs.NewSpec("f", jobs.UniqueArgs()))
+		if err != nil || task.Kept != want {
+			t.Errorf("call %d: got kept %v and error %v, want %v and none", i, task.Kept, err, want)
+		}
+	}
+}
+
+func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
+	r := runnertest.New(t)
+	long := strings.Repeat("k", jobs.MaxText)
+	for name, options := range map[string][]jobs.Option{
+		"UniqueFor without a key":         {jobs.UniqueFor(time.Hour)},
+		"UniquePeriod without a key":      {jobs.UniquePeriod(time.Hour)},
+		"UniqueStates without a key":      {jobs.UniqueStates(jobs.Completed)},
+		"no state":                        {jobs.Unique("k"), jobs.UniqueStates()},
+		"an unfinished state":             {jobs.Unique("k"), jobs.UniqueStates(jobs.Completed, jobs.Running)},
+		"a negative time":                 {jobs.Unique("k"), jobs.UniqueFor(-1)},
+		"a negative period":               {jobs.Unique("k"), jobs.UniquePeriod(-1)},
+		"a long key with a period":        {jobs.Unique(long), jobs.UniquePeriod(time.Hour)},
+		"a long key with a hash of args":  {jobs.Unique(long), jobs.UniqueArgs()},
+		"an empty key beside UniqueArgs":  {jobs.Unique(""), jobs.UniqueArgs()},
+		"a long key, a period and a hash": {jobs.Unique(long[:150]), jobs.UniqueArgs(), jobs.UniquePeriod(time.Hour)},
+	} {
+		if _, err := r.Enqueue(t.Context(), jobs.NewSpec("f", options...)); !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("%s: got error %v, want %v", name, err, jobs.ErrInvalid)
+		}
+	}
+	schedule := jobs.Schedule{Name: "s", Cron: "@daily", Spec: jobs.NewSpec("f", jobs.UniqueArgs(), jobs.UniqueFor(time.Hour))}
+	if err := r.Schedule(t.Context(), schedule); !errors.Is(err, jobs.ErrInvalid) {
+		t.Errorf("schedule: got error %v, want %v", err, jobs.ErrInvalid)
+	}
+	longest := jobs.NewSpec("f", jobs.Unique(long[:130]), jobs.UniqueArgs(), jobs.UniquePeriod(time.Nanosecond))
+	if _, err := r.Enqueue(t.Context(), longest); err != nil {
+		t.Errorf("the longest period: got error %v, want none", err)
+	}
+}

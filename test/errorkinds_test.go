@@ -1,0 +1,83 @@
+package test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// errorKind matches the name of a kind of errors in a doc comment. A kind that is only the cause of a context does not count.
+var errorKind = regexp.MustCompile(`(the cause )?\b(?:jobs\.)?(Err[A-Z]\w*)`)
+
+const kindsHeader = "| call | kinds of errors |\n|---|---|\n"
+
+// TestErrorKindsAreDocumented compares the table of calls and their kinds of errors in docs/embedding.md with the doc comments of package
+// runner. Its test TestCallsReturnTheirKindsOfErrors compares the table with the behaviour.
+func TestErrorKindsAreDocumented(t *testing.T) {
+	files, err := filepath.Glob("runner/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]string{}
+	for _, path := range files {
+		if strings.HasSuffix(path, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, declared := range file.Decls {
+			if f, ok := declared.(*ast.FuncDecl); ok && f.Name.IsExported() && returnsError(f) {
+				kinds := map[string]bool{}
+				for _, match := range errorKind.FindAllStringSubmatch(strings.ReplaceAll(f.Doc.Text(), "\n", " "), -1) {
+					if match[1] == "" {
+						kinds["`"+match[2]+"`"] = true
+					}
+				}
+				if len(kinds) > 0 {
+					rows[f.Name.Name] = fmt.Sprintf("| `%s` | %s |\n", f.Name.Name, strings.Join(slices.Sorted(maps.Keys(kinds)), ", "))
+				}
+			}
+		}
+	}
+	var table strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(rows)) {
+		table.WriteString(rows[name])
+	}
+	page := readFile(t, "docs/embedding.md")
+	above, rest, found := strings.Cut(page, kindsHeader)
+	if !found {
+		t.Fatalf("docs/embedding.md: got no table with the header %q, want it", kindsHeader)
+	}
+	_, below, _ := strings.Cut(rest, "\n\n")
+	if strings.HasPrefix(rest, "\n") { // the table has no rows
+		below = rest[1:]
+	}
+	written := above + kindsHeader + table.String() + "\n" + below
+	if os.Getenv("UPDATE_DOCS") != "" {
+		writeFile(t, "docs/embedding.md", written)
+	} else if written != page {
+		t.Errorf("docs/embedding.md: got another table of kinds of errors than the doc comments of package runner; to write it: make docs")
+	}
+}
+
+// returnsError reports whether a function of the package, or a method of Runner, returns an error.
+func returnsError(f *ast.FuncDecl) bool {
+	if f.Recv != nil {
+		of, ok := f.Recv.List[0].Type.(*ast.StarExpr)
+		if !ok || fmt.Sprint(of.X) != "Runner" {
+			return false
+		}
+	}
+	results := f.Type.Results
+	return results != nil && fmt.Sprint(results.List[len(results.List)-1].Type) == "error"
+}

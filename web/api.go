@@ -1,0 +1,241 @@
+package web
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Version 1 of the read API responds with tasks as JSON or CSV. docs/dashboard.md describes it. A new version of runner may add keys and
+// columns, but it does not rename or remove them.
+
+const (
+	apiLimit    = 100 // default number of tasks in a response
+	apiMaxLimit = 1000
+)
+
+// apiTask is a task of a response. The keys have the meaning of docs/json.md.
+type apiTask struct {
+	ID          int64           `json:"id"`
+	State       jobs.State      `json:"state"`
+	Reason      *string         `json:"reason"`
+	Job         string          `json:"job"`
+	Label       *string         `json:"label"`
+	Queue       string          `json:"queue"`
+	Priority    int             `json:"priority"`
+	Lane        *string         `json:"lane"`
+	Schedule    *string         `json:"schedule"`
+	Batch       *int64          `json:"batch"`
+	Worker      *string         `json:"worker"`
+	Attempt     int             `json:"attempt"`
+	MaxAttempts int             `json:"max_attempts"`
+	CreatedAt   *string         `json:"created_at"`
+	RunAt       *string         `json:"run_at"`
+	StartedAt   *string         `json:"started_at"`
+	FinishedAt  *string         `json:"finished_at"`
+	Duration    *float64        `json:"duration"`
+	ExitCode    *int            `json:"exit_code"`
+	Signal      *int            `json:"signal"`
+	Error       *string         `json:"error"` // null if arguments are hidden
+	Args        json.RawMessage `json:"args"`  // null if arguments are hidden
+}
+
+// apiTasks is the response to a search.
+type apiTasks struct {
+	Tasks []apiTask `json:"tasks"`
+	Next  *string   `json:"next"` // URL of the tasks that follow; null at the end
+}
+
+func (h *handler) newAPITask(t jobs.Task) apiTask {
+	a := apiTask{ID: t.ID, State: t.State, Reason: orNull(string(t.Reason)), Job: t.Job, Label: orNull(t.Label), Queue: t.Queue,
+		Priority: t.Priority, Lane: orNull(t.Lane), Schedule: orNull(t.Schedule), Batch: orNull(t.Batch), Worker: orNull(t.Worker),
+		Attempt: t.Attempt, MaxAttempts: t.MaxAttempts, CreatedAt: stamp(t.CreatedAt), RunAt: stamp(t.RunAt), StartedAt: stamp(t.StartedAt),
+		FinishedAt: stamp(t.FinishedAt), ExitCode: t.ExitCode, Signal: orNull(t.Signal)}
+	if t.State.Finished() && !t.StartedAt.IsZero() {
+		seconds := t.Duration.Seconds()
+		a.Duration = &seconds
+	}
+	if !h.o.HideArgs {
+		a.Error, a.Args = orNull(t.Error), t.Args
+	}
+	return a
+}
+
+// orNull returns a pointer to a value, or nil for the zero value.
+func orNull[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+func stamp(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := t.UTC().Format("2006-01-02T15:04:05.000Z")
+	return &text
+}
+
+// apiList responds with the tasks of a search.
+func (h *handler) apiList(w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := readContext(req)
+	defer cancel()
+	list, err := h.apiSearch(ctx, req)
+	if err != nil {
+		h.apiFail(ctx, w, err)
+		return
+	}
+	if req.FormValue("format") == "csv" {
+		writeCSV(w, list)
+		return
+	}
+	writeJSON(w, http.StatusOK, list)
+}
+
+func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, error) {
+	for key := range req.URL.Query() {
+		if key != "q" && key != "limit" && key != "before" && key != "format" {
+			return apiTasks{}, &jobs.FieldError{Field: key, Msg: "unknown parameter; use q, limit, before or format"}
+		}
+	}
+	if format := req.FormValue("format"); format != "" && format != "json" && format != "csv" {
+		return apiTasks{}, &jobs.FieldError{Field: "format", Msg: "unknown format; use json or csv"}
+	}
+	query := strings.TrimSpace(req.FormValue("q"))
+	_, filter, err := h.filter(query, time.Now())
+	if err != nil {
+		return apiTasks{}, err
+	}
+	if filter.Before, err = number(req.FormValue("before")); err != nil {
+		return apiTasks{}, err
+	}
+	limit := apiLimit
+	if text := req.FormValue("limit"); text != "" {
+		if limit, err = strconv.Atoi(text); err != nil || limit < 1 || limit > apiMaxLimit {
+			return apiTasks{}, &jobs.FieldError{Field: "limit", Msg: "invalid number of tasks; use 1 to 1000"}
+		}
+	}
+	tasks, err := h.r.List(ctx, filter, runner.Page{Limit: limit + 1})
+	if err != nil {
+		return apiTasks{}, err
+	}
+	list := apiTasks{Tasks: []apiTask{}}
+	if len(tasks) > limit {
+		tasks = tasks[:limit]
+		next := req.URL.Query()
+		next.Set("before", strconv.FormatInt(tasks[limit-1].ID, 10))
+		list.Next = orNull(h.base + req.URL.Path + "?" + next.Encode())
+	}
+	for _, t := range tasks {
+		list.Tasks = append(list.Tasks, h.newAPITask(t))
+	}
+	return list, nil
+}
+
+// apiGet responds with one task.
+func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := readContext(req)
+	defer cancel()
+	id, err := number(req.PathValue("id"))
+	if err != nil {
+		h.apiFail(ctx, w, err)
+		return
+	}
+	t, err := h.r.Get(ctx, id)
+	if err != nil {
+		h.apiFail(ctx, w, err)
+		return
+	}
+	writeJSON(w, http.StatusOK, h.newAPITask(t))
+}
+
+// apiFail responds with an error as JSON.
+func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, err error) {
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
+	case errors.Is(err, jobs.ErrInvalid):
+		apiError(w, http.StatusBadRequest, humanize.Safe(err.Error()))
+	case errors.Is(context.Cause(ctx), errSlow):
+		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
+	default:
+		h.logger.Warn("request failed", "path", "/api", "err", err)
+		apiError(w, http.StatusServiceUnavailable, "the database does not answer in time")
+	}
+}
+
+// apiOther responds to requests that are not part of the API.
+func apiOther(w http.ResponseWriter, req *http.Request) {
+	if req.Method != http.MethodGet && req.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		apiError(w, http.StatusMethodNotAllowed, "the API only reads; use GET")
+		return
+	}
+	apiError(w, http.StatusNotFound, "unknown path")
+}
+
+func apiError(w http.ResponseWriter, status int, text string) {
+	writeJSON(w, status, struct {
+		Error string `json:"error"`
+	}{text})
+}
+
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(value) // an error means that the client is gone
+}
+
+// writeCSV responds with a line of column names and a line for each task. An unknown value is empty. The header Link has the URL of the
+// tasks that follow.
+func writeCSV(w http.ResponseWriter, list apiTasks) {
+	w.Header().Set("Content-Type", "text/csv; charset=utf-8")
+	if list.Next != nil {
+		w.Header().Set("Link", "<"+*list.Next+`>; rel="next"`)
+	}
+	out := csv.NewWriter(w)
+	fields := reflect.VisibleFields(reflect.TypeFor[apiTask]())
+	line := make([]string, len(fields))
+	for i, field := range fields {
+		line[i] = field.Tag.Get("json")
+	}
+	_ = out.Write(line)
+	for _, t := range list.Tasks {
+		for i := range fields {
+			line[i] = csvText(reflect.ValueOf(t).Field(i))
+		}
+		_ = out.Write(line)
+	}
+	out.Flush() // an error means that the client is gone
+}
+
+// csvText returns a value of a column: a text without quotes, or a number or JSON as encoding/json writes it.
+func csvText(value reflect.Value) string {
+	switch {
+	case value.Kind() == reflect.Pointer && value.IsNil(), value.Kind() == reflect.Slice && value.Len() == 0:
+		return ""
+	case value.Kind() == reflect.Pointer:
+		return csvText(value.Elem())
+	case value.Kind() == reflect.String:
+		return value.String()
+	}
+	text, err := json.Marshal(value.Interface())
+	if err != nil {
+		return ""
+	}
+	return string(text)
+}

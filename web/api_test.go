@@ -1,0 +1,123 @@
+package web_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/web"
+)
+
+// curl sends a request with curl, which is no client of this project. It returns the status and the body.
+func curl(t *testing.T, args ...string) (status, body string) {
+	t.Helper()
+	path, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("curl is not installed; use apt-get install curl")
+	}
+	args = append([]string{"--silent", "--show-error", "--compressed", "--write-out", "\n%{http_code}"}, args...)
+	out, err := exec.Command(path, args...).Output()
+	if err != nil {
+		t.Fatalf("curl %v: got error %v, want none", args, err)
+	}
+	text := string(out)
+	end := strings.LastIndexByte(text, '\n')
+	return text[end+1:], text[:end]
+}
+
+func TestTheAPIWithCurl(t *testing.T) {
+	r := open(t)
+	for range 3 {
+		shell(t, r, "exit 4", jobs.Queue("media"), jobs.Label(`clip "a", b`))
+	}
+	shell(t, r, "true")
+	runnerkit.Drain(t, r)
+	s := serve(t, r, webOptions)
+	token := "Authorization: Bearer " + s.token
+
+	type list struct {
+		Tasks []map[string]any `json:"tasks"`
+		Next  string           `json:"next"`
+	}
+	var ids []float64
+	pages := 0
+	for next := "/api/v1/tasks?q=state:failed+queue:media&limit=2"; next != ""; pages++ {
+		status, body := curl(t, "--header", token, s.url+next)
+		testkit.Equal(t, "status", status, "200")
+		var page list
+		if err := json.Unmarshal([]byte(body), &page); err != nil {
+			t.Fatalf("got %q, error %v; want JSON", body, err)
+		}
+		for _, task := range page.Tasks {
+			ids = append(ids, task["id"].(float64))
+			testkit.Equal(t, "exit_code", task["exit_code"], any(4.0))
+			testkit.Equal(t, "lane", task["lane"], nil)
+		}
+		next = page.Next
+	}
+	testkit.Equal(t, "pages", pages, 2)
+	if len(ids) != 3 || ids[0] != 3 || ids[2] != 1 {
+		t.Errorf("got ids %v, want 3, 2, 1", ids)
+	}
+
+	_, body := curl(t, "--header", token, "--get", "--data-urlencode", `q=label:"clip \"a\", b" state:failed`, "--data", "format=csv",
+		s.url+"/api/v1/tasks")
+	rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+	if err != nil || len(rows) != 4 || rows[0][0] != "id" || rows[1][4] != `clip "a", b` {
+		t.Errorf("got rows %q, error %v; want a line of columns and 3 tasks", rows, err)
+	}
+
+	for path, want := range map[string]string{"/api/v1/tasks/4": "200", "/api/v1/tasks/9": "404", "/api/v1/tasks/x": "400",
+		"/api/v1/tasks?q=quue:x": "400", "/api/v1/tasks?limit=1001": "400", "/api/v1/tasks?page=2": "400", "/api/v2/tasks": "404",
+		"/api/v1/tasks?format=xml": "400"} {
+		status, body := curl(t, "--header", token, s.url+path)
+		testkit.Equal(t, path, status, want)
+		if !json.Valid([]byte(body)) {
+			t.Errorf("%s: got %q, want JSON", path, body)
+		}
+	}
+	status, body := curl(t, s.url+"/api/v1/tasks")
+	testkit.Equal(t, "status without a token", status, "401")
+	testkit.Equal(t, "body without a token", strings.TrimSpace(body), `{"error":"the request has no valid token"}`)
+	status, _ = curl(t, "--header", token, "--request", "POST", s.url+"/api/v1/tasks")
+	testkit.Equal(t, "status of a POST", status, "405")
+}
+
+func TestTheAPIHidesArguments(t *testing.T) {
+	r := open(t)
+	shell(t, r, "echo secret; exit 1")
+	runnerkit.Drain(t, r)
+	s := serveEmbedded(t, r, web.Options{BasePath: "/x", HideArgs: true})
+	status, body := s.get("/api/v1/tasks")
+	testkit.Equal(t, "status", status, http.StatusOK)
+	testkit.Contains(t, body, `"args":null`, `"error":null`)
+	if strings.Contains(body, "secret") {
+		t.Errorf("got the arguments in %s, want them hidden", body)
+	}
+}
+
+func TestTheKeysOfTheAPIAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../docs/json.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := open(t)
+	shell(t, r, "true")
+	_, body := serve(t, r, webOptions).get("/api/v1/tasks/1")
+	var task map[string]any
+	if err := json.Unmarshal([]byte(body), &task); err != nil {
+		t.Fatal(err)
+	}
+	for key := range task {
+		if !strings.Contains(string(text), "`"+key+"`") {
+			t.Errorf("docs/json.md: got no key %s, want it", key)
+		}
+	}
+}

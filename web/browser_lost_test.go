@@ -1,0 +1,149 @@
+package web_test
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/web"
+)
+
+func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, webOptions)
+	b := browse(t, s)
+	b.screen(1280, "light")
+	for name, script := range map[string]bool{"with": true, "without": false} {
+		id := shell(t, r, "exit 1")
+		runnerkit.Drain(t, r)
+		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !script})
+		path := fmt.Sprintf("/tasks/%d", id)
+		b.open(path)
+		call(b, network.ClearBrowserCookies, cdp.Empty{})
+		b.run(chromedp.Click("#head button.primary"), chromedp.WaitVisible("input[name=token]"),
+			chromedp.SendKeys("input[name=token]", s.token), chromedp.KeyEvent("\r"),
+			chromedp.WaitVisible(".ask, #ask form[action$=retry]"))
+		b.shot("signed-in-" + name + "-script")
+		b.until(name+" JavaScript: a question", fmt.Sprintf("document.querySelector('.ask').textContent.includes('Retry task %d?')", id))
+		if got := state(t, r, id); got != jobs.Failed {
+			t.Errorf("%s JavaScript: got state %s before the answer, want failed", name, got)
+		}
+		b.run(chromedp.Click(".ask button.primary"), chromedp.WaitVisible(".flash"))
+		b.until(name+" JavaScript: the page of the task again", "location.pathname === '"+path+"'")
+		if got := state(t, r, id); got != jobs.Pending {
+			t.Errorf("%s JavaScript: got state %s, want pending", name, got)
+		}
+	}
+}
+
+func TestTheQuestionOfALostActionChangesNothing(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "exit 1")
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	runnerkit.Drain(t, r)
+	s := serve(t, r, web.ServerOptions{})
+	for query, want := range map[string]string{"action=retry&id=1": "Retry task 1?", "action=delete&id=1&confirmed=1": "Delete task 1?",
+		"action=retry&query=state:failed&count=1&confirmed=1": "Retry all 1 task of state:failed?", "action=cancel&id=1": "Cancel task 1?",
+		"action=pause&queue=media&reason=disk": "Pause media?", "action=resume&queue=": "Resume all queues?",
+		"action=schedule-run&name=s&confirmed=1": "Run schedule s?", "action=schedule-pause&name=s": "Pause schedule s?"} {
+		testkit.Contains(t, s.page("/ask?"+query), want)
+	}
+	for query, want := range map[string]int{"action=x": 404, "": 404, "action=retry": 400, "action=schedule-run&name=no%20name": 400} {
+		if status, _ := s.get("/ask?" + query); status != want {
+			t.Errorf("%s: got status %d, want %d", query, status, want)
+		}
+	}
+	if got := state(t, r, id); got != jobs.Failed {
+		t.Errorf("got state %s, want failed", got)
+	}
+	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
+		t.Errorf("got %d tasks, error %v; want 1", n, err)
+	}
+	read := serve(t, open(t), web.ServerOptions{Options: web.Options{ReadOnly: true}})
+	if status, _ := read.get("/ask?action=retry&id=1"); status != 404 {
+		t.Errorf("read-only: got status %d, want 404", status)
+	}
+}
+
+func TestADoubleClickActsOnce(t *testing.T) {
+	r := open(t)
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, r, web.ServerOptions{})
+	var tabs sync.WaitGroup
+	for range 3 {
+		tabs.Go(func() {
+			_, page := s.post("/actions/schedule-run", url.Values{"name": {"s"}, "back": {"/schedules"}})
+			if !strings.Contains(page, "task 1 of schedule s enqueued") {
+				t.Errorf("got no line about task 1, want one: %s", page)
+			}
+		})
+	}
+	tabs.Wait()
+	if n, err := r.Count(t.Context(), jobs.Filter{}); n != 1 || err != nil {
+		t.Errorf("got %d tasks, error %v; want 1", n, err)
+	}
+	b := browse(t, serve(t, r, webOptions))
+	b.open("/schedules")
+	eval[bool](b,
+		`(b => { b.click(); return b.disabled && b.textContent === 'sending…' && (b.click(), true) })`+
+			`(document.querySelector('.act button'))`)
+	b.run(chromedp.WaitVisible(".flash"))
+	posts := 0
+	for _, url := range b.seen() {
+		if strings.Contains(url, "/actions/") {
+			posts++
+		}
+	}
+	testkit.Equal(t, "number of requests", posts, 1)
+}
+
+func TestALostServerIsShownInABrowser(t *testing.T) {
+	r := open(t)
+	shell(t, r, "exit 1")
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	b.screen(1280, "light")
+	b.expect("ERR_INTERNET_DISCONNECTED")
+	b.open("/tasks/1")
+	b.until("it is connected", "stream && stream.readyState === 1")
+	connected := func(on bool) {
+		call(b, cdp.Command[map[string]any, cdp.Empty]{Method: "Network.emulateNetworkConditions"},
+			map[string]any{"offline": !on, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+	}
+	connected(false)
+	b.run(chromedp.Click("#head button.primary"), chromedp.WaitVisible("#ask[open] [data-again]"))
+	if text := eval[string](b,
+		"document.querySelector('#live').textContent + document.querySelector('#stale').textContent"); !strings.Contains(text,
+		"● offlineThe server does not answer since") {
+		t.Errorf("got the status %q, want offline", text)
+	}
+	b.shot("offline-1280-light")
+	connected(true)
+	b.run(chromedp.Click("#ask [data-again]"), chromedp.WaitVisible("#ask form[action$=retry]"), chromedp.Click("#ask button.primary"),
+		chromedp.WaitVisible(".flash"))
+	if got := state(t, r, 1); got != jobs.Pending {
+		t.Errorf("got state %s, want pending", got)
+	}
+	b.until("the page is live again", "document.querySelector('#live').textContent.includes('live')")
+}
+
+func TestTheSignInPageHasNoToolsOfOtherPages(t *testing.T) {
+	s := serve(t, open(t), web.ServerOptions{})
+	page := s.page("/login")
+	testkit.ContainsNone(t, page, `id="live"`, `id="help"`)
+	testkit.Contains(t, page, `id="theme"`)
+}

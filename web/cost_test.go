@@ -1,0 +1,120 @@
+package web_test
+
+import (
+	"compress/gzip"
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+)
+
+// wire sends a GET request that accepts gzip. It returns the uncompressed text and the number of bytes of the compressed body.
+func (s *site) wire(path string, header ...string) (text string, sent int) {
+	s.t.Helper()
+	req := s.request(http.MethodGet, path, nil)
+	req.Header.Set("Accept-Encoding", "gzip") // the client then leaves the body compressed
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	_, body, answer := s.do(req)
+	testkit.Equal(s.t, path+": Content-Encoding", answer.Get("Content-Encoding"), "gzip")
+	r, err := gzip.NewReader(strings.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	plain, err := io.ReadAll(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return string(plain), len(body)
+}
+
+func TestPagesAreCompressed(t *testing.T) {
+	r := open(t)
+	pages := sampleDatabase(t, r)
+	s := serve(t, r, webOptions)
+	for _, path := range []string{"/?range=24h", "/tasks", "/tasks?q=state:failed", pages["task"], "/schedules"} {
+		text, sent := s.wire(path)
+		testkit.Contains(t, text, "<main", "</html>")
+		if sent > 30_000 {
+			t.Errorf("%s: got %d bytes, want at most 30000", path, sent)
+		}
+		t.Logf("%s: %d bytes instead of %d", path, sent, len(text))
+	}
+	req := s.request(http.MethodGet, "/tasks", nil)
+	req.Header.Set("Accept-Encoding", "identity, gzip;q=0")
+	_, body, header := s.do(req)
+	testkit.Equal(t, "Content-Encoding without gzip", header.Get("Content-Encoding"), "")
+	testkit.Contains(t, body, "</html>")
+}
+
+func TestAFragmentHasOnlyTheChangedRegions(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true")
+	s := serve(t, r, webOptions)
+	loads := 0
+	load := func(have string) string {
+		t.Helper()
+		loads++
+		text, _ := s.wire(fmt.Sprint("/tasks?load=", loads), "Accept", "text/x-fragment", "Have", have)
+		return text
+	}
+	first := load("")
+	testkit.Contains(t, first, `id="t1"`, `<div id="rows" data-live>`)
+	_, hashes, _ := strings.Cut(first, `<meta name="have" content="`)
+	hashes, _, _ = strings.Cut(hashes, `"`)
+	var have []string
+	for pair := range strings.FieldsSeq(hashes) {
+		_, hash, _ := strings.Cut(pair, "=")
+		have = append(have, hash)
+	}
+	if err := r.Pause(t.Context(), "", "media"); err != nil {
+		t.Fatal(err)
+	}
+	second := load(strings.Join(have, " "))
+	testkit.Contains(t, second, `<nav id="tabs" data-live data-same></nav>`)
+	shell(t, r, "true")
+	testkit.Contains(t, load(strings.Join(have, " ")), `id="t2"`, `id="rows"`)
+}
+
+// TestTheCostOfAnOpenOverview measures the bytes that an open overview of a busy database receives. It runs only if RUNNER_COST is set,
+// because it takes half a minute.
+func TestTheCostOfAnOpenOverview(t *testing.T) {
+	if os.Getenv("RUNNER_COST") == "" {
+		t.Skip("set RUNNER_COST=1 to measure")
+	}
+	r := open(t)
+	sampleDatabase(t, r)
+	noop := jobs.Define[int]("noop")
+	r.Register(noop.Handler(func(context.Context, int) error { time.Sleep(5 * time.Millisecond); return nil }))
+	specs := func(yield func(jobs.Spec) bool) {
+		for i := range 100_000 {
+			if !yield(noop.With(i, jobs.Queue(fmt.Sprint("queue", i%8)))) {
+				return
+			}
+		}
+	}
+	if _, err := r.EnqueueAll(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(runnerkit.Work(t, r))
+	b := browse(t, serve(t, r, webOptions))
+	b.open("/?range=1h")
+	time.Sleep(5 * time.Second)
+	received := `performance.getEntriesByType("resource").reduce((sum, e) => sum + e.transferSize, 0)`
+	before, n := eval[int](b, received), len(b.seen())
+	time.Sleep(20 * time.Second)
+	rate := (eval[int](b, received) - before) / 20
+	t.Logf("an open overview receives %d bytes per second in %d requests", rate, len(b.seen())-n)
+	if rate > 5000 {
+		t.Errorf("got %d bytes per second, want at most 5000", rate)
+	}
+}

@@ -1,0 +1,27 @@
+package web_test
+
+import (
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+)
+
+func TestTheOverviewShowsAnActionWhenManyTasksArePending(t *testing.T) {
+	r := open(t)
+	specs := func(yield func(jobs.Spec) bool) {
+		for range 100_000 {
+			if !yield(jobs.Shell("true").With(jobs.Queue("media"))) {
+				return
+			}
+		}
+	}
+	if _, err := r.EnqueueAll(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, r, webOptions)
+	testkit.Contains(t, s.page("/"), "100,000", "Pause media")
+	_, body := s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}})
+	testkit.Contains(t, body, "Resume media")
+	testkit.Contains(t, s.page("/tasks/100000"), "Why")
+}

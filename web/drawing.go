@@ -1,0 +1,162 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+)
+
+// The measures of a drawing in pixels, from its top. The width is relative, so that the drawing fits every window without a distorted text.
+const (
+	endedTop      = 16 // above are the numbers of the bar that has the focus
+	endedHeight   = 90
+	failedTop     = endedTop + endedHeight + 14
+	failedHeight  = 46
+	drawingHeight = failedTop + failedHeight + 18 // below are the times
+	scaleWidth    = 46
+)
+
+// drawing draws the ended tasks of each time bucket as bars. Completed and cancelled tasks share a plot. Failed tasks have a plot with a
+// scale of its own, because they are usually few.
+type drawing struct {
+	page          page
+	r             chartRange
+	steps         []admin.TimeBucket
+	ended, failed int // values at the top of the two plots
+	last          int // index of the last bar in the order of the page
+	drawn         int
+	b             strings.Builder
+}
+
+func newDrawing(p page, r chartRange, steps []admin.TimeBucket) *drawing {
+	d := &drawing{page: p, r: r, steps: steps}
+	for _, s := range steps {
+		d.ended = max(d.ended, s.Ended[jobs.Completed]+s.Ended[jobs.Cancelled])
+		d.failed = max(d.failed, s.Ended[jobs.Failed])
+		for _, n := range s.Ended {
+			if n > 0 {
+				d.last++
+			}
+		}
+	}
+	d.ended, d.failed = roundUp(d.ended), roundUp(d.failed)
+	return d
+}
+
+// roundUp returns the next number of the series 2, 4, 10, 20, 40, 100, whose half is a whole number.
+func roundUp(n int) int {
+	for power := 1; ; power *= 10 {
+		for _, factor := range []int{2, 4, 10} {
+			if n <= factor*power {
+				return factor * power
+			}
+		}
+	}
+}
+
+// scale draws the labels of the two vertical axes.
+func (d *drawing) scale() template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="scale" width="%d" height="%d" aria-hidden="true">`, scaleWidth, drawingHeight)
+	label := func(y, n int, class string) {
+		fmt.Fprintf(&b, `<text class="%s" x="%d" y="%d" text-anchor="end">%s</text>`, class, scaleWidth-6, y+4, humanize.Count(int64(n)))
+	}
+	label(endedTop, d.ended, "")
+	label(endedTop+endedHeight/2, d.ended/2, "")
+	label(endedTop+endedHeight, 0, "")
+	label(failedTop, d.failed, "failed")
+	label(failedTop+failedHeight, 0, "failed")
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// bars draws the plots. A bar is a link to the tasks that it counts. The tab key stops at the last bar only, and the arrow keys move from
+// there.
+func (d *drawing) bars(summary string) template.HTML {
+	fmt.Fprintf(&d.b, `<svg class="bars" width="100%%" height="%d" role="group" aria-label="%s">`, drawingHeight,
+		template.HTMLEscapeString(summary))
+	for _, y := range []int{endedTop, endedTop + endedHeight/2, endedTop + endedHeight, failedTop, failedTop + failedHeight} {
+		fmt.Fprintf(&d.b, `<line x1="0" x2="100%%" y1="%d" y2="%[1]d"/>`, y)
+	}
+	d.times()
+	for i, s := range d.steps {
+		below := d.bar(i, jobs.Completed, s.Ended[jobs.Completed], 0)
+		d.bar(i, jobs.Cancelled, s.Ended[jobs.Cancelled], below)
+	}
+	for i, s := range d.steps {
+		d.bar(i, jobs.Failed, s.Ended[jobs.Failed], 0)
+	}
+	d.b.WriteString(`</svg>`)
+	return template.HTML(d.b.String())
+}
+
+// bar draws the bar of n tasks of a time bucket above a part with the given height. It returns the height of both. A bar is at least a
+// pixel high. Its link also covers the empty space of the plot, where a pointer hits it more easily.
+func (d *drawing) bar(i int, state jobs.State, n int, below float64) float64 {
+	if n == 0 {
+		return below
+	}
+	top, size, most := float64(endedTop), float64(endedHeight), d.ended
+	if state == jobs.Failed {
+		top, size, most = failedTop, failedHeight, d.failed
+	}
+	height := max(float64(n)/float64(most)*size, 1)
+	y := top + size - below - height
+	at, width := float64(i)*100/float64(len(d.steps)), 100/float64(len(d.steps))
+	text := fmt.Sprintf("%s: %s %s", d.period(d.steps[i].At), humanize.Count(int64(n)), state)
+	d.drawn++
+	stop := ` tabindex="-1"`
+	if d.drawn == d.last {
+		stop = ""
+	}
+	link := template.HTMLEscapeString(d.page.endedIn(d.steps[i].At, d.r.length, string(state)))
+	fmt.Fprintf(&d.b, `<a href="%s"%s><title>%s</title>`, link, stop, text)
+	if state != jobs.Cancelled {
+		fmt.Fprintf(&d.b, `<rect class="hit" x="%.2f%%" y="%.0f" width="%.2f%%" height="%.0f"/>`, at, top, width, size)
+	}
+	fmt.Fprintf(&d.b, `<rect class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.1f"/>`, state, at+width*0.1, y, width*0.8, height)
+	fmt.Fprintf(&d.b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
+	return below + height
+}
+
+// period returns the period of a bar as text, with the day if the chart shows more than one.
+func (d *drawing) period(at time.Time) string {
+	from, to := at.In(d.page.Now.Location()), at.Add(d.r.length).In(d.page.Now.Location())
+	format := "15:04"
+	if d.r.length >= time.Hour {
+		format = "Mon 15:04"
+	}
+	return from.Format(format) + "–" + to.Format("15:04 ") + d.page.zoneName(to)
+}
+
+// times draws the marks of the time axis at round times of the zone of the page.
+func (d *drawing) times() {
+	first := d.steps[0].At.In(d.page.Now.Location())
+	length := d.r.length * time.Duration(len(d.steps))
+	for n, at := 0, time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, first.Location()); ; at = at.Add(d.r.ticks) {
+		x := float64(at.Sub(first)) / float64(length) * 100
+		if x >= 98 {
+			return
+		}
+		if x < 2 { // a label there would be cut off
+			continue
+		}
+		format, class := "15:04", ""
+		if d.r.ticks >= 24*time.Hour {
+			format = "Mon 2"
+		}
+		if n++; n%2 == 0 {
+			class = ` class="c5"`
+		}
+		x = math.Round(x*100) / 100
+		fmt.Fprintf(&d.b, `<line class="tick" x1="%v%%" x2="%[1]v%%" y1="%d" y2="%d"/>`, x, failedTop+failedHeight,
+			failedTop+failedHeight+4)
+		fmt.Fprintf(&d.b, `<text%s x="%v%%" y="%d" text-anchor="middle">%s</text>`, class, x, drawingHeight-2, at.Format(format))
+	}
+}

@@ -1,0 +1,154 @@
+package web
+
+import (
+	"fmt"
+	"html/template"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lines"
+	"example.com/runner/jobs"
+)
+
+const (
+	maxLine = 16 << 10 // size at which a line without a newline counts as complete
+	maxSeq  = math.MaxInt64
+)
+
+// logLine is a line of output as HTML.
+type logLine struct {
+	at      time.Time
+	stream  string
+	raw     string // the line as the task printed it, without its newline
+	text    template.HTML
+	partial bool  // whether the line has no newline yet
+	dropped int64 // number of bytes that are missing here, for a line that says so
+}
+
+// html returns the line as an element of the page.
+func (l logLine) html(b *strings.Builder) {
+	if l.dropped > 0 {
+		fmt.Fprintf(b, "<span class=\"l dim\">--- %s not kept ---\n</span>", humanize.Size(l.dropped))
+		return
+	}
+	b.WriteString(`<span class="l`)
+	if l.partial {
+		b.WriteString(" part")
+	}
+	if l.stream == "stderr" {
+		b.WriteString(" e")
+	}
+	b.WriteString(`"><i>` + l.at.Local().Format(time.TimeOnly) + ` </i>` + string(l.text) + "\n</span>")
+}
+
+// htmlOf returns the lines as HTML.
+func htmlOf(list []logLine) template.HTML {
+	var b strings.Builder
+	for _, l := range list {
+		l.html(&b)
+	}
+	return template.HTML(b.String())
+}
+
+var streams = [2]string{"stdout", "stderr"}
+
+// cursor is the end of the complete lines of each stream, in the order of streams. A page that has lost its connection sends the cursor to
+// get the lines after it.
+type cursor [2]streamOffset
+
+// streamOffset is a byte of a stream: a chunk, and an offset in this chunk.
+type streamOffset struct {
+	seq  int64
+	skip int
+}
+
+func (c cursor) String() string {
+	return fmt.Sprintf("%d.%d.%d.%d", c[0].seq, c[0].skip, c[1].seq, c[1].skip)
+}
+
+// parseCursor returns the cursor that String has written. It reports whether text is one.
+func parseCursor(text string) (c cursor, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 4 {
+		return c, false
+	}
+	var n [4]int64
+	for i, part := range parts {
+		var err error
+		if n[i], err = strconv.ParseInt(part, 10, 64); err != nil || n[i] < 0 || n[i] > math.MaxInt32 {
+			return c, false
+		}
+	}
+	return cursor{{n[0], int(n[1])}, {n[2], int(n[3])}}, true
+}
+
+// first returns the chunk before the first chunk that has bytes after the cursor.
+func (c cursor) first() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
+
+// lineSplitter splits chunks of output into lines of HTML, for each stream separately.
+type lineSplitter struct {
+	lines   lines.Splitter[string]
+	styles  map[string]*textStyle // style at the end of the last line of each stream
+	from    cursor                // end of the complete lines
+	started bool
+}
+
+// newLineSplitter returns a splitter of the output after a cursor.
+func newLineSplitter(from cursor) *lineSplitter {
+	return &lineSplitter{lines: lines.Splitter[string]{Max: maxLine}, from: from, started: from != cursor{},
+		styles: map[string]*textStyle{"stdout": {}, "stderr": {}}}
+}
+
+// add returns the lines that end in a chunk. It ignores the part of the chunk before the cursor.
+func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
+	data, stream := c.Data, 0
+	if c.Stream == streams[1] {
+		stream = 1
+	}
+	from := s.from[stream]
+	if c.Seq < from.seq {
+		return nil
+	}
+	if c.Seq == from.seq {
+		data = data[min(from.skip, len(data)):]
+	} else if c.DroppedBytes > 0 && s.started {
+		list = append(list, logLine{at: c.At, stream: c.Stream, dropped: c.DroppedBytes})
+	}
+	s.started = true
+	for _, l := range s.lines.Add(c.Stream, c.At, data) {
+		list = append(list, newLogLine(c.Stream, l, s.styles[c.Stream]))
+	}
+	for i, name := range streams {
+		switch p := s.lines.Partial(name); {
+		case p == nil && c.Seq < s.from[i].seq: // the client has later lines of this stream
+		case p == nil:
+			s.from[i] = streamOffset{c.Seq + 1, 0}
+		case i == stream && len(p.Text) <= len(data):
+			s.from[i] = streamOffset{c.Seq, len(c.Data) - len(p.Text)}
+		}
+	}
+	return list
+}
+
+// unfinished returns the lines that have no newline yet.
+func (s *lineSplitter) unfinished() (list []logLine) {
+	for _, stream := range streams {
+		if p := s.lines.Partial(stream); p != nil {
+			style := *s.styles[stream]
+			l := newLogLine(stream, *p, &style)
+			l.partial = true
+			list = append(list, l)
+		}
+	}
+	return list
+}
+
+// newLogLine converts a line to HTML. The parameter style is the text style at the beginning of the line. newLogLine
+// changes it to the style at the end of the line.
+func newLogLine(stream string, l lines.Line, style *textStyle) logLine {
+	raw := strings.TrimSuffix(string(l.Text), "\n")
+	return logLine{at: l.At, stream: stream, raw: raw, text: style.html(raw)}
+}

@@ -1,0 +1,135 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
+	"example.com/runner/jobs"
+)
+
+// runs is the history of a job, a label or a schedule, as its page shows it.
+type runs struct {
+	N, Failed, Unfinished int
+	Rate                  string        // failed tasks of all ended ones, in percent
+	Strip                 template.HTML // a bar for each of the last tasks
+	Longest               string        // duration at the top of the strip
+	Shown                 int           // number of bars
+	P50, P95              string
+	P50Over, P95Over      template.HTML // percentiles of consecutive groups of tasks
+	Since                 time.Time     // time of the first task
+	Slowest               []jobs.Task
+	Errors                []runError // last failed tasks, the latest first
+}
+
+type runError struct {
+	jobs.Task
+	Text string
+}
+
+const (
+	maxStrip    = 60 // bars of a strip
+	runGroups   = 20 // groups of the percentiles over time
+	maxSlowest  = 5
+	maxErrors   = 5
+	stripHeight = 60
+)
+
+// newRuns returns the history of tasks, of which the first is the latest.
+func (h *handler) newRuns(p page, list []jobs.Task) *runs {
+	if len(list) == 0 {
+		return nil
+	}
+	v := &runs{N: len(list), Since: list[len(list)-1].CreatedAt}
+	var ended []jobs.Task // that have run, the oldest first
+	for _, t := range slices.Backward(list) {
+		switch {
+		case !t.State.Finished():
+			v.Unfinished++
+		case t.State == jobs.Failed:
+			v.Failed++
+		}
+		if t.State.Finished() && !t.StartedAt.IsZero() {
+			ended = append(ended, t)
+		}
+	}
+	if all := v.N - v.Unfinished; all > 0 {
+		v.Rate = fmt.Sprintf("%.1f %%", float64(v.Failed)*100/float64(all))
+	}
+	v.setStrip(p, list)
+	v.setTimes(ended)
+	for _, t := range list {
+		if t.State != jobs.Failed || len(v.Errors) == maxErrors {
+			continue
+		}
+		v.Errors = append(v.Errors, runError{t, h.errorLine(t)})
+	}
+	return v
+}
+
+// setTimes sets the percentiles and the slowest tasks.
+func (v *runs) setTimes(ended []jobs.Task) {
+	if len(ended) == 0 {
+		return
+	}
+	v.P50, v.P95 = humanize.Took(percentile(ended, 50)), humanize.Took(percentile(ended, 95))
+	var p50, p95 []time.Duration
+	for group := range slices.Chunk(ended, max((len(ended)+runGroups-1)/runGroups, 1)) {
+		p50, p95 = append(p50, percentile(group, 50)), append(p95, percentile(group, 95))
+	}
+	v.P50Over, v.P95Over = durations(p50), durations(p95)
+	slowest := slices.SortedStableFunc(slices.Values(ended), func(a, b jobs.Task) int { return cmp.Compare(b.Duration, a.Duration) })
+	v.Slowest = slowest[:min(len(slowest), maxSlowest)]
+}
+
+// percentile returns a percentile of the durations of tasks by nearest rank.
+func percentile(list []jobs.Task, percent int) time.Duration {
+	sorted := make([]time.Duration, len(list))
+	for i, t := range list {
+		sorted[i] = t.Duration
+	}
+	slices.Sort(sorted)
+	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
+}
+
+// setStrip draws the durations of the last tasks as bars. A bar is a link to its task.
+func (v *runs) setStrip(p page, list []jobs.Task) {
+	list = slices.Clone(list[:min(len(list), maxStrip)])
+	slices.Reverse(list)
+	longest := time.Duration(0)
+	lasted := make([]time.Duration, len(list))
+	for i, t := range list {
+		lasted[i], _ = present.Lasted(t, p.Now)
+		longest = max(longest, lasted[i])
+	}
+	v.Shown, v.Longest = len(list), humanize.Took(longest)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="bars" width="100%%" height="%d" role="group" aria-label="Durations of the last %d tasks">`,
+		stripHeight+18, len(list))
+	fmt.Fprintf(&b, `<line x1="0" x2="100%%" y1="16" y2="16"/><line x1="0" x2="100%%" y1="%d" y2="%[1]d"/>`, stripHeight+16)
+	for i, t := range list {
+		height := 2.0
+		if longest > 0 {
+			height = max(float64(lasted[i])/float64(longest)*stripHeight, 2)
+		}
+		x, width := float64(i)*100/maxStrip, 100.0/maxStrip
+		text := fmt.Sprintf("task %d %s, %s, took %s", t.ID, t.State, present.DueOf(t).In(p.Now.Location()).Format("Mon 2 Jan 15:04 MST"),
+			humanize.Took(lasted[i]))
+		stop := ` tabindex="-1"`
+		if i == len(list)-1 {
+			stop = ""
+		}
+		fmt.Fprintf(&b, `<a href="%s/tasks/%d"%s><title>%s</title><rect class="hit" x="%.2f%%" y="16" width="%.2f%%" height="%d"/>`,
+			p.Base, t.ID, stop, text, x, width, stripHeight)
+		fmt.Fprintf(&b, `<rect class="%s" x="%.2f%%" y="%.1f" width="%.2f%%" height="%.1f"/>`, t.State, x+width*0.1, stripHeight+16-height,
+			width*0.8, height)
+		fmt.Fprintf(&b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
+	}
+	b.WriteString(`</svg>`)
+	v.Strip = template.HTML(b.String())
+}

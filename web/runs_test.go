@@ -1,0 +1,57 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+)
+
+func TestThePageOfALabel(t *testing.T) {
+	r := open(t)
+	for i := range 4 {
+		shell(t, r, fmt.Sprintf("echo broken pipe >&2; exit %d", i%2), jobs.Label("night run/1"))
+	}
+	noop := jobs.Define[int]("noop")
+	r.Register(noop.Handler(func(context.Context, int) error { return nil }))
+	if _, err := r.Enqueue(t.Context(), noop.With(1)); err != nil {
+		t.Fatal(err)
+	}
+	runnerkit.Drain(t, r)
+	s := serve(t, r, webOptions)
+	text := s.page("/jobs?label=night%20run/1")
+	testkit.Contains(t, text, "night run/1", "50.0 %", "Duration p95", "broken pipe", "Slowest tasks",
+		"Durations of the last 4 tasks", "task 4 failed")
+	testkit.Contains(t, s.page("/tasks/4"), `href="/jobs?label=night%20run%2F1"`)
+	testkit.Contains(t, s.page("/jobs?job=noop"), "0.0 %", "Durations of the last 1 tasks")
+	testkit.Contains(t, s.page("/jobs?job=none"), "No task of this job has started.")
+	if status, _ := s.get("/jobs"); status != 400 {
+		t.Errorf("no job: got status %d, want 400", status)
+	}
+}
+
+func TestThePageOfASchedule(t *testing.T) {
+	r := open(t)
+	spec := jobs.Shell("true").With()
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "30 3 * * MON", Zone: "Asia/Kolkata", Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, r, webOptions)
+	_, body := s.post("/actions/schedule-run", url.Values{"name": {"backup"}, "back": {"/schedules/backup"}})
+	if !strings.Contains(body, `<a href="/tasks/1">Show task 1</a>`) {
+		t.Errorf("got no link to the added task, want it: %s", body)
+	}
+	runnerkit.Drain(t, r)
+	s.get("/zone?zone=UTC")
+	text := s.page("/schedules/backup")
+	testkit.Contains(t, text, "every Monday at 03:30", "03:30:00 IST", "22:00:00 UTC", "Durations of the last 1 tasks", "task 1 completed")
+	testkit.Equal(t, "ticks", strings.Count(text, " IST</td>"), 5)
+	if status, _ := s.get("/schedules/none"); status != 404 {
+		t.Errorf("unknown schedule: got status %d, want 404", status)
+	}
+}

@@ -1,0 +1,59 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/lifecycle"
+	"example.com/runner/jobs"
+)
+
+const (
+	ticksShown = 5
+	maxSample  = 200 // tasks of the page of a schedule
+)
+
+// schedulePage is the page of one schedule.
+type schedulePage struct {
+	page
+	Schedule scheduleView
+	Words    string // cron expression in words; empty if it is complex
+	Ticks    []tickView
+	Runs     *runs // nil if the schedule has no task
+}
+
+// tickView is a future tick, in the zone of the schedule and in the zone of the page.
+type tickView struct {
+	At          time.Time
+	There, Here string
+}
+
+func (h *handler) schedule(ctx context.Context, req *http.Request) (string, view, error) {
+	s, err := h.r.GetSchedule(ctx, req.PathValue("name"))
+	if err != nil {
+		return "", nil, err
+	}
+	v := &schedulePage{page: h.newPage(req, "Schedule "+s.Name, "schedules")}
+	v.Schedule = scheduleView{Schedule: s, Paused: !s.PausedAt.IsZero(), JobText: v.Job(lifecycle.NewTask(&s.Spec, time.Time{}))}
+	v.Schedule.PausedBy = humanize.Safe(s.PausedBy)
+	v.Words = cronWords(s.Cron)
+	const format = "Mon 2 Jan 2006 15:04:05 MST"
+	ticks, err := h.r.NextTicks(s, ticksShown)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, at := range ticks {
+		v.Ticks = append(v.Ticks, tickView{at, at.In(v.Schedule.place()).Format(format), at.In(v.Now.Location()).Format(format)})
+	}
+	list, err := h.r.ScheduleRuns(ctx, s.Name, maxSample)
+	if err != nil {
+		return "", nil, err
+	}
+	if s.LastState == jobs.Failed {
+		v.Title = "✗ " + v.Title
+	}
+	v.Runs = h.newRuns(v.page, list)
+	return "schedule", v, nil
+}

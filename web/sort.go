@@ -1,0 +1,120 @@
+package web
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// The orders of a task list, as the query of its URL names them.
+const (
+	sortByID  = "id"    // the newest task first
+	sortByEnd = "ended" // the task that ended last first
+	sortByDue = "due"   // the task that is due next first
+
+	sortByCause = "cause" // groups of failed tasks, the largest first
+)
+
+// sortLink links to the same list in another order.
+type sortLink struct {
+	Name, Link string
+	Selected   bool
+}
+
+// sortOf returns the order of a list, and the orders that it can have. Without an order in the URL, failed tasks have the order of their
+// ends, and waiting tasks that of their due times.
+func sortOf(asked string, states []jobs.State) (order string, orders []string) {
+	all := func(of ...jobs.State) bool {
+		return len(states) > 0 && !slices.ContainsFunc(states, func(s jobs.State) bool { return !slices.Contains(of, s) })
+	}
+	orders = []string{sortByID}
+	order = sortByID
+	switch {
+	case all(jobs.Scheduled, jobs.Retrying):
+		order, orders = sortByDue, []string{sortByDue, sortByID}
+	case all(jobs.Finished()...):
+		if orders = []string{sortByEnd, sortByID}; all(jobs.Failed) {
+			order, orders = sortByEnd, []string{sortByEnd, sortByCause, sortByID}
+		}
+	}
+	if slices.Contains(orders, asked) {
+		order = asked
+	}
+	return order, orders
+}
+
+var sortNames = map[string]string{sortByID: "newest", sortByEnd: "ended last", sortByDue: "due next", sortByCause: "grouped by cause"}
+
+// list reads the tasks of a page in its order, one more than the page shows. It sets the links to the other orders and pages.
+func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, filter *jobs.Filter) (tasks []jobs.Task, err error) {
+	order, orders := sortOf(req.FormValue("sort"), filter.States)
+	first := v.Base + "/tasks?q=" + escaped(v.Query)
+	if len(orders) > 1 {
+		for _, name := range orders {
+			v.Sorts = append(v.Sorts, sortLink{sortNames[name], first + "&sort=" + name, name == order})
+		}
+	}
+	if req.FormValue("sort") != "" {
+		first += "&sort=" + order
+	}
+	if order == sortByCause {
+		return nil, h.groups(ctx, v, *filter)
+	}
+	from, begun := "", false
+	if order == sortByID {
+		if filter.Before, err = number(req.FormValue("before")); err != nil {
+			return nil, err
+		}
+		begun = filter.Before > 0
+		tasks, err = h.r.List(ctx, *filter, runner.Page{Limit: perPage + 1})
+	} else {
+		o := admin.TimeOrder{Due: order == sortByDue, Limit: perPage + 1}
+		if o.At, o.ID, err = timeMark(req.FormValue("from")); err != nil {
+			return nil, err
+		}
+		begun = o.ID > 0
+		tasks, err = admin.ListByTime(ctx, h.r, *filter, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(tasks) > perPage {
+		tasks = tasks[:perPage]
+		last := tasks[perPage-1]
+		switch order {
+		case sortByID:
+			from = "&before=" + strconv.FormatInt(last.ID, 10)
+		case sortByEnd:
+			from = fmt.Sprintf("&from=%d.%d", last.FinishedAt.UnixMilli(), last.ID)
+		default:
+			from = fmt.Sprintf("&from=%d.%d", last.RunAt.UnixMilli(), last.ID)
+		}
+		v.Older = first + from
+	}
+	if begun {
+		v.Newest = first
+	}
+	return tasks, nil
+}
+
+// timeMark parses the time and the id of the last task before a page.
+func timeMark(text string) (time.Time, int64, error) {
+	if text == "" {
+		return time.Time{}, 0, nil
+	}
+	at, id, _ := strings.Cut(text, ".")
+	ms, err := strconv.ParseInt(at, 10, 64)
+	n, wrong := strconv.ParseInt(id, 10, 64)
+	if err != nil || wrong != nil || n < 1 {
+		return time.Time{}, 0, &jobs.FieldError{Field: "from", Msg: "invalid time and id of a task"}
+	}
+	return time.UnixMilli(ms), n, nil
+}
