@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
-	"sync/atomic"
 
 	"example.com/runner/internal/gather"
 )
@@ -37,17 +36,16 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // The function ends single tasks with BatchTask.End. Its own result is the outcome of all other tasks: nil completes them, and an error is
 // the error of each. The same holds for a panic. So a task has its own attempt, result, error, log, timeout and retries. The timeout or the
 // cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. The context
-// ctx of the function ends when the contexts of all tasks have ended. It belongs to no task, so the functions of package runner take
-// BatchTask.Context.
+// ctx of the function ends when the contexts of all tasks have ended that the function has not ended itself, and when the worker stops. It
+// belongs to no task, so the functions of package runner take BatchTask.Context.
 //
-// A batch takes one slot of the worker until all its tasks have ended. So do not end the last task with End if the next batch must not
-// begin before the function returns. When a worker claims a task of the job, it claims up to n-1 more of them in the same queue, in the
-// usual order. Limits, lanes and pauses hold for each task: a batch has at most one task of a lane, and a rate lets few tasks start at a
-// time, so that batches stay small. To limit the calls of the function instead, let the function wait before it returns. The worker does
-// not wait for more tasks: it takes those that are due. So with free slots a task starts at once, and batches are larger while all slots
-// are taken. Tasks that are tried again come after the next batch, even without a delay. If their order matters, let the function itself
-// try again. A task of an alias is not in a batch with tasks of another name. After a task was lost several times with its worker, it runs
-// in a batch of its own (see MaxLosses).
+// A batch takes one slot of the worker until the function returns, also after an End for each task. When a worker claims a task of the job,
+// it claims up to n-1 more of them in the same queue, in the usual order. Limits, lanes and pauses hold for each task: a batch has at most
+// one task of a lane, and a rate lets few tasks start at a time, so that batches stay small. To limit the calls of the function instead,
+// let the function wait before it returns. The worker does not wait for more tasks: it takes those that are due. So with free slots a task
+// starts at once, and batches are larger while all slots are taken. Tasks that are tried again come after the next batch, even without a
+// delay. If their order matters, let the function itself try again. A task of an alias is not in a batch with tasks of another name. After
+// a task was lost several times with its worker, it runs in a batch of its own (see MaxLosses).
 //
 // Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
 // takes longer than a second, it starts with the tasks that are there, and a further call gets the others.
@@ -96,8 +94,8 @@ func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember)
 			return nil, err
 		}
 		m := &batchMember{ctx: ctx, task: task, input: in, ended: make(chan struct{})}
-		if members := gather.Join(ctx, m); members != nil {
-			go runBatch(members, call)
+		if all := gather.Join(ctx, m); all != nil {
+			go runBatch(all, call)
 		}
 		<-m.ended
 		if m.panicked != nil {
@@ -114,6 +112,9 @@ type batchMember struct {
 	task  Task
 	input any
 
+	call   *batchCall  // set before the function is called
+	detach func() bool // stops the report of the end of ctx to call
+
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
 	result json.RawMessage
@@ -127,8 +128,50 @@ func (m *batchMember) end(result json.RawMessage, err error) { m.finish(result, 
 func (m *batchMember) finish(result json.RawMessage, err error, panicked *batchPanic) {
 	m.once.Do(func() {
 		m.result, m.err, m.panicked = result, err, panicked
+		m.call.ended(m)
 		close(m.ended)
 	})
+}
+
+// batchCall is a call of a batch function. It ends the context of the function when the contexts of all members have ended that the
+// function has not ended.
+type batchCall struct {
+	cancel context.CancelCauseFunc
+
+	mu    sync.Mutex
+	open  int   // number of members that the function has not ended
+	live  int   // number of open members whose contexts have not ended
+	cause error // of the last end of the context of an open member
+}
+
+// add adds a member.
+func (c *batchCall) add(m *batchMember) {
+	m.call = c
+	m.detach = context.AfterFunc(m.ctx, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.live--
+		c.cause = context.Cause(m.ctx)
+		c.check()
+	})
+}
+
+// ended counts a member that the function has ended.
+func (c *batchCall) ended(m *batchMember) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.detach() {
+		c.live--
+	}
+	c.open--
+	c.check()
+}
+
+// check ends the context of the function if no open member has work left.
+func (c *batchCall) check() {
+	if c.live == 0 && c.open > 0 {
+		c.cancel(c.cause)
+	}
 }
 
 func batchTasks[In any](members []*batchMember) []BatchTask[In] {
@@ -141,21 +184,14 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 }
 
 // runBatch calls the function of a batch. Then it ends the members that the function has not ended.
-func runBatch(list []any, call func(context.Context, []*batchMember) error) {
-	members := make([]*batchMember, len(list))
-	ctx, cancel := context.WithCancelCause(context.Background())
+func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error) {
+	members := make([]*batchMember, len(all.Values))
+	ctx, cancel := context.WithCancelCause(all.Context())
 	defer cancel(nil)
-	var running atomic.Int64
-	running.Store(int64(len(list)))
-	for i := range list {
-		m := list[i].(*batchMember)
-		members[i] = m
-		stop := context.AfterFunc(m.ctx, func() {
-			if running.Add(-1) == 0 {
-				cancel(context.Cause(m.ctx))
-			}
-		})
-		defer stop()
+	c := &batchCall{cancel: cancel, open: len(members), live: len(members)}
+	for i := range members {
+		members[i] = all.Values[i].(*batchMember)
+		c.add(members[i])
 	}
 	var err error = &AttemptError{Reason: ReasonPanic, Msg: "the function ended its goroutine"}
 	defer func() {
@@ -163,6 +199,7 @@ func runBatch(list []any, call func(context.Context, []*batchMember) error) {
 		if p := recover(); p != nil {
 			panicked = &batchPanic{p, debug.Stack()}
 		}
+		all.End() // before the last member ends, so that the worker gets all with one event
 		for _, m := range members {
 			m.finish(nil, err, panicked)
 		}

@@ -21,6 +21,17 @@ type Group struct {
 	absent  int           // number of members that have not arrived
 	waiting []entry       // members that have joined and that no call of Join has returned yet
 	all     chan struct{} // closed when no member is absent
+	calls   int           // number of calls that have not ended
+	idle    func()        // called when the last call ends; nil if nobody waits for that
+
+	ctx    context.Context // context of the calls
+	cancel context.CancelCauseFunc
+}
+
+// Call is a set of members for which a function is called once. The caller of the function calls End when the function has returned.
+type Call struct {
+	Values []any // in the order of the seats
+	group  *Group
 }
 
 type entry struct {
@@ -36,7 +47,43 @@ type Seat struct {
 }
 
 // NewGroup returns a group without seats.
-func NewGroup() *Group { return &Group{all: make(chan struct{})} }
+func NewGroup() *Group {
+	g := &Group{all: make(chan struct{})}
+	g.ctx, g.cancel = context.WithCancelCause(context.Background())
+	return g
+}
+
+// Stop ends the contexts of all calls of the group.
+func (g *Group) Stop(cause error) { g.cancel(cause) }
+
+// Idle reports whether no call of the group runs. Otherwise it calls f when the last call ends.
+func (g *Group) Idle(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.calls == 0 {
+		return true
+	}
+	g.idle = f
+	return false
+}
+
+// Context returns a context that ends when someone stops the group.
+func (c *Call) Context() context.Context { return c.group.ctx }
+
+// End says that the function of the call has returned.
+func (c *Call) End() {
+	g := c.group
+	g.mu.Lock()
+	g.calls--
+	idle := g.idle
+	if g.calls > 0 {
+		idle = nil
+	}
+	g.mu.Unlock()
+	if idle != nil {
+		idle()
+	}
+}
 
 // NewSeat adds a member to the group.
 func (g *Group) NewSeat() *Seat {
@@ -62,13 +109,13 @@ type seatKey struct{}
 // With returns a context that carries a seat.
 func With(ctx context.Context, s *Seat) context.Context { return context.WithValue(ctx, seatKey{}, s) }
 
-// Join joins the group of the seat in ctx with a value. The first member to join gets the values of all members, in the order of their
-// seats, when all have arrived. The others get nil at once. Members that join later than joinWait after the first form a set of their own
-// in the same way. Without a seat in ctx, Join returns the value alone.
-func Join(ctx context.Context, value any) []any {
+// Join joins the group of the seat in ctx with a value. The first member to join gets a call with the values of all members when all have
+// arrived. The others get nil at once. Members that join later than joinWait after the first form a call of their own in the same way.
+// Without a seat in ctx, Join returns a call with the value alone.
+func Join(ctx context.Context, value any) *Call {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {
-		return []any{value}
+		s = NewGroup().NewSeat()
 	}
 	g := s.group
 	g.mu.Lock()
@@ -88,10 +135,11 @@ func Join(ctx context.Context, value any) []any {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	slices.SortFunc(g.waiting, func(a, b entry) int { return a.place - b.place })
-	values := make([]any, len(g.waiting))
+	call := &Call{Values: make([]any, len(g.waiting)), group: g}
 	for i, e := range g.waiting {
-		values[i] = e.value
+		call.Values[i] = e.value
 	}
 	g.waiting = nil
-	return values
+	g.calls++
+	return call
 }

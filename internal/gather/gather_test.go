@@ -25,10 +25,10 @@ func join(delays ...time.Duration) (sets [][]any) {
 				return
 			}
 			time.Sleep(d)
-			if set := Join(With(context.Background(), seats[i]), i); set != nil {
+			if call := Join(With(context.Background(), seats[i]), i); call != nil {
 				mu.Lock()
 				defer mu.Unlock()
-				sets = append(sets, set)
+				sets = append(sets, call.Values)
 			}
 			seats[i].Arrive() // a second arrival has no effect
 		})
@@ -67,7 +67,36 @@ func TestMembersMeetInTheOrderOfTheirSeats(t *testing.T) {
 }
 
 func TestAValueWithoutASeatIsAlone(t *testing.T) {
-	if got := Join(context.Background(), "x"); !slices.Equal(got, []any{"x"}) {
-		t.Errorf("got %v, want [x]", got)
+	if got := Join(context.Background(), "x"); !slices.Equal(got.Values, []any{"x"}) {
+		t.Errorf("got %v, want [x]", got.Values)
 	}
+}
+
+func TestAGroupIsIdleWhenItsLastCallHasEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := NewGroup()
+		first, second := g.NewSeat(), g.NewSeat()
+		idle := 0
+		ended := func() { idle++ }
+		if !g.Idle(ended) {
+			t.Error("got a group with a call, want an idle group")
+		}
+		one := Join(With(t.Context(), first), 1) // without the second member, which is late
+		two := Join(With(t.Context(), second), 2)
+		if g.Idle(ended) {
+			t.Error("got an idle group, want one with two calls")
+		}
+		one.End()
+		if idle != 0 {
+			t.Errorf("got %d reports after the first end, want none", idle)
+		}
+		g.Stop(context.DeadlineExceeded)
+		if got := context.Cause(two.Context()); got != context.DeadlineExceeded {
+			t.Errorf("got cause %v, want %v", got, context.DeadlineExceeded)
+		}
+		two.End()
+		if idle != 1 {
+			t.Errorf("got %d reports after the last end, want 1", idle)
+		}
+	})
 }

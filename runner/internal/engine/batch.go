@@ -1,15 +1,24 @@
 package engine
 
-import "example.com/runner/internal/gather"
+import (
+	"slices"
+
+	"example.com/runner/internal/gather"
+)
 
 // The tasks of a batch run as separate attempts. Each has its own goroutine, context, timer and lease, and its end is written for itself.
-// Only the function is called once for all of them: the attempts meet in package gather. They use one slot until the last end is written.
+// Only the function is called once for all of them: the attempts meet in package gather. They use one slot until the last end is written
+// and the function has returned.
 
-// batch is the attempts that one call of a batch function runs.
+// batch is the attempts that one call of a batch function runs. Only the loop uses the fields below queue.
 type batch struct {
 	group *gather.Group
+	queue string
 	size  int // number of attempts that were put into the batch
-	live  int // number of its attempts in Engine.running; only the loop uses it
+	live  int // number of its attempts in Engine.running
+
+	watched  bool // whether the loop gets the batch from Engine.returned when the function returns
+	returned bool // whether the function has returned, or does not use the slot any more because of ReleaseStuck or a shutdown
 }
 
 // maxRunning returns the greatest number of attempts that may run at once.
@@ -36,7 +45,7 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 		}
 		k := key{a.task.Job, a.task.Queue}
 		if open[k] == nil || open[k].size == most {
-			open[k] = &batch{group: gather.NewGroup()}
+			open[k] = &batch{group: gather.NewGroup(), queue: a.task.Queue}
 		}
 		a.batch = open[k]
 		a.batch.size++
@@ -53,29 +62,82 @@ func (e *Engine) joined(b *batch) {
 }
 
 // parted counts an attempt of a batch that is not in Engine.running any more.
-func (e *Engine) parted(b *batch) {
+func (e *Engine) parted(a *attempt) {
+	b := a.batch
+	b.returned = b.returned || a.leaked.Load()
 	if b.live--; b.live > 0 {
 		e.shared--
+	} else if !e.hasReturned(b) {
+		e.held[b] = true
 	}
 }
 
+// hasReturned reports whether the function of a batch has returned. If it has not, the loop gets the batch from Engine.returned when it
+// has. All attempts of the batch must have ended.
+func (e *Engine) hasReturned(b *batch) bool {
+	if !b.returned && !b.watched {
+		b.watched = true
+		b.returned = b.group.Idle(func() {
+			select {
+			case e.returned <- b:
+			case <-e.stopped.Done():
+			}
+		})
+	}
+	return b.returned
+}
+
+// freeSlot frees the slot of a batch whose function has returned after the ends of its attempts were written.
+func (e *Engine) freeSlot(b *batch) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b.returned, e.claimMore = true, true
+	delete(e.held, b)
+}
+
 // used returns the number of slots that are taken.
-func (e *Engine) used() int { return len(e.running) - e.shared }
+func (e *Engine) used() int { return len(e.running) - e.shared + len(e.held) }
 
 // freed returns one ended attempt for each slot that becomes free when the ends of all ended attempts are written.
 func (e *Engine) freed() []*attempt {
-	if e.shared == 0 {
+	if !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.batch != nil }) {
 		return e.unwritten
 	}
 	var freed []*attempt
 	ended := map[*batch]int{}
 	for _, a := range e.unwritten {
-		if a.batch != nil {
-			if ended[a.batch]++; ended[a.batch] < a.batch.live {
+		if b := a.batch; b != nil {
+			b.returned = b.returned || a.leaked.Load()
+			if ended[b]++; ended[b] < b.live || !e.hasReturned(b) {
 				continue
 			}
 		}
 		freed = append(freed, a)
 	}
 	return freed
+}
+
+// stopBatches ends the contexts of all batch functions. The caller holds e.mu.
+func (e *Engine) stopBatches(cause error) {
+	for _, a := range e.running {
+		if a.batch != nil {
+			a.batch.group.Stop(cause)
+		}
+	}
+	for b := range e.held {
+		b.group.Stop(cause)
+	}
+}
+
+// abandonBatches gives up the batch functions that do not return. The caller holds e.mu.
+func (e *Engine) abandonBatches() {
+	for _, a := range e.running {
+		if a.batch != nil {
+			a.batch.returned = true
+		}
+	}
+	for b := range e.held {
+		e.log.Warn("the function of a batch does not return", "queue", b.queue)
+		delete(e.held, b)
+	}
 }

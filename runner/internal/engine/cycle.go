@@ -125,6 +125,9 @@ func (e *Engine) queueRoom() map[string]int {
 			counted[a.batch] = true
 		}
 	}
+	for b := range e.held {
+		room[b.queue]--
+	}
 	for _, a := range e.freed() {
 		room[a.task.Queue]++
 	}
@@ -189,7 +192,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
 	if a.batch != nil {
-		e.parted(a.batch)
+		e.parted(a)
 	}
 	if lifecycle.Suspect(a.task) {
 		e.suspects--

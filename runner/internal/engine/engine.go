@@ -96,6 +96,7 @@ type Engine struct {
 	reaper     *reaper
 	limit      map[string]int // greatest number of slots with tasks of each queue; nil means all queues, without limits
 	ended      chan *attempt
+	returned   chan *batch     // gets the batches in Engine.held whose functions have returned
 	stopped    context.Context // ends when the loop is over
 	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines beside the loop
@@ -105,11 +106,12 @@ type Engine struct {
 
 	mu        sync.Mutex
 	running   map[db.ClaimID]*attempt
-	confirmed time.Time     // time of the last successful heartbeat; leases count from that time
-	reporting []*attempt    // attempts with progress to store; not empty while a goroutine waits to store it
-	closed    bool          // whether no more goroutines may start beside the loop
-	failure   error         // first error that ends the work
-	failing   chan struct{} // closed when failure is set; the worker then drains
+	held      map[*batch]bool // batches whose attempts are not in running any more, but whose functions still use their slots
+	confirmed time.Time       // time of the last successful heartbeat; leases count from that time
+	reporting []*attempt      // attempts with progress to store; not empty while a goroutine waits to store it
+	closed    bool            // whether no more goroutines may start beside the loop
+	failure   error           // first error that ends the work
+	failing   chan struct{}   // closed when failure is set; the worker then drains
 
 	schedulerMu sync.Mutex      // held during a tick
 	notOurs     []jobs.Schedule // due schedules whose functions only other workers have
@@ -163,7 +165,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
-		ended: make(chan *attempt, o.maxRunning()), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{}, confirmed: now()}
+		ended: make(chan *attempt, o.maxRunning()), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
+		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now()}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
 		return nil, err
