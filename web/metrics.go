@@ -110,6 +110,11 @@ func (h *handler) collect(ctx context.Context) ([]*family, error) {
 	}
 	c.schedules(schedules)
 	c.process(h.r)
+	health, err := admin.Health(ctx, h.r, c.at)
+	if err != nil {
+		return nil, err
+	}
+	c.server(health)
 	return append(c.list, h.histograms.families(h.r)...), nil
 }
 

@@ -41,6 +41,12 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 			t.Errorf("%s%v: got %v, want 1", name, labels, got)
 		}
 	}
+	if got := value(families, "runner_server_oldest_snapshot_seconds"); got != 0 {
+		t.Errorf("runner_server_oldest_snapshot_seconds: got %v, want 0", got)
+	}
+	if _, ok := families["runner_server_dead_rows"]; !ok {
+		t.Error("got no runner_server_dead_rows, want it for each table")
+	}
 	if got := value(families, "runner_db_bytes", "file=db"); got <= 0 {
 		t.Errorf("runner_db_bytes: got %v, want a size above 0", got)
 	}

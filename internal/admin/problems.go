@@ -30,6 +30,8 @@ import (
 //	schedule_waits   the tick of Schedule at Since has no task, because no worker has its function or the function fails
 //	schedule_slow    the last task of Schedule has run since Since, for more than twice the usual time
 //	schedule_skips   Schedule has skipped ticks because its last task is unfinished
+//
+// On a server there are the codes of ServerProblems, too. They set Object.
 type Problem struct {
 	Code      string
 	Queue     string
@@ -42,6 +44,7 @@ type Problem struct {
 	Task      int64 // id
 	Schedules int
 	Schedule  jobs.Schedule
+	Object    any // what ServerProblems describes
 }
 
 // snapshot is the data that problems are derived from.
@@ -106,7 +109,11 @@ func MoreProblems(ctx context.Context, r *runner.Runner, now time.Time) (found [
 			found = append(found, Problem{Code: "cursor_behind", Cursor: c.Name, Tasks: c.Behind, Since: c.Since})
 		}
 	}
-	return found, err
+	if err != nil {
+		return found, err
+	}
+	health, err := Health(ctx, r, now)
+	return append(found, ServerProblems(health, now)...), err
 }
 
 func (s *snapshot) add(p Problem) { s.found = append(s.found, p) }

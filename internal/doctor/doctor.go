@@ -62,7 +62,8 @@ func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error 
 		{"other db", d.otherDB, false},
 	}
 	if !d.isFile() {
-		checks = slices.Insert(checks, 1, check{"messages", d.messages, true})
+		checks = slices.Insert(checks, 1, check{"messages", d.messages, true}, check{"sessions", d.sessions, true},
+			check{"vacuum", d.vacuum, true}, check{"replication", d.replication, true})
 	}
 	for _, check := range checks {
 		if check.open && d.Runner == nil {
@@ -136,8 +137,7 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 // root and a user who may only read the file can run doctor, too.
 func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	if !d.isFile() {
-		report(OK, "roles with write access to the tables can run commands as the users of the workers", "")
-		return nil
+		return d.rights(ctx, report)
 	}
 	users, err := d.workerUsers(ctx)
 	if err != nil {

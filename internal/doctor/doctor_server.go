@@ -3,10 +3,13 @@ package doctor
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 )
 
 // notifyTimeout is the time limit for a notification of the server.
@@ -31,5 +34,80 @@ func (d *Doctor) server(s *admin.ServerInfo, bytes int64, report reportFunc) err
 	}
 	report(OK, fmt.Sprintf("%s, PostgreSQL %d, schema %s, version %d, %s", d.Runner.Path(), s.Version/10000, s.Schema, s.Tables,
 		humanize.Size(bytes)), "")
+	return nil
+}
+
+// serverProblems reports the problems of the server that have one of the codes. If there are none, it reports the message.
+func (d *Doctor) serverProblems(ctx context.Context, report reportFunc, message string, codes ...string) (*admin.ServerHealth, error) {
+	health, err := admin.Health(ctx, d.Runner, d.Now)
+	if err != nil {
+		return nil, err
+	}
+	ok := true
+	for _, p := range present.ServerProblems(health, d.Now) {
+		if slices.Contains(codes, p.Code) {
+			ok = false
+			report(Warn, p.Message, p.Try)
+		}
+	}
+	if ok {
+		report(OK, message, "")
+	}
+	return health, nil
+}
+
+// sessions reports transactions that stay open.
+func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
+	health, err := d.serverProblems(ctx, report, "no transaction stays open", "lock_held", "idle_in_transaction", "snapshot_held",
+		"prepared_transaction")
+	if err == nil && health.Unseen {
+		report(OK, "the ages of other users' transactions and the standbys are hidden from "+health.User,
+			"GRANT pg_monitor TO "+admin.Identifier(health.User))
+	}
+	return err
+}
+
+// vacuum reports tables with many dead rows.
+func (d *Doctor) vacuum(ctx context.Context, report reportFunc) error {
+	health, err := d.serverProblems(ctx, report, "the tables have few dead rows", "dead_rows")
+	if err == nil && !health.Autovacuum {
+		report(Warn, "autovacuum is off; dead rows make claims slower and slower",
+			`psql -c "ALTER SYSTEM SET autovacuum = on" -c "SELECT pg_reload_conf()"`)
+	}
+	return err
+}
+
+// replication reports late standbys and replication slots.
+func (d *Doctor) replication(ctx context.Context, report reportFunc) error {
+	_, err := d.serverProblems(ctx, report, "no standby or replication slot is behind", "slot_behind", "no_sync_standby",
+		"standby_behind", "replica_behind")
+	return err
+}
+
+// rights reports what the role of the address may do.
+func (d *Doctor) rights(ctx context.Context, report reportFunc) error {
+	const writers = "; roles with write access to the tables can run commands as the users of the workers"
+	if d.Runner == nil {
+		report(OK, strings.TrimPrefix(writers, "; "), "")
+		return nil
+	}
+	health, err := admin.Health(ctx, d.Runner, d.Now)
+	if err != nil {
+		return err
+	}
+	missing := health.Rights.Missing
+	reads := !slices.ContainsFunc(missing, func(right string) bool { return strings.HasPrefix(right, "SELECT") })
+	switch {
+	case len(missing) == 0 && health.Rights.Owner:
+		report(OK, health.User+" owns the tables"+writers, "")
+	case len(missing) == 0:
+		report(OK, health.User+" may read and change tasks"+writers, "")
+	case reads && slices.Contains(missing, "INSERT ON tasks") && slices.Contains(missing, "UPDATE ON tasks"):
+		report(OK, health.User+" may only read", "")
+	default:
+		report(Warn, health.User+" lacks rights: "+strings.Join(missing, ", "),
+			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s", admin.Server(d.Runner).Schema,
+				admin.Identifier(health.User)))
+	}
 	return nil
 }

@@ -55,6 +55,10 @@ func worded(found []admin.Problem, now time.Time) []Problem {
 			words.About = p.Schedule.Name
 			words.Message, words.Try = scheduleProblem(p, now)
 		default:
+			if p.Object != nil {
+				words.Message, words.Try = serverProblem(p, now)
+				break
+			}
 			words.Message, words.Try = waitProblem(p)
 		}
 		list = append(list, words)

@@ -122,6 +122,8 @@ type Shared interface {
 	// CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
 	// notification does not arrive within patience. It returns nil for files, which need no notifications.
 	CheckNotifications(ctx context.Context, patience time.Duration) error
+	// Health describes the conditions on a server that make work slow or unsafe. It returns nil for a file.
+	Health(ctx context.Context, now time.Time) (*ServerHealth, error)
 }
 
 // Lifecycle opens and closes a database.

@@ -295,6 +295,9 @@ func (*File) Unanswered(err error) error                              { return e
 func (*File) Asserted(error) bool                                     { return false } // no statement for files has an assertion
 func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
 
+// Health returns nil, because a file has no server.
+func (*File) Health(context.Context, time.Time) (*engine.ServerHealth, error) { return nil, nil }
+
 // BusyRetries implements engine.Shared.
 func (d *File) BusyRetries() int64 { return d.busyRetries.Load() }
 

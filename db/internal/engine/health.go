@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"strings"
+	"time"
+)
+
+// ServerHealth describes the conditions on a server that make work slow, or that can lose confirmed writes. Each list has at most ten
+// elements, the worst ones first.
+type ServerHealth struct {
+	User       string        `json:"user"`       // role of this connection
+	Unseen     bool          `json:"unseen"`     // whether the server hides the sessions of other roles from this role
+	Autovacuum bool          `json:"autovacuum"` // whether the server runs autovacuum
+	Sessions   []Session     `json:"sessions"`   // transactions that have been open for more than ten seconds
+	Prepared   []Prepared    `json:"prepared"`   // prepared transactions of this database
+	Slots      []Slot        `json:"slots"`      // replication slots that hold a snapshot, or that no standby uses
+	Standbys   []Standby     `json:"standbys"`
+	SyncNames  string        `json:"sync_names"` // the setting synchronous_standby_names
+	Replica    *Replica      `json:"replica"`    // nil on a primary server
+	Tables     []TableHealth `json:"tables"`     // runner's tables, those with most dead rows first
+	Rights     Rights        `json:"rights"`
+}
+
+// Session is an open transaction of another session. Without the role pg_read_all_stats, the fields State and Client and the times are
+// empty for the sessions of other roles.
+type Session struct {
+	PID         int       `json:"pid"`
+	User        string    `json:"user"`
+	Application string    `json:"application"`
+	Client      string    `json:"client"` // address of its host; "" on a Unix socket
+	State       string    `json:"state"`  // as in pg_stat_activity, such as "idle in transaction"
+	Begun       time.Time `json:"begun"`  // begin of the transaction
+	QueryBegun  time.Time `json:"query_begun"`
+	Snapshot    bool      `json:"snapshot"` // whether it holds a snapshot, which keeps dead rows
+	Behind      int64     `json:"behind"`   // number of transactions since that snapshot
+	HasLock     bool      `json:"has_lock"` // whether it holds the write lock of the schema
+}
+
+// Prepared is a prepared transaction (PREPARE TRANSACTION). It holds its locks and its snapshot until somebody ends it.
+type Prepared struct {
+	Name   string    `json:"name"`
+	Owner  string    `json:"owner"`
+	At     time.Time `json:"at"`
+	Behind int64     `json:"behind"` // number of transactions since its begin
+}
+
+// Slot is a replication slot.
+type Slot struct {
+	Name   string `json:"name"`
+	Active bool   `json:"active"` // whether a standby uses it
+	Behind int64  `json:"behind"` // number of transactions since the snapshot that it holds; 0 if it holds none
+	Bytes  int64  `json:"bytes"`  // write-ahead log that the server keeps for it
+}
+
+// Standby is a standby server. Without the role pg_read_all_stats only Name is set.
+type Standby struct {
+	Name  string        `json:"name"` // its application_name
+	State string        `json:"state"`
+	Sync  string        `json:"sync"`  // async, potential, sync or quorum
+	Bytes int64         `json:"bytes"` // write-ahead log that it has not applied
+	Lag   time.Duration `json:"lag"`   // time by which it applies the log late; 0 if the server does not know
+}
+
+// Replica describes a server that is a standby itself.
+type Replica struct {
+	Receives bool      `json:"receives"` // whether it has a connection to its primary server
+	Bytes    int64     `json:"bytes"`    // write-ahead log that it has received and not applied
+	Applied  time.Time `json:"applied"`  // time of the last applied commit
+}
+
+// TableHealth is the state of a table.
+type TableHealth struct {
+	Name     string    `json:"name"` // with its schema
+	Live     int64     `json:"live"` // estimated number of rows
+	Dead     int64     `json:"dead"` // estimated number of dead rows, which the next VACUUM can remove
+	Vacuumed time.Time `json:"vacuumed"`
+}
+
+// Rights are the rights of the present role.
+type Rights struct {
+	Owner   bool     `json:"owner"`   // whether the role may change and drop the tables
+	Missing []string `json:"missing"` // rights of a worker that the role lacks, such as "INSERT ON tasks"
+}
+
+// Idle reports whether the session waits for its client in its transaction.
+func (s Session) Idle() bool { return strings.HasPrefix(s.State, "idle in transaction") }

@@ -1,0 +1,131 @@
+package admin
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/runner"
+)
+
+// These types describe the conditions on a server.
+type (
+	ServerHealth = db.ServerHealth
+	Session      = db.Session
+	Prepared     = db.Prepared
+	Slot         = db.Slot
+	Standby      = db.Standby
+	Replica      = db.Replica
+	TableHealth  = db.TableHealth
+)
+
+// The thresholds above which a condition on a server is a problem.
+const (
+	openTooLong   = time.Minute      // age of a transaction that holds a snapshot or is idle
+	lockedTooLong = 10 * time.Second // age of a transaction that holds the write lock
+	farBehind     = 100_000          // transactions since a snapshot whose age is unknown
+	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a slot keeps
+	lateReplica   = time.Minute      // time by which a standby applies the log late
+	manyDead      = 100_000          // dead rows in a table that has fewer rows
+	vacuumOverdue = 10 * time.Minute // time without a VACUUM of such a table
+)
+
+// Health describes the conditions on the server of the database. It returns nil for a file.
+func Health(ctx context.Context, r *runner.Runner, now time.Time) (*ServerHealth, error) {
+	return store(r).Health(ctx, now)
+}
+
+// ServerProblems returns the conditions on a server that need attention:
+//
+//	lock_held             a Session has held the write lock for more than ten seconds
+//	idle_in_transaction   a Session has been idle in its transaction for more than a minute
+//	snapshot_held         a Session has held a snapshot for more than a minute, or for many transactions
+//	prepared_transaction  a Prepared transaction is older than a minute
+//	slot_behind           a Slot keeps a snapshot for many transactions; or no standby uses it, and it keeps a long log
+//	dead_rows             a TableHealth has many dead rows, and nothing has vacuumed the table for ten minutes
+//	no_sync_standby       commits wait for a synchronous standby, and none is connected; Object is the setting synchronous_standby_names
+//	standby_behind        a Standby applies the log late
+//	replica_behind        this server is a Replica, and applies the log late or receives none
+//
+// It returns at most one problem for each code, the worst one. It returns none for a file, whose health is nil.
+func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
+	if h == nil {
+		return nil
+	}
+	add := func(code string, since time.Time, object any) {
+		if !slices.ContainsFunc(found, func(p Problem) bool { return p.Code == code }) {
+			found = append(found, Problem{Code: code, Since: since, Object: object})
+		}
+	}
+	for _, s := range h.Sessions {
+		if code := sessionProblem(s, now); code != "" {
+			add(code, s.Begun, s)
+		}
+	}
+	for _, p := range h.Prepared {
+		if now.Sub(p.At) > openTooLong {
+			add("prepared_transaction", p.At, p)
+		}
+	}
+	for _, s := range h.Slots {
+		if s.Behind > farBehind || !s.Active && s.Bytes > longLog {
+			add("slot_behind", time.Time{}, s)
+		}
+	}
+	for _, t := range h.Tables {
+		if t.Dead > manyDead && t.Dead > t.Live && now.Sub(t.Vacuumed) > vacuumOverdue {
+			add("dead_rows", t.Vacuumed, t)
+		}
+	}
+	if missesSync(h) {
+		add("no_sync_standby", time.Time{}, h.SyncNames)
+	}
+	for _, s := range h.Standbys {
+		if s.Lag > lateReplica || s.Bytes > longLog {
+			add("standby_behind", time.Time{}, s)
+		}
+	}
+	if r := h.Replica; r != nil && (!r.Receives || r.Bytes > 0 && now.Sub(r.Applied) > lateReplica) {
+		add("replica_behind", r.Applied, *r)
+	}
+	return found
+}
+
+// sessionProblem returns the code of the problem that a session is, or "".
+func sessionProblem(s Session, now time.Time) string {
+	age := now.Sub(s.Begun)
+	switch {
+	case s.Begun.IsZero(): // the server hides the age
+		if s.Behind > farBehind {
+			return "snapshot_held"
+		}
+	case s.HasLock && age > lockedTooLong:
+		return "lock_held"
+	case age <= openTooLong:
+	case s.Idle():
+		return "idle_in_transaction"
+	case s.Snapshot:
+		return "snapshot_held"
+	}
+	return ""
+}
+
+// missesSync reports whether commits wait for a synchronous standby that is not connected.
+func missesSync(h *ServerHealth) bool {
+	return h.SyncNames != "" && h.Replica == nil && !slices.ContainsFunc(h.Standbys, func(s Standby) bool {
+		return s.Sync == "sync" || s.Sync == "quorum" || h.Unseen
+	})
+}
+
+// Identifier returns the name of a role as an identifier of SQL.
+func Identifier(name string) string {
+	if plainName.MatchString(name) {
+		return name
+	}
+	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
+}
+
+var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)

@@ -1,0 +1,130 @@
+package postgres_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/doctor"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/runner"
+)
+
+// connection opens a connection that runs some statements and stays open until the end of the test.
+func connection(t *testing.T, address string, statements ...string) *pgx.Conn {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), address)
+	testkit.NoError(t, err)
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
+	run(t, conn, statements...)
+	return conn
+}
+
+func run(t *testing.T, conn *pgx.Conn, statements ...string) {
+	t.Helper()
+	for _, text := range statements {
+		if _, err := conn.Exec(t.Context(), text); err != nil {
+			t.Fatalf("%s: got error %v, want none", text, err)
+		}
+	}
+}
+
+// codes returns the codes of the problems of a server. The test asks as if it were two minutes later, so that open transactions are old.
+func codes(t *testing.T, r *runner.Runner) (list []string, health *admin.ServerHealth) {
+	t.Helper()
+	later := time.Now().Add(2 * time.Minute)
+	health, err := admin.Health(t.Context(), r, later)
+	testkit.NoError(t, err)
+	for _, p := range admin.ServerProblems(health, later) {
+		list = append(list, p.Code)
+	}
+	return list, health
+}
+
+func TestTheHealthOfAServerNamesWhatHoldsSnapshotsAndLocks(t *testing.T) {
+	server := pgkit.Start(t, "fsync=off", "max_prepared_transactions=5", "autovacuum=off")
+	at := server.Address("postgres")
+	r := open(t, at, runner.Options{})
+	list, health := codes(t, r)
+	testkit.Equal(t, "problems of a new server", list, nil)
+	testkit.Equal(t, "autovacuum", health.Autovacuum, false)
+	testkit.Equal(t, "rights", health.Rights.Owner && len(health.Rights.Missing) == 0, true)
+
+	reader := connection(t, server.Address("postgres", "application_name=report"), "BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
+	list, health = codes(t, r)
+	testkit.Equal(t, "problems with an idle reader", list, []string{"idle_in_transaction"})
+	session := health.Sessions[0]
+	testkit.Equal(t, "session", session.Application+" "+session.User, "report postgres")
+	testkit.Equal(t, "pid", session.PID, int(reader.PgConn().PID()))
+	if !session.Snapshot || session.Begun.IsZero() || session.QueryBegun.Before(session.Begun) {
+		t.Errorf("got session %+v, want a snapshot and times", session)
+	}
+	want := fmt.Sprintf(`psql -c "SELECT pg_terminate_backend(%d)"`, session.PID)
+	later := time.Now().Add(2 * time.Minute)
+	status, err := present.ReadStatus(t.Context(), r, later, nil)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "the status has the problem", len(status.Problems) == 1 && status.Problems[0].Try == want, true)
+	warned := false
+	testkit.NoError(t, (&doctor.Doctor{Runner: r, Now: later, Path: at}).Run(t.Context(), func(c record.Check) error {
+		warned = warned || c.Check == "sessions" && c.Status == doctor.Warn && c.Try != nil && *c.Try == want
+		return nil
+	}))
+	testkit.Equal(t, "doctor warns of the session", warned, true)
+	testkit.NoError(t, reader.Close(t.Context()))
+
+	tx, err := handle(t, at).BeginTx(t.Context(), nil)
+	testkit.NoError(t, err)
+	_, err = r.EnqueueTx(t.Context(), tx, count.With(1))
+	testkit.NoError(t, err)
+	list, health = codes(t, r)
+	testkit.Equal(t, "problems with an open transaction of EnqueueTx", list, []string{"lock_held"})
+	testkit.Equal(t, "it has the lock", health.Sessions[0].HasLock, true)
+	testkit.NoError(t, tx.Rollback())
+
+	conn := connection(t, at, "BEGIN", "CREATE TABLE notes (text TEXT)", "PREPARE TRANSACTION 'forgotten'",
+		"SELECT pg_create_physical_replication_slot('unused', true)")
+	list, health = codes(t, r)
+	testkit.Equal(t, "problems with a prepared transaction", list, []string{"prepared_transaction"})
+	testkit.Equal(t, "its name and owner", health.Prepared[0].Name+" "+health.Prepared[0].Owner, "forgotten postgres")
+	testkit.Equal(t, "slots", len(health.Slots) == 1 && health.Slots[0].Name == "unused" && !health.Slots[0].Active, true)
+	run(t, conn, "ROLLBACK PREPARED 'forgotten'")
+
+	run(t, conn, "ALTER SYSTEM SET synchronous_standby_names = 'b'", "SELECT pg_reload_conf()")
+	testkit.Within(t, patience, "the server waits for a standby", func() bool {
+		list, _ = codes(t, r)
+		return slices.Contains(list, "no_sync_standby")
+	})
+	run(t, conn, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
+}
+
+// TestARoleWithFewRightsSeesWhatTheServerShows checks the health that a role without pg_monitor sees.
+func TestARoleWithFewRightsSeesWhatTheServerShows(t *testing.T) {
+	server := pgkit.Start(t)
+	at := server.Address("postgres")
+	open(t, at, runner.Options{})
+	admins := connection(t, at, "CREATE ROLE bob LOGIN", "GRANT USAGE ON SCHEMA runner TO bob",
+		"GRANT SELECT ON ALL TABLES IN SCHEMA runner TO bob", "GRANT INSERT ON runner.tasks TO bob",
+		"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
+	r := open(t, as(t, at, "bob", ""), runner.Options{ReadOnly: true})
+	_, health := codes(t, r)
+	testkit.Equal(t, "hidden", health.Unseen, true)
+	testkit.Equal(t, "user", health.User, "bob")
+	testkit.Equal(t, "owner", health.Rights.Owner, false)
+	testkit.Equal(t, "missing", slices.Contains(health.Rights.Missing, "UPDATE ON tasks") &&
+		!slices.Contains(health.Rights.Missing, "INSERT ON tasks"), true)
+	found := slices.IndexFunc(health.Sessions, func(s admin.Session) bool { return s.PID == int(admins.PgConn().PID()) })
+	if found < 0 || !health.Sessions[found].Begun.IsZero() || !health.Sessions[found].Snapshot {
+		t.Errorf("got sessions %+v, want that of the reader, with a snapshot and without times", health.Sessions)
+	}
+	run(t, admins, "COMMIT", "GRANT pg_monitor TO bob")
+	_, health = codes(t, r)
+	testkit.Equal(t, "hidden from a member of pg_monitor", health.Unseen, false)
+}
