@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jmoiron/sqlx"
@@ -97,6 +98,72 @@ func (d *File) CheckSchema(ctx context.Context) error {
 	}
 	for name := range expected {
 		return problem(errcode.NotRunner, fmt.Sprintf("lacks runner's %s", name), "another file")
+	}
+	return nil
+}
+
+// selectTables lists the tables of a file, each with its columns in their order.
+const selectTables = `SELECT name, (SELECT group_concat(name, ' ') FROM pragma_table_info(t.name)) AS columns
+	FROM sqlite_schema AS t WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`
+
+// table is a table with its columns, separated by spaces.
+type table struct {
+	Name    string `db:"name"`
+	Columns string `db:"columns"`
+}
+
+// ownTables lists the tables of the schema without a prefix, by name.
+var ownTables = []table{
+	{"attempts", "task_id generation_id attempt state counted worker started_at finished_at outcome"},
+	{"cancel_requests", "task_id generation_id requested_at now text"},
+	{"counter_hours", "queue state hour n"},
+	{"counters", "queue state minute n"},
+	{"cursors", "name seq owner lease_expires_at created_at"},
+	{"dependencies", "task_id on_id any_outcome open"},
+	{"finished", "seq task_id generation_id job queue label schedule state attempt outcome created_at started_at finished_at"},
+	{"finished_seq", "seq"},
+	{"holds", "task_id held_since held_by reason"},
+	{"inputs", "task_id data"},
+	{"last_ids", "id"},
+	{"limits", "kind name running rate per burst level filled_at due_at updated_at"},
+	{"metadata_index", "key value task_id"},
+	{"metadata_keys", "key build filled"},
+	{"open_failures", "subject failed_at"},
+	{"output", "task_id generation_id seq attempt stream at data dropped_bytes"},
+	{"pauses", "queue paused_at paused_by reason"},
+	{"progress_reports", "task_id generation_id report"},
+	{"queue_hooks", "queue hooks"},
+	{"schedule_inputs", "name data"},
+	{"schedule_open", "schedule task_id"},
+	{"schedules", "name cron zone overlap catch_up catch_up_window jitter paused_at paused_by next_at last_at last_task_id " +
+		"kept_state kept_duration skipped created_at updated_at task boots alert_after alerted_at slow_task_id " +
+		"kept_success"},
+	{"steps", "task_id seq generation_id name value wake_at at"},
+	{"task_changes", "task_id seq made_at made_by action text"},
+	{"tasks", "id generation_id state queue job args label priority run_at expires_at attempt max_attempts losses " +
+		"max_losses worker lease_expires_at unique_key lane schedule tick waits parts created_at created_by " +
+		"updated_at started_at finished_at options outcome result lane_slot batch"},
+	{"totals", "queue job result n"},
+	{"unique_keys", "unique_key task_id free_at states"},
+	{"workers", "number id name host boot_id pid user version slots queues jobs state lease started_at beat_at ended_at uid " +
+		"pid_namespace leaked"},
+}
+
+// checkTables returns an error unless the file has the tables of the schema with their columns. Until the last step of the schema is
+// released, builds with different tables write the same version. Without this check, some commands would fail in the middle of their work.
+func (d *File) checkTables(ctx context.Context) error {
+	var all []table
+	if err := d.conn.SelectContext(ctx, &all, selectTables); err != nil {
+		return d.Explain(err)
+	}
+	for _, own := range ownTables {
+		if !slices.Contains(all, table{d.sql.Prefix + own.Name, own.Columns}) {
+			return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.UnreleasedSchema, Subject: d.path,
+				What: fmt.Sprintf("%s does not have the tables of schema %d", d.path, schema.Version(schema.SQLite)),
+				Why: []string{"the table " + own.Name + " is missing or has other columns",
+					"an unreleased build of runner made the file; there is no upgrade; nothing was changed"},
+				Hint: "another file, or the build that made this file"}
+		}
 	}
 	return nil
 }

@@ -89,6 +89,9 @@ func (d *File) open(ctx context.Context) error {
 	case err != nil:
 		return err
 	case have == schema.Version(schema.SQLite):
+		if err := d.checkTables(ctx); err != nil {
+			return err
+		}
 		return d.recordFiles()
 	case have == 0 && !d.options.Create && prefix != "":
 		return &jobs.Error{Kind: jobs.ErrSchema, What: d.path + " has no tables of runner yet",
