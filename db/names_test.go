@@ -94,7 +94,8 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 		t.Errorf(`two prefixes: got error %v, want %v with "several prefixes"`, err, jobs.ErrSchema)
 	}
 	change(t, path, "ALTER TABLE other_workers DROP COLUMN leaked")
-	if _, err := open(Options{Beside: true, Prefix: "other_"}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "workers") {
+	if _, err := open(Options{Beside: true, Prefix: "other_"}); !errors.Is(err, jobs.ErrSchema) ||
+		!strings.Contains(err.Error(), "workers") {
 		t.Errorf(`tables of an unreleased build: got error %v, want %v with "workers"`, err, jobs.ErrSchema)
 	}
 	change(t, path, fmt.Sprintf("UPDATE runner_schema SET version = %d WHERE prefix = 'jobs_'", SchemaVersion()+1))

@@ -69,9 +69,10 @@ func PathOf(ctx context.Context, handle *sql.DB) (string, error) {
 	return path, causeOf(ctx, err)
 }
 
-// OpenApplication opens a handle for an application that has tables of its own in the file at path. See runner.OpenDB.
-func OpenApplication(ctx context.Context, path string) (*sql.DB, error) {
-	return sqlite.OpenApplication(ctx, path)
+// OpenApplication opens a handle for an application that has tables of its own in the file at path. See runner.OpenDB. The driver is that
+// of Options.Driver.
+func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) {
+	return sqlite.OpenApplication(ctx, path, driver)
 }
 
 // InsertTx adds a task as part of the caller's transaction, and returns the task as that transaction sees it. The spec must be valid.

@@ -24,4 +24,6 @@ import (
 //
 // Errors are *jobs.Error of kind jobs.ErrInvalid, ErrPermission, ErrBusy, ErrReplaced, ErrSchema or ErrCorrupt, or the cause of ctx. A
 // failed BeginTx of the handle returns an error of the driver modernc.org/sqlite.
-func OpenDB(ctx context.Context, path string) (*sql.DB, error) { return db.OpenApplication(ctx, path) }
+func OpenDB(ctx context.Context, path string) (*sql.DB, error) {
+	return db.OpenApplication(ctx, path, "")
+}

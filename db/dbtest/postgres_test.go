@@ -45,3 +45,6 @@ func emptyAddress(t testing.TB) string {
 }
 
 func TestStoreOnPostgreSQL(t *testing.T) { dbtest.Run(t, openOnServer) }
+
+// TestStoreOnPostgreSQLWithACursor is TestStoreWithACursor on a server.
+func TestStoreOnPostgreSQLWithACursor(t *testing.T) { dbtest.Run(t, dbtest.WithCursor(openOnServer)) }

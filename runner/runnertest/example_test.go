@@ -122,6 +122,75 @@ func ExampleCrashAfterClaim() {
 	// 1 completed losses: 1
 }
 
+// The program is killed in the function, after its first step. The task runs again, and the step does not.
+func ExampleCrash() {
+	t := &example{}
+	defer t.end()
+	r := runnertest.New(t)
+	ships := 0
+	ship := func(ctx context.Context) { // a fake of a service
+		if ships++; ships == 1 {
+			runnertest.Crash(ctx, r) // does not return
+		}
+		fmt.Println("shipped")
+	}
+	r.Register(charge.Handler(func(ctx context.Context, order Order) error {
+		_, err := runner.Step(ctx, "charge", func(context.Context) (string, error) {
+			fmt.Println("charged order", order.ID)
+			return "receipt", nil
+		})
+		if err == nil {
+			ship(ctx)
+		}
+		return err
+	}))
+	if _, err := r.Enqueue(t.Context(), charge.With(Order{7})); err != nil {
+		t.Fatalf("enqueue: %v", err)
+	}
+	ran := runnertest.Drain(t, r)
+	fmt.Println(len(ran), "attempts:", ran[0].State, "losses:", ran[0].Losses)
+	// Output:
+	// charged order 7
+	// shipped
+	// 2 attempts: completed losses: 1
+}
+
+// The commit of the program's own transaction takes effect and returns an error. So the row and the task exist, and the program does not
+// know.
+func ExampleOpenDB() {
+	t := &example{}
+	defer t.end()
+	r := runnertest.New(t)
+	handle := runnertest.OpenDB(t, r)
+	if _, err := handle.Exec(`CREATE TABLE orders (id INTEGER PRIMARY KEY) STRICT`); err != nil {
+		t.Fatalf("create: %v", err)
+	}
+	order := func() error {
+		tx, err := handle.BeginTx(t.Context(), nil)
+		if err != nil {
+			return err
+		}
+		defer tx.Rollback()
+		if _, err := tx.Exec(`INSERT INTO orders (id) VALUES (7)`); err != nil {
+			return err
+		}
+		if _, err := r.EnqueueTx(t.Context(), tx, charge.With(Order{7})); err != nil {
+			return err
+		}
+		return tx.Commit()
+	}
+	runnertest.FailAfterCommit(t, r)
+	fmt.Println(order())
+	var orders int
+	if err := handle.QueryRow(`SELECT count(*) FROM orders`).Scan(&orders); err != nil {
+		t.Fatalf("count: %v", err)
+	}
+	fmt.Println(orders, "order,", len(runnertest.Enqueued(t, r, charge)), "task")
+	// Output:
+	// runnertest: injected
+	// 1 order, 1 task
+}
+
 // The task is stored although Enqueue returns an error. The unique key makes the second call safe while the task has not finished.
 func ExampleFailAfterCommit() {
 	t := &example{}

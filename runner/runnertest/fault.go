@@ -2,18 +2,12 @@ package runnertest
 
 import (
 	"context"
-	"database/sql"
-	"database/sql/driver"
 	"errors"
-	"net/url"
 	"os"
-	"path/filepath"
-	"strings"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver that wrapper wraps
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
@@ -38,10 +32,25 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	return claimed
 }
 
+// Crash ends the attempt that runs with ctx, as kill -9 of the program would at this point. Crash does not return: the function only runs
+// its deferred calls. Let them roll back its open transactions, as the database does after a crash. Committed steps and transactions stay.
+// The next attempt begins at once, in the same Drain, and the task has one more loss.
+//
+// Call Crash on the goroutine of the function, for instance in a fake of a service that the function calls. Other functions that run at
+// that time lose their tasks, too, and the database refuses their results. Crash panics outside of an attempt of r.
+func Crash(ctx context.Context, r *runner.Runner) {
+	found, ok := kits.Load(r)
+	if _, inTask := runner.TaskFrom(ctx); !ok || !inTask {
+		panic("runnertest: Crash needs the context of an attempt of a Runner of New or Run; in a batch that is BatchTask.Context")
+	}
+	found.(*kit).crash()
+	runtime.Goexit()
+}
+
 // Lose takes the task away from the attempt that runs with ctx, as if the worker hung and another worker took the task over. The task waits
 // for another worker. The database refuses all later writes of this attempt, such as its end, a FinishTx or a step. Call Lose inside a
-// function at the point where the worker should fail, such as after the effect of the function and before its return. Lose returns an error
-// outside of an attempt, or if the attempt has lost its task already.
+// function at the point where the worker should fail, such as after the effect of the function and before its return. The function goes on,
+// unlike after Crash. Lose returns an error outside of an attempt, or if the attempt has lost its task already.
 func Lose(ctx context.Context, r *runner.Runner) error {
 	task, ok := runner.TaskFrom(ctx)
 	if !ok {
@@ -89,14 +98,15 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 // ErrInjected is the error of a write that FailBeforeCommit or FailAfterCommit makes fail.
 var ErrInjected = errors.New("runnertest: injected")
 
-// FailBeforeCommit makes the next write of r return ErrInjected and change nothing, as on a full disk. While Work runs, the next write may
-// be one of the worker, which tries it again.
+// FailBeforeCommit makes the next commit return ErrInjected and change nothing, as on a full disk. This is the next write of r, or the
+// commit of a transaction on a handle of OpenDB. While Work runs, the next commit may be one of the worker, which tries it again.
 func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, true) }
 
-// FailAfterCommit makes the next write of r return ErrInjected although the write was committed, as after a broken connection or a timeout.
-// The write is one of r itself, not the commit of a transaction of the program, such as one with EnqueueTx.
-// If that write is an Enqueue, it has added a task that the caller does not know about, and a unique key makes a second call safe. While
-// Work runs, the next write may be one of the worker, which detects that its write was committed.
+// FailAfterCommit makes the next commit return ErrInjected although it took effect, as after a broken connection or a timeout. This is the
+// next write of r, or the commit of a transaction on a handle of OpenDB. So an Enqueue adds a task that its caller does not know about, and
+// a transaction with EnqueueTx adds the task together with the rows of the program. A unique key makes a second call safe. After a commit
+// with FinishTx the task is completed, even if the function returns the error. While Work runs, the next commit may be one of the worker,
+// which detects that its write was committed.
 func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, false) }
 
 func inject(t testing.TB, r *runner.Runner, before bool) {
@@ -129,100 +139,4 @@ func take(path string) (before, any bool) {
 	before, any = faults.next[path]
 	delete(faults.next, path)
 	return before, any
-}
-
-const driverName = "sqlite-runnertest"
-
-func init() {
-	pool, err := sql.Open("sqlite", "")
-	if err != nil {
-		panic(err)
-	}
-	sql.Register(driverName, wrapper{pool.Driver()})
-	_ = pool.Close() // the pool has opened no connection
-}
-
-// wrapper is the driver of SQLite with commits that can fail.
-type wrapper struct{ driver.Driver }
-
-// inner lists the interfaces of SQLite's connections.
-type inner interface {
-	driver.Conn
-	driver.ConnBeginTx
-	driver.ConnPrepareContext
-	driver.ExecerContext
-	driver.QueryerContext
-	driver.Pinger
-	driver.SessionResetter
-	driver.Validator
-}
-
-// Open implements driver.Driver.
-func (w wrapper) Open(name string) (driver.Conn, error) {
-	c, err := w.Driver.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	file, err := url.Parse(name)
-	if err != nil {
-		return nil, err
-	}
-	path := filepath.FromSlash(file.Path)
-	if len(path) > 2 && path[2] == ':' { // /C:/dir/file
-		path = path[1:]
-	}
-	return conn{c.(inner), path}, nil
-}
-
-type conn struct {
-	inner
-	path string
-}
-
-// PrepareContext implements driver.ConnPrepareContext.
-func (c conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, error) {
-	s, err := c.inner.PrepareContext(ctx, query)
-	if err != nil || !isCommit(query) {
-		return s, err
-	}
-	return stmt{s.(innerStmt), c.path}, nil
-}
-
-// ExecContext implements driver.ExecerContext.
-func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
-	if !isCommit(query) {
-		return c.inner.ExecContext(ctx, query, args)
-	}
-	return commit(c.path, func() (driver.Result, error) { return c.inner.ExecContext(ctx, query, args) })
-}
-
-func isCommit(query string) bool { return strings.EqualFold(strings.TrimSpace(query), "COMMIT") }
-
-type innerStmt interface {
-	driver.Stmt
-	driver.StmtExecContext
-	driver.StmtQueryContext
-}
-
-// stmt is a prepared COMMIT.
-type stmt struct {
-	innerStmt
-	path string
-}
-
-// ExecContext implements driver.StmtExecContext.
-func (s stmt) ExecContext(ctx context.Context, args []driver.NamedValue) (driver.Result, error) {
-	return commit(s.path, func() (driver.Result, error) { return s.innerStmt.ExecContext(ctx, args) })
-}
-
-func commit(path string, do func() (driver.Result, error)) (driver.Result, error) {
-	before, any := take(path)
-	if any && before {
-		return nil, ErrInjected
-	}
-	done, err := do()
-	if any && err == nil {
-		return nil, ErrInjected
-	}
-	return done, err
 }

@@ -21,14 +21,16 @@
 //	}
 //
 // Only the time is fake: the database, its transactions and the worker are those of production. So a test can also simulate what a program
-// must survive. CrashAfterClaim is a worker that dies with its tasks, and Lose is one that hangs. FailBeforeCommit and FailAfterCommit make
-// a write fail.
+// must survive. Crash and CrashAfterClaim simulate a worker that dies with its tasks, in a function or before it, and Lose simulates one
+// that hangs. FailBeforeCommit and FailAfterCommit make a commit fail. OpenDB opens a handle for the tables of the program, whose commits
+// can fail in the same way.
 package runnertest
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"runtime/debug"
@@ -72,15 +74,20 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	if err != nil {
 		t.Fatalf("runnertest: %v", err)
 	}
-	k := &kit{}
+	k := &kit{running: map[runningTask]bool{}}
 	kits.Store(r, k)
 	r.Use(func(ctx context.Context, task jobs.Task, next func(context.Context, jobs.Task) (json.RawMessage, error)) (
 		json.RawMessage, error) {
-		k.start(task.ID)
+		k.start(task)
 		orderAccess()
 		defer func() {
 			orderAccess()
-			if p := recover(); p != nil {
+			p := recover()
+			if k.end(task) {
+				if err := Lose(ctx, r); err != nil && !errors.Is(err, jobs.ErrLost) {
+					t.Errorf("runnertest: Crash: %v", err)
+				}
+			} else if p != nil {
 				t.Errorf("runnertest: task %d (%s) panics: %v\n%s", task.ID, task.Job, p, debug.Stack())
 				panic(p)
 			}
@@ -101,14 +108,37 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 type kit struct {
 	mu      sync.Mutex
 	started []int64
+	running map[runningTask]bool // whether Crash has ended the attempt
 }
+
+// runningTask identifies an attempt.
+type runningTask struct{ id, generation int64 }
 
 var kits sync.Map // maps each *runner.Runner to its *kit
 
-func (k *kit) start(id int64) {
+func (k *kit) start(task jobs.Task) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.started = append(k.started, id)
+	k.started = append(k.started, task.ID)
+	k.running[runningTask{task.ID, task.GenerationID}] = false
+}
+
+// end reports whether Crash has ended the attempt.
+func (k *kit) end(task jobs.Task) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	attempt := runningTask{task.ID, task.GenerationID}
+	defer delete(k.running, attempt)
+	return k.running[attempt]
+}
+
+// crash ends all attempts that run.
+func (k *kit) crash() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for attempt := range k.running {
+		k.running[attempt] = true
+	}
 }
 
 // Advance advances the clock of a bubble of Run by d. Timers that are due in this time fire in their order. Tasks that become due run at

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"net/url"
@@ -21,7 +22,8 @@ const applicationIdle = 8
 
 // OpenApplication opens a handle for an application that has tables of its own in the file at path. It creates the file if it is missing,
 // and switches it to WAL mode. A transaction of the handle takes the write lock when it begins, unless it is read-only.
-func OpenApplication(ctx context.Context, path string) (*sql.DB, error) {
+// The driver is that of Options.Driver.
+func OpenApplication(ctx context.Context, path, driver string) (*sql.DB, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -40,7 +42,7 @@ func OpenApplication(ctx context.Context, path string) (*sql.DB, error) {
 		return nil, err
 	}
 	patience := "busy_timeout(" + strconv.FormatInt(applicationPatience.Milliseconds(), 10) + ")"
-	handle, err := sql.Open(driverName, uri(d.path, url.Values{"mode": {"rw"}, "_txlock": {"immediate"},
+	handle, err := sql.Open(cmp.Or(driver, driverName), uri(d.path, url.Values{"mode": {"rw"}, "_txlock": {"immediate"},
 		"_pragma": {patience, "synchronous(FULL)", "foreign_keys(1)", logLimit}}))
 	if err == nil {
 		handle.SetMaxIdleConns(applicationIdle)
