@@ -29,16 +29,21 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
+	// filling has the parts whose last batch is not full yet, with the number of tasks in their full batches.
+	filling map[part]int
+	fills   bool // whether the claim fills batches, whose starts are counted already
 }
 
 // limitState is the state of a limit during one claim.
 type limitState struct {
-	limit  jobs.Limit
-	bucket bucket
-	free   int       // tasks that may start before the maximum number of running tasks is reached
-	starts int       // starts that the rate allows now
-	next   time.Time // time of the next start, if the rate allows none now
-	taken  int       // tasks that this claim has taken
+	limit   jobs.Limit
+	bucket  bucket
+	free    int       // tasks that may start before the maximum number of running tasks is reached
+	starts  int       // starts that the rate allows now
+	next    time.Time // time of the next start, if the rate allows none now
+	taken   int       // tasks that this claim has taken
+	started int       // starts of this claim: tasks and batches
+	saved   bool      // whether started became smaller because tasks share a batch
 }
 
 // allTarget is the whole database.
@@ -48,9 +53,6 @@ var allTarget = jobs.Target{Kind: jobs.AllTarget}
 func targetsOf(queue, job string) []jobs.Target {
 	return []jobs.Target{allTarget, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
 }
-
-// capacity returns how many more tasks this claim may start within the limit.
-func (p *limitState) capacity() int { return min(p.free, p.starts) - p.taken }
 
 // readAdmission reads the pauses, the limits, and the number of running tasks if a limit depends on it.
 func (t *tx) readAdmission(now time.Time) (*admission, error) {
@@ -127,20 +129,36 @@ func (g *admission) capacity(kind, name string) int {
 	if g == nil {
 		return math.MaxInt
 	}
-	if p := g.limits[jobs.Target{Kind: kind, Name: name}]; p != nil {
-		return p.capacity()
+	p := g.limits[jobs.Target{Kind: kind, Name: name}]
+	switch {
+	case p == nil:
+		return math.MaxInt
+	case g.fills:
+		return p.free - p.taken
 	}
-	return math.MaxInt
+	return min(p.free-p.taken, p.starts-p.started)
 }
 
-// jobs returns list, but with an empty name for each job whose limit allows no start now.
-func (g *admission) jobs(list []ClaimJob) []ClaimJob {
+// capacityOf returns how many more tasks of a job in a queue may start, as far as the job decides it.
+func (g *admission) capacityOf(queue, job string) int {
+	n := g.capacity(jobs.JobTarget, job)
+	if g != nil {
+		if full, filling := g.filling[part{queue, job}]; filling {
+			n = min(n, full)
+		}
+	}
+	return n
+}
+
+// jobs returns list, but with an empty name for each job that may start no task in a queue now. An empty queue means that batches need not
+// be full.
+func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list
 	}
 	admitted := slices.Clone(list)
 	for i, job := range admitted {
-		if g.capacity(jobs.JobTarget, job.Job) <= 0 {
+		if g.capacityOf(queue, job.Job) <= 0 {
 			admitted[i].Job = ""
 		}
 	}
@@ -156,17 +174,23 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 		for _, target := range targetsOf(queue, claimed[i].Job) {
 			if p := g.limits[target]; p != nil {
 				p.taken++
+				if !g.fills {
+					p.started++
+				}
 			}
+		}
+		if at := (part{queue, claimed[i].Job}); g.filling[at] > 0 {
+			g.filling[at]--
 		}
 	}
 }
 
-// choose returns the first candidates that the limits of their jobs allow to start. The parameter most is their maximum number.
-func (g *admission) choose(from []candidate, most int) []candidate {
+// choose returns the first candidates of a queue that may start as far as their jobs decide it. The parameter most is their maximum number.
+func (g *admission) choose(queue string, from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}
 	for _, one := range from {
-		if len(chosen) < most && taken[one.Job] < g.capacity(jobs.JobTarget, one.Job) {
+		if len(chosen) < most && taken[one.Job] < g.capacityOf(queue, one.Job) {
 			taken[one.Job]++
 			chosen = append(chosen, one)
 		}
@@ -178,21 +202,26 @@ func (g *admission) choose(from []candidate, most int) []candidate {
 // rate limit allows the next waiting task to start.
 func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []jobs.Task, now time.Time) (time.Time, error) {
 	var next time.Time
-	if g == nil {
+	if g == nil || g.limits == nil {
 		return next, nil
 	}
 	for target, p := range g.limits {
 		if p.limit.Rate == 0 {
 			continue
 		}
-		if p.taken > 0 {
-			p.bucket = p.bucket.take(p.limit, p.taken, now)
+		if p.started > 0 {
+			p.bucket = p.bucket.take(p.limit, p.started, now)
 			if err := t.saveBucket(target, p.bucket); err != nil {
 				return next, err
 			}
 			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
-		if p.starts > 0 || !next.IsZero() && !p.next.Before(next) {
+		if p.starts > 0 && p.saved { // this claim may have ended too early
+			p.next = now
+		} else if p.starts > 0 {
+			continue
+		}
+		if !next.IsZero() && !p.next.Before(next) {
 			continue
 		}
 		waits, err := t.waitsAt(target, c, queues)

@@ -97,9 +97,9 @@ type candidate struct {
 // The result again reports whether another call may claim more tasks.
 func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, aged bool,
 	now time.Time) (batch []jobs.Task, again bool, err error) {
-	admitted := g.jobs(list)
+	admitted := g.jobs(queue, list)
 	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // the limit of a job allows fewer starts than there are free slots
-		return job.Job != "" && g.capacity(jobs.JobTarget, job.Job) < free
+		return job.Job != "" && g.capacityOf(queue, job.Job) < free
 	})
 	if aged {
 		overdue, err := t.overdue(queue, admitted, free, now.Add(-ask.MaxWait))
@@ -108,7 +108,7 @@ func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask 
 		}
 		if len(overdue) > 0 {
 			c.agedAt = time.Time{}
-			batch, err := t.claimThese(c, g.choose(overdue, free), ask.Lease, now)
+			batch, err := t.claimThese(c, g.choose(queue, overdue, free), ask.Lease, now)
 			return batch, len(batch) > 0, err
 		}
 	}
@@ -120,7 +120,7 @@ func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask 
 	if err := t.list(&first, c.peek, append(c.jobArgs(queue, admitted, 1), int64(free))...); err != nil {
 		return nil, false, err
 	}
-	batch, err = t.claimThese(c, g.choose(first, free), ask.Lease, now)
+	batch, err = t.claimThese(c, g.choose(queue, first, free), ask.Lease, now)
 	return batch, len(first) == free && len(batch) > 0, err
 }
 

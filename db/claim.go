@@ -2,7 +2,6 @@ package db
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
@@ -72,6 +71,8 @@ type ClaimJob struct {
 	Job         string
 	MaxAttempts int // for tasks that do not set it
 	Batch       int // greatest number of its tasks that share a slot; 0 or 1 for none
+	// Wait is the longest time that a due task waits until there are Batch tasks of the job in its queue.
+	Wait time.Duration
 }
 
 // Claim is a request for tasks.
@@ -92,6 +93,7 @@ type claimer struct {
 	id       string
 	jobs     []ClaimJob
 	batches  bool       // whether some of the jobs have a Batch
+	waits    bool       // whether some of the jobs have a Wait
 	tasks    *statement // claimTasks with a SELECT for each job
 	suspect  *statement // claimSuspects with a SELECT for each job
 	peek     *statement // peekTasks with a SELECT for each job
@@ -105,11 +107,13 @@ type claimer struct {
 func newClaimer(id string, list []ClaimJob) *claimer {
 	n := len(list)
 	batches := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Batch > 1 })
-	return &claimer{id: id, jobs: list, batches: batches, tasks: claimTasks.Of(n), suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
+	waits := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Wait > 0 })
+	return &claimer{id: id, jobs: list, batches: batches, waits: waits, tasks: claimTasks.Of(n),
+		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
 }
 
 // claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is the time at which a rate
-// limit allows another task to start. It is zero if no task waits for a rate limit.
+// limit allows another task to start, or at which tasks stop waiting for a full batch. It is zero if no task waits for that.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
 	if ask.Free <= 0 || len(c.jobs) == 0 {
 		return nil, next, nil
@@ -127,8 +131,17 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	}
 	queues = g.unpaused(queues)
 	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, "")) // so that the queues share what the limit of the database leaves
+	var full time.Time
+	if c.waits && ask.Free > 0 {
+		if g, full, err = t.readFilling(g, c, queues, ask, now); err != nil {
+			return nil, next, err
+		}
+	}
 	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
+	}
+	if next.IsZero() || !full.IsZero() && full.Before(next) {
+		next = full
 	}
 	return claimed, next, err
 }
@@ -206,38 +219,8 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil) { // otherwise no task is left
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise no task is left
 		return t.fillBatches(c, claimed, ask, g, aged, now)
-	}
-	return claimed, nil
-}
-
-// fillBatches claims further tasks for the slots of a claim that run batches. It returns all claimed tasks.
-func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, aged bool, now time.Time) ([]jobs.Task, error) {
-	slots := map[ClaimJob]map[string]int{} // by job and queue
-	for i := range claimed {
-		at := slices.IndexFunc(c.jobs, func(j ClaimJob) bool { return j.Job == claimed[i].Job })
-		if job := c.jobs[at]; job.Batch > 1 {
-			if slots[job] == nil {
-				slots[job] = map[string]int{}
-			}
-			slots[job][claimed[i].Queue]++
-		}
-	}
-	for i, job := range c.jobs {
-		for _, queue := range slices.Sorted(maps.Keys(slots[job])) {
-			only := make([]ClaimJob, len(c.jobs)) // the other jobs have no name
-			only[i] = job
-			more := min(slots[job][queue]*(job.Batch-1), g.capacity(jobs.AllTarget, ""))
-			if more <= 0 {
-				continue
-			}
-			batch, err := t.claimQueue(c, only, queue, more, ask, g, aged, false, now)
-			if err != nil {
-				return nil, err
-			}
-			claimed = append(claimed, batch...)
-		}
 	}
 	return claimed, nil
 }

@@ -23,7 +23,7 @@ type Cycle struct {
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // in the order in which to start them
-	Looked   bool        // whether the cycle has looked for due tasks, because of Look or because it has released tasks
+	Looked   bool        // whether the cycle has looked for due tasks, because of Look, or because ends released or repeat tasks
 	Moved    bool        // whether the ends have released tasks that waited for them
 	NextDue  time.Time   // if Looked: when the next task is due or expires; zero if there is none
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
@@ -76,7 +76,11 @@ func (w *Worker) cycle(ctx context.Context, turn Cycle, to level, together bool)
 			return fmt.Errorf("finish tasks: %w", err)
 		}
 		done.Moved = t.moved
-		if done.Looked = turn.Look || t.moved; done.Looked {
+		// A task that is tried again without a delay is pending before the claim, so that it keeps its place among the later tasks.
+		again := slices.ContainsFunc(done.Finished, func(f Finished) bool {
+			return !f.Change.RunAt.IsZero() && !f.Change.RunAt.After(turn.Now)
+		})
+		if done.Looked = turn.Look || t.moved || again; done.Looked {
 			w.claimer.names = nil
 			if done.NextDue, done.NextLane, err = t.due(turn.Now); err != nil {
 				return fmt.Errorf("promote tasks: %w", err)

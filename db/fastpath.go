@@ -29,7 +29,7 @@ const slowPathCycles = 200
 // fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
 func (w *Worker) fastPath(turn Cycle) (completions, bool) {
 	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.slowPath.Add(-1) >= 0 || turn.Look ||
-		turn.Claim.MaxWait > 0 || turn.Claim.Only != 0 || len(w.claimer.suspects) > 0 {
+		turn.Claim.MaxWait > 0 || turn.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
 		return completions{}, false
 	}
 	ends := completionsOf(turn.Finish, w.hooks, turn.Now)

@@ -57,7 +57,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 			})
 			continue
 		}
-		if claimed, err = t.claimFirst(c, c.suspect, queue, 1, g.jobs(c.jobs), ask.Lease, now); len(claimed) > 0 || err != nil {
+		if claimed, err = t.claimFirst(c, c.suspect, queue, 1, g.jobs("", c.jobs), ask.Lease, now); len(claimed) > 0 || err != nil {
 			g.take(queue, claimed)
 			return claimed, true, err
 		}

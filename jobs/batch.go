@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"sync"
+	"time"
 
 	"example.com/runner/internal/gather"
 )
@@ -40,12 +41,19 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // belongs to no task, so the functions of package runner take BatchTask.Context.
 //
 // A batch takes one slot of the worker until the function returns, also after an End for each task. When a worker claims a task of the job,
-// it claims up to n-1 more of them in the same queue, in the usual order. Limits, lanes and pauses hold for each task: a batch has at most
-// one task of a lane, and a rate lets few tasks start at a time, so that batches stay small. To limit the calls of the function instead,
-// let the function wait before it returns. The worker does not wait for more tasks: it takes those that are due. So with free slots a task
-// starts at once, and batches are larger while all slots are taken. Tasks that are tried again come after the next batch, even without a
-// delay. If their order matters, let the function itself try again. A task of an alias is not in a batch with tasks of another name. After
-// a task was lost several times with its worker, it runs in a batch of its own (see MaxLosses).
+// it claims up to n-1 more of them in the same queue, in the usual order. It takes the tasks that are due and does not wait for more, so
+// with free slots a task starts at once, and batches are larger while all slots are taken. With Handler.WaitToFill it waits for a full
+// batch. A task of an alias is not in a batch with tasks of another name. After a task was lost several times with its worker, it runs in a
+// batch of its own (see MaxLosses).
+//
+// The rate of a Limit counts a call of the function as one start, whatever the number of its tasks. So a rate of five a second with batches
+// of 100 allows five requests of up to 100 tasks each. Everything else holds for each task: Limit.Running, lanes, and pauses. A batch has
+// at most one task of a lane.
+//
+// A task that is tried again comes after tasks that start before its next attempt is due. To keep the order of all tasks of a queue, run
+// one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a call fails, wait in the function, and then return
+// RetryIn(0, err) for all its tasks: the next batch begins with them. To keep the order only among the tasks of one device or account, use
+// single tasks with a Lane.
 //
 // Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
 // takes longer than a second, it starts with the tasks that are there, and a further call gets the others.
@@ -74,6 +82,17 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 		}
 		return nil
 	})
+}
+
+// WaitToFill returns a Handler of BatchHandler that waits until a batch is full, but not longer than d after its first task was due. By
+// default it does not wait. A task that waits is pending and takes no slot. A suspect does not wait. WaitToFill panics if d is negative, or
+// if the Handler is not one of BatchHandler.
+func (h Handler) WaitToFill(d time.Duration) Handler {
+	if d < 0 || h.BatchSize == 0 {
+		panic(fmt.Sprintf("jobs: WaitToFill(%v) of %s; use a positive time and a Handler of BatchHandler", d, h.Job))
+	}
+	h.BatchWait = d
+	return h
 }
 
 func (f Func[In]) checkBatch(n int, missing bool) {

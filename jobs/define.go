@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"example.com/runner/internal/jsonscan"
@@ -17,6 +18,8 @@ type Handler struct {
 	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
 	MaxAttempts int      // default for tasks that do not set it; stored in the task at its first start
 	BatchSize   int      // greatest number of tasks in a batch; 0 for a Handler of single tasks; see Func.BatchHandler
+
+	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
 
 	// Run executes one attempt. Its result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
 	// which their documentation explains. Many goroutines call Run at the same time. Its context ends on timeout, cancellation, loss of the

@@ -60,8 +60,8 @@ func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
 func (e *cancelError) CancelsTask()             {}
 func (e *failError) FailsTask()                 {}
 
-// RetryIn wraps an error that a function returns. The next attempt then starts after d instead of after the backoff. The attempt counts as
-// usual, so the task fails if no attempts are left.
+// RetryIn wraps an error that a function returns. The next attempt then starts after d instead of after the backoff. With a d of 0 the task
+// keeps its place: it is due before the worker takes a later task. The attempt counts as usual, so the task fails if no attempts are left.
 func RetryIn(d time.Duration, err error) error {
 	return &retryError{max(d, 0), cmpError(err, "retry")}
 }

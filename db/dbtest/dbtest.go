@@ -71,8 +71,8 @@ type group map[string]func(s *store)
 
 // Run runs the suite. The function open opens a new database for each test.
 func Run(t *testing.T, open func(testing.TB) *db.DB) {
-	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "batch": batchTests, "due": dues, "finish": finishes,
-		"lease": leases, "hooks": hookTests, "finished": finishedTests, "metadata": metadataTests, "alert": alertTests,
+	for name, tests := range map[string]group{"insert": inserts, "claim": claims, "batch": batchTests, "fill": fillTests, "due": dues,
+		"finish": finishes, "lease": leases, "hooks": hookTests, "finished": finishedTests, "metadata": metadataTests, "alert": alertTests,
 		"revoke":  revocations,
 		"control": controls, "waiting": waits, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists,
 		"commit": commits, "transaction": transactions,

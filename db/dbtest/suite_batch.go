@@ -50,6 +50,24 @@ var batchTests = group{
 		s.wantIDs(s.cycle(w, db.Claim{Free: 1, Limit: map[string]int{"default": 1}}), []int64{one})
 		s.wantIDs(s.cycle(w, db.Claim{Free: 2}), []int64{other})
 	},
+	"a task that is tried again without a delay keeps its place": func(s *store) {
+		w := s.batchWorker()
+		all := s.insert(manySpecs(5)...)
+		for _, again := range []error{jobs.RetryIn(0, errors.New("boom")), jobs.Snooze(0)} {
+			done := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
+			s.wantIDs(ids(done.Claimed), all[:3])
+			var ends []db.Finish
+			for _, task := range done.Claimed {
+				ends = append(ends, db.Finish{Task: task, Outcome: lifecycle.OutcomeOf(nil, again)})
+			}
+			done = must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Finish: ends, Claim: db.Claim{Free: 1, Lease: lease}}))(s)
+			s.wantIDs(ids(done.Claimed), all[:3])
+			for _, task := range done.Claimed {
+				s.finish(w, task, lifecycle.OutcomeOf(nil, jobs.RetryIn(0, errors.New("boom"))))
+			}
+			s.look(w)
+		}
+	},
 	"single tasks take one slot each": func(s *store) {
 		w := s.batchWorker()
 		all := s.insert(functionSpec("one"), functionSpec("many"), functionSpec("one"), functionSpec("many"), functionSpec("one"))
@@ -73,16 +91,46 @@ var batchTests = group{
 			}
 		}
 	},
-	"a rate counts each task of a batch": func(s *store) {
+	"a rate counts a batch as one start": func(s *store) {
+		for _, target := range []jobs.Target{{Kind: jobs.JobTarget, Name: "many"}, {Kind: jobs.QueueTarget, Name: "default"},
+			{Kind: jobs.AllTarget}} {
+			w := s.batchWorker()
+			all := s.insert(manySpecs(13)...)
+			if err := s.SetLimit(s.Context(), jobs.Limit{Target: target, Rate: 2, Per: time.Minute, Burst: 2}, s.now); err != nil {
+				s.Fatal(err)
+			}
+			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), append(all[:2:2], all[2:6]...))
+			s.wantIDs(s.cycle(w, db.Claim{Free: 4}), nil)
+			s.sleep(time.Minute / 2)
+			s.wantIDs(s.cycle(w, db.Claim{Free: 4, Limit: map[string]int{"default": 4}}), all[6:9])
+			s.sleep(time.Minute)
+			s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all[9:12])
+			s.wantIDs(s.cycle(w, db.Claim{Free: 1}), all[12:])
+			must(s.RemoveLimit(s.Context(), target, s.now))(s)
+			for _, id := range all {
+				s.finish(w, s.get(id), lifecycle.Outcome{})
+			}
+		}
+	},
+	"a rate that counts one batch in place of two tasks leaves a start": func(s *store) {
 		w := s.batchWorker()
-		all := s.insert(manySpecs(5)...)
+		many := s.insert(manySpecs(2)...)
+		one := s.insert(functionSpec("one"))
 		if err := s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Rate: 2, Per: time.Minute, Burst: 2},
 			s.now); err != nil {
 			s.Fatal(err)
 		}
-		s.wantIDs(s.cycle(w, db.Claim{Free: 4}), all[:2])
-		s.sleep(time.Minute)
-		s.wantIDs(s.cycle(w, db.Claim{Free: 4}), all[2:4])
+		claim := db.Claim{Free: 4, Lease: lease}
+		done := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: claim}))(s)
+		s.wantIDs(ids(done.Claimed), many)
+		if !done.NextStart.Equal(s.now) {
+			s.Errorf("got next start %v, want %v", done.NextStart, s.now)
+		}
+		done = must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Claim: claim}))(s)
+		s.wantIDs(ids(done.Claimed), one)
+		if !done.NextStart.IsZero() {
+			s.Errorf("got next start %v, want none", done.NextStart)
+		}
 	},
 	"a paused queue fills no batch": func(s *store) {
 		w := s.batchWorker()

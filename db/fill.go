@@ -1,0 +1,115 @@
+package db
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// The tasks of a batch share a slot. A claim first takes one task for each free slot, and then further tasks for the slots of jobs that run
+// in batches. A job may let its tasks wait until a batch is full (ClaimJob.Wait). A rate limit counts a batch as one start.
+
+// part is a job in a queue.
+type part struct{ queue, job string }
+
+// only returns list, but with an empty name for each job except the one at a position.
+func only(list []ClaimJob, at int) []ClaimJob {
+	one := make([]ClaimJob, len(list))
+	one[at] = list[at]
+	return one
+}
+
+// readFilling adds the tasks to g that wait until their batch is full. It returns g, and the time at which the first of these tasks stops
+// waiting; zero if no task waits.
+//
+// It reads the tasks of as many batches as there are free slots. If these are not full batches, it has read all pending tasks of the job in
+// the queue. So it knows how long the rest has waited.
+func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (*admission, time.Time, error) {
+	var next time.Time
+	for i, job := range c.jobs {
+		if job.Wait <= 0 || job.Batch <= 1 {
+			continue
+		}
+		for _, queue := range queues {
+			var first []candidate
+			if err := t.list(&first, c.peek, append(c.jobArgs(queue, only(c.jobs, i), 1), int64(ask.Free*job.Batch))...); err != nil {
+				return g, next, err
+			}
+			rest := first[len(first)-len(first)%job.Batch:]
+			if len(rest) == 0 {
+				continue
+			}
+			oldest := slices.MinFunc(rest, func(a, b candidate) int { return cmp.Compare(a.RunAt, b.RunAt) })
+			until := time.UnixMilli(oldest.RunAt).Add(job.Wait)
+			if !until.After(now) {
+				continue
+			}
+			if g == nil {
+				g = &admission{}
+			}
+			if g.filling == nil {
+				g.filling = map[part]int{}
+			}
+			g.filling[part{queue, job.Job}] = len(first) - len(rest)
+			if next.IsZero() || until.Before(next) {
+				next = until
+			}
+		}
+	}
+	return g, next, nil
+}
+
+// fillBatches claims further tasks for the slots of a claim that run batches. It returns all claimed tasks.
+func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, aged bool, now time.Time) ([]jobs.Task, error) {
+	slots := map[ClaimJob]map[string]int{} // by job and queue
+	for i := range claimed {
+		at := slices.IndexFunc(c.jobs, func(j ClaimJob) bool { return j.Job == claimed[i].Job })
+		if job := c.jobs[at]; job.Batch > 1 {
+			if slots[job] == nil {
+				slots[job] = map[string]int{}
+			}
+			slots[job][claimed[i].Queue]++
+		}
+	}
+	g.beginFill()
+	for i, job := range c.jobs {
+		for _, queue := range slices.Sorted(maps.Keys(slots[job])) {
+			n := slots[job][queue]
+			var batch []jobs.Task
+			if more := min(n*(job.Batch-1), g.capacity(jobs.AllTarget, "")); more > 0 {
+				var err error
+				if batch, err = t.claimQueue(c, only(c.jobs, i), queue, more, ask, g, aged, false, now); err != nil {
+					return nil, err
+				}
+			}
+			claimed = append(claimed, batch...)
+			g.countCalls(queue, job, n, n+len(batch))
+		}
+	}
+	return claimed, nil
+}
+
+// beginFill makes the rates ignore the tasks that the claim takes from now on, since they start together with others.
+func (g *admission) beginFill() {
+	if g != nil {
+		g.fills = true
+	}
+}
+
+// countCalls counts the batches of a job in a queue as starts, in place of the tasks that the claim took before it filled the batches. The
+// parameter first is the number of these tasks, and all is the number of all tasks.
+func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
+	if g == nil {
+		return
+	}
+	saved := first - (all+job.Batch-1)/job.Batch
+	for _, target := range targetsOf(queue, job.Job) {
+		if p := g.limits[target]; p != nil {
+			p.started -= saved
+			p.saved = p.saved || saved > 0
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
+)
+
+// callLog lists the calls of a batch function: the time since the start of the test, and the inputs.
+type callLog struct {
+	began time.Time
+	calls []string
+}
+
+func newCallLog() *callLog { return &callLog{began: time.Now()} }
+
+func (l *callLog) add(tasks []jobs.BatchTask[int]) {
+	l.calls = append(l.calls, fmt.Sprint(time.Since(l.began).Round(10*time.Millisecond), " ", inputs(tasks)))
+}
+
+func TestABatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		l := newCallLog()
+		r.Register(bulk.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+			l.add(tasks)
+			return nil
+		}).WaitToFill(2 * time.Second))
+		stop := runnerkit.Work(t, r)
+		for n := range 5 { // the third task fills a batch at 1 s, and the fourth is due at 1.5 s
+			runnerkit.Enqueue(t, r, bulk.With(n))
+			time.Sleep(500 * time.Millisecond)
+		}
+		time.Sleep(time.Minute)
+		stop()
+		runnerkit.Enqueue(t, r, bulk.With(9))
+		runnertest.Drain(t, r) // waits, too
+		testkit.Equal(t, "calls", l.calls, []string{"1s [0 1 2]", "3.5s [3 4]", "1m4.5s [9]"})
+	}, runner.Options{Concurrency: 4})
+}
+
+// TestARateLimitsTheCallsOfABatchFunction is a mailer whose provider allows two requests a second.
+func TestARateLimitsTheCallsOfABatchFunction(t *testing.T) {
+	for name, test := range map[string]struct {
+		options runner.Options
+		wait    time.Duration
+		want    []string
+	}{
+		"at once":      {runner.Options{Concurrency: 4}, 0, []string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
+		"full batches": {runner.Options{Concurrency: 4}, time.Second, []string{"390ms [1 2 3 4]", "910ms [5 6 7 8]"}},
+		"one slot": {runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: "default", Max: 1}}}, 0,
+			[]string{"0s [1]", "500ms [2 3 4]", "1s [5 6 7 8]"}},
+	} {
+		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+			limit := jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: "bulk"}, Rate: 2, Per: time.Second, Burst: 1}
+			testkit.NoError(t, r.SetLimit(t.Context(), limit))
+			l := newCallLog()
+			r.Register(bulk.BatchHandler(4, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+				l.add(tasks)
+				return nil
+			}).WaitToFill(test.wait))
+			stop := runnerkit.Work(t, r)
+			for n := range 8 {
+				runnerkit.Enqueue(t, r, bulk.With(n+1))
+				time.Sleep(130 * time.Millisecond)
+			}
+			time.Sleep(time.Minute)
+			stop()
+			testkit.Equal(t, name+": calls", l.calls, test.want)
+		}, test.options)
+	}
+}
+
+// TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace is a collector that sends readings in their order to a server that often fails.
+func TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		l, calls := newCallLog(), 0
+		send := func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+			l.add(tasks)
+			if calls++; calls%2 == 0 {
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Second):
+			}
+			return jobs.RetryIn(0, errors.New("the server is not there"))
+		}
+		r.Register(bulk.BatchHandler(3, send))
+		enqueueNumbers(t, r, 4)
+		stop := runnerkit.Work(t, r)
+		time.Sleep(15 * time.Second) // the first batch is sent, and the next one waits
+		enqueueNumbers(t, r, 1)
+		stop()
+		runnertest.Drain(t, r)
+		testkit.Equal(t, "calls", l.calls, []string{"0s [1 2 3]", "10s [1 2 3]", "10s [4]", "15s [4 1]"})
+		testkit.Equal(t, "attempts of task 4", runnerkit.Get(t, r, 4).Attempt, 1)
+	}, runner.Options{Concurrency: 1, Grace: -1})
+}
