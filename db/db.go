@@ -58,6 +58,9 @@ const DefaultPrefix = sqlite.DefaultPrefix
 // SelectBackend returns the process id of the server's process for the connection.
 const SelectBackend = postgres.SelectBackend
 
+// Identifier returns a name as an identifier of a PostgreSQL server.
+func Identifier(name string) string { return postgres.Identifier(name) }
+
 // ParseAddress parses the path of a file, or the address of a database on a server.
 func ParseAddress(text string) Address {
 	if postgres.IsURL(text) {

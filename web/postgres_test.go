@@ -1,8 +1,11 @@
 package web_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -15,7 +18,8 @@ import (
 // TestPagesAndMetricsOnPostgreSQL checks the pages and metrics of a PostgreSQL database.
 func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	options := runner.Options{Engine: postgres.Engine(), Dir: t.TempDir(), Concurrency: 2}
-	r := runnerkit.OpenAt(t, pgkit.Start(t).Address("postgres"), options)
+	at := pgkit.Start(t).Address("postgres")
+	r := runnerkit.OpenAt(t, at, options)
 	r.Register(runner.Commands(runner.CommandOptions{}))
 
 	s := serve(t, r, web.ServerOptions{})
@@ -49,5 +53,25 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	}
 	if got := value(families, "runner_db_bytes", "file=db"); got <= 0 {
 		t.Errorf("runner_db_bytes: got %v, want a size above 0", got)
+	}
+
+	// A role that may only read serves the pages, too.
+	admin, err := pgx.Connect(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = admin.Exec(t.Context(), "CREATE ROLE reader LOGIN; GRANT USAGE ON SCHEMA runner TO reader; "+
+		"GRANT SELECT ON ALL TABLES IN SCHEMA runner TO reader")
+	if err = errors.Join(err, admin.Close(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	options.Dir = t.TempDir()
+	s = serve(t, runnerkit.OpenAt(t, strings.Replace(at, "//postgres@", "//reader@", 1), options), web.ServerOptions{
+		Options: web.Options{ReadOnly: true}})
+	for page, part := range map[string]string{"/": "media", "/tasks?q=state:failed": "exit 3", "/tasks/1": "hello from the server",
+		"/metrics": "runner_tasks"} {
+		if text := s.page(page); !strings.Contains(text, part) {
+			t.Errorf("%s as a reader: got a page without %q, want it there:\n%s", page, part, text)
+		}
 	}
 }

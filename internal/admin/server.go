@@ -2,9 +2,7 @@ package admin
 
 import (
 	"context"
-	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"example.com/runner/db"
@@ -121,11 +119,4 @@ func missesSync(h *ServerHealth) bool {
 }
 
 // Identifier returns the name of a role as an identifier of SQL.
-func Identifier(name string) string {
-	if plainName.MatchString(name) {
-		return name
-	}
-	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`
-}
-
-var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+func Identifier(name string) string { return db.Identifier(name) }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/schema"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
@@ -18,10 +19,11 @@ import (
 // These SQLSTATE codes identify errors of a server. The errors of every driver have such a code of five characters. isLost identifies
 // a lost connection by the types of network errors, too.
 const (
-	lockNotAvailable = "55P03"
-	undefinedTable   = "42P01"
-	divisionByZero   = "22012"
-	writesFrozen     = "55000" // object_not_in_prerequisite_state: the error of frozen tables
+	lockNotAvailable      = "55P03"
+	undefinedTable        = "42P01"
+	divisionByZero        = "22012"
+	insufficientPrivilege = "42501"
+	writesFrozen          = "55000" // object_not_in_prerequisite_state: the error of frozen tables
 )
 
 func sqlState(err error) string {
@@ -72,9 +74,12 @@ func (s *Server) Explain(err error) error {
 			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))
 	case state == "3D000":
 		return problem(jobs.ErrNoDatabase, "the server has no such database:", "createdb", firstLine(err))
-	case state == "42501":
-		return problem(jobs.ErrPermission, "the user lacks a permission in",
-			"GRANT CREATE ON DATABASE … TO …, or a schema of that user", firstLine(err))
+	case state == insufficientPrivilege:
+		hint := "GRANT CREATE ON DATABASE … TO …"
+		if grant := s.grant.Load(); grant != nil {
+			hint = *grant
+		}
+		return problem(jobs.ErrPermission, "the user lacks a permission in", hint, firstLine(err))
 	case state == "25006":
 		return problem(jobs.ErrPermission, "the server is read only:",
 			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
@@ -90,6 +95,26 @@ func (s *Server) Explain(err error) error {
 		return problem(jobs.ErrBusy, "no connection to", "again: each call tries to connect", firstLine(err))
 	}
 	return err
+}
+
+// grantFor returns the GRANT that gives a role the rights that it needs next: to create the schema, to create the tables in it, or to use
+// the tables.
+func grantFor(hasSchema, hasTables bool, schema, role, database string) string {
+	to := " TO " + Identifier(role)
+	switch {
+	case !hasSchema:
+		return "GRANT CREATE ON DATABASE " + Identifier(database) + to
+	case !hasTables:
+		return "GRANT CREATE ON SCHEMA " + schema + to
+	}
+	return "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA " + schema + to
+}
+
+// needsOwner returns the error for tables that the present role may not upgrade.
+func (s *Server) needsOwner(have int, err error) error {
+	return &jobs.Error{Kind: jobs.ErrPermission, What: "only the owner of the tables can upgrade " + s.Name(), Err: err,
+		Why:  []string{fmt.Sprintf("their schema is %d, this program needs %d", have, schema.Version(schema.Postgres)), firstLine(err)},
+		Hint: "runner --db postgres://OWNER@… status, once, with the role that owns the tables"}
 }
 
 // firstLine returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers put the name of

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -31,11 +32,14 @@ import (
 // SelectBackend returns the id of the server process of a connection.
 const SelectBackend = `SELECT pg_backend_pid()`
 
-// serverVersion reads the version of the server, whether runner's tables exist, and the time. selectOurs reads the version of the tables
+// serverVersion reads the version of the server, whether the table [1] exists, the time, whether the schema [2] exists, whether this role
+// may use the schema, the names of the role and of the database. selectOurs reads the version of the tables
 // and the id of the database. setVersion sets the version. hasSchema reports whether a schema exists.
 var (
-	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint), to_regclass(?) IS NOT NULL,
-	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint)`)
+	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint),
+	CASE WHEN has_schema_privilege(to_regnamespace(?2), 'USAGE') THEN to_regclass(?1) IS NOT NULL ELSE false END,
+	CAST(floor(extract(epoch FROM clock_timestamp()) * 1000) AS bigint),
+	to_regnamespace(?2) IS NOT NULL, coalesce(has_schema_privilege(to_regnamespace(?2), 'USAGE'), true), current_user, current_database()`)
 	selectOurs = sqltext.Query(`SELECT version, id FROM {runner_schema}`)
 	setVersion = sqltext.Command(`UPDATE {runner_schema} SET version = ?`)
 	hasSchema  = sqltext.Query(`SELECT to_regnamespace(?) IS NOT NULL`)
@@ -50,12 +54,13 @@ type Server struct {
 	options      engine.Options
 	address      string
 	begins       begins
-	lock         int64            // number of the advisory lock that all writers of the schema take
-	sql          *sqltext.Dialect // renders statements
-	version      int64            // version of PostgreSQL, such as 150004
-	skew         time.Duration    // time by which this host's clock was ahead of the server's clock when the writer last connected
-	id           string           // id of the database, which does not change when the server gets another address
-	dir          string           // directory on this host
+	lock         int64                  // number of the advisory lock that all writers of the schema take
+	sql          *sqltext.Dialect       // renders statements
+	version      int64                  // version of PostgreSQL, such as 150004
+	skew         time.Duration          // time by which this host's clock was ahead of the server's clock when the writer last connected
+	id           string                 // id of the database, which does not change when the server gets another address
+	dir          string                 // directory on this host
+	grant        atomic.Pointer[string] // the GRANT that gives this role the rights that it needs; nil before the first connection
 	created      bool
 	upgradedFrom int // version of the schema that Open has upgraded; 0 if none
 
@@ -136,6 +141,9 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 	}
 	s.created, s.upgradedFrom = have == 0, have
 	if err := s.migrate(ctx, conn); err != nil {
+		if have > 0 && sqlState(err) == insufficientPrivilege {
+			return nil, s.needsOwner(have, err)
+		}
 		return nil, s.Explain(err)
 	}
 	_, err = s.connect(ctx, conn)
@@ -144,14 +152,22 @@ func (s *Server) Open(ctx context.Context) (_ *sqlx.Conn, err error) {
 
 // connect checks a new connection. It returns the version of the schema, or 0 if there is none.
 func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err error) {
-	var some bool
+	var some, hasSchema, usable bool
+	var role, database string
 	s.skew, err = measureSkew(func() (at time.Time, err error) {
 		var ms int64
-		err = conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema").Scan(&s.version, &some, &ms)
+		err = conn.QueryRowxContext(ctx, s.sql.Text(serverVersion), s.Schema+".runner_schema", s.Schema).Scan(&s.version, &some, &ms,
+			&hasSchema, &usable, &role, &database)
 		return time.UnixMilli(ms), err
 	})
 	if err != nil {
 		return 0, s.Explain(err)
+	}
+	s.grant.Store(new(grantFor(hasSchema, some, s.Schema, role, database)))
+	if !usable {
+		return 0, &jobs.Error{Kind: jobs.ErrPermission,
+			What: fmt.Sprintf("the user %s may not use the schema %s of %s", role, s.Schema, s.Name()),
+			Hint: fmt.Sprintf("GRANT USAGE ON SCHEMA %s TO %s", s.Schema, Identifier(role))}
 	}
 	if err := checkSkew(s.skew, s.Name()); err != nil && !s.options.ReadOnly {
 		return 0, err

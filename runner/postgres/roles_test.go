@@ -1,0 +1,114 @@
+package postgres_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+)
+
+// roles are the statements of docs/postgres.md that create three roles: one that owns the tables, one that works and one that only reads.
+var roles = []string{
+	"CREATE ROLE runner_owner LOGIN", "CREATE ROLE runner_work LOGIN", "CREATE ROLE runner_read LOGIN",
+	"CREATE SCHEMA runner AUTHORIZATION runner_owner",
+	"GRANT USAGE ON SCHEMA runner TO runner_work, runner_read",
+	"ALTER DEFAULT PRIVILEGES FOR ROLE runner_owner IN SCHEMA runner GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO runner_work",
+	"ALTER DEFAULT PRIVILEGES FOR ROLE runner_owner IN SCHEMA runner GRANT SELECT ON TABLES TO runner_read",
+}
+
+func TestRolesHaveTheRightsThatTheyNeed(t *testing.T) {
+	at := pgkit.Start(t).Address("postgres")
+	connection(t, at, roles...)
+	open(t, as(t, at, "runner_owner", ""), runner.Options{})
+	address := map[string]string{}
+	for _, role := range []string{"runner_work", "runner_read"} {
+		address[role] = as(t, at, role, "")
+	}
+
+	worker := open(t, address["runner_work"], runner.Options{})
+	var seen runs
+	worker.Register(count.Handler(seen.handle))
+	stop := work(t, worker)
+	task, err := worker.Enqueue(t.Context(), count.With(1, jobs.Unique("one"), jobs.Lane("a")))
+	testkit.NoError(t, err)
+	testkit.NoError(t, worker.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 5}))
+	testkit.NoError(t, worker.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
+	done, err := worker.Await(t.Context(), task.ID)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "state", done.State, jobs.Completed)
+	testkit.NoError(t, admin.ListenCheck(t.Context(), worker, patience))
+	stop()
+	_, err = worker.Delete(t.Context(), []int64{task.ID})
+	testkit.NoError(t, err)
+	for _, role := range []string{"runner_work", "runner_read"} {
+		conn := connection(t, address[role])
+		for _, text := range []string{"DROP TABLE runner.tasks", "ALTER TABLE runner.tasks ADD COLUMN more TEXT",
+			"DROP SCHEMA runner CASCADE",
+			"CREATE TABLE runner.mine (n INT)", "TRUNCATE runner.tasks", "CREATE INDEX ON runner.tasks (label)",
+			"CREATE TRIGGER mine BEFORE INSERT ON runner.tasks EXECUTE FUNCTION runner.schedules_keep()"} {
+			if _, err := conn.Exec(t.Context(), text); err == nil {
+				t.Errorf("%s as %s: got no error, want one", text, role)
+			}
+		}
+	}
+
+	reader := open(t, address["runner_read"], runner.Options{})
+	_, err = reader.List(t.Context(), jobs.Filter{}, runner.Page{})
+	testkit.NoError(t, err)
+	_, err = present.ReadStatus(t.Context(), reader, time.Now(), nil)
+	testkit.NoError(t, err)
+	_, err = reader.Add(t.Context(), count.With(1))
+	hints(t, "add as a reader", err, "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA runner TO runner_read")
+}
+
+// hints checks that an error is about missing rights and names the statement or command that helps.
+func hints(t *testing.T, what string, err error, want string) {
+	t.Helper()
+	problem, ok := errors.AsType[*jobs.Error](err)
+	if !ok || !errors.Is(err, jobs.ErrPermission) || problem.Hint != want {
+		t.Errorf("%s: got error %+v, want jobs.ErrPermission with the hint %q", what, err, want)
+	}
+}
+
+// TestMissingRightsNameTheGrant gives a role one right after the other, each as the error of the last attempt to open says.
+func TestMissingRightsNameTheGrant(t *testing.T) {
+	s := pgkit.Shared(t)
+	const name = "missing_rights"
+	root := connection(t, s.Address("postgres"), `CREATE ROLE "Eve" LOGIN`)
+	at := s.Address("postgres", "search_path="+name)
+	try := func(want string) {
+		t.Helper()
+		r, err := runner.Open(t.Context(), as(t, at, "Eve", ""), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
+		if err == nil {
+			_, err = r.Add(t.Context(), count.With(1))
+			r.Close()
+		}
+		if want == "" {
+			testkit.NoError(t, err)
+			return
+		}
+		hints(t, "open", err, want)
+		if strings.HasPrefix(want, "GRANT") {
+			run(t, root, want)
+		}
+	}
+	try(`GRANT CREATE ON DATABASE postgres TO "Eve"`)
+	run(t, root, `REVOKE CREATE ON DATABASE postgres FROM "Eve"`)
+	run(t, root, "CREATE SCHEMA "+name)
+	try(`GRANT USAGE ON SCHEMA missing_rights TO "Eve"`)
+	try(`GRANT CREATE ON SCHEMA missing_rights TO "Eve"`)
+	run(t, root, `REVOKE CREATE ON SCHEMA missing_rights FROM "Eve"`)
+	testkit.NoError(t, open(t, at, runner.Options{}).Close()) // the owner creates the tables
+	try(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA missing_rights TO "Eve"`)
+	try("")
+	run(t, root, "UPDATE missing_rights.runner_schema SET version = 3")
+	try("runner --db postgres://OWNER@… status, once, with the role that owns the tables")
+}
