@@ -41,13 +41,23 @@ func session(config *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig
 	text.WriteString(db.SelectBackend)
 	plain := config.Config.Copy()
 	config.AfterConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
-		pid, err := lastValue(ctx, conn, text.String())
+		pid, err := lastValue(ctx, conn, stayOpen(conn)+text.String())
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
 		return checkPooling(ctx, conn, pid, plain) // the ids differ because a pooler sends ids of its own
 	}
 	return config
+}
+
+// stayOpen returns the statement that keeps an idle session open. The setting exists since version 14. The session that listens for
+// notifications is idle nearly always.
+func stayOpen(conn *pgconn.PgConn) string {
+	major, _, _ := strings.Cut(conn.ParameterStatus("server_version"), ".")
+	if n, err := strconv.Atoi(major); err != nil || n < 14 {
+		return ""
+	}
+	return "SET idle_session_timeout = 0; "
 }
 
 // errNoRow means that a server or a proxy closed the connection without an error before it sent the row.

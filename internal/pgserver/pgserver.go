@@ -217,3 +217,18 @@ func (s *Server) end(signal syscall.Signal) error {
 		return errors.New("the server does not end")
 	}
 }
+
+// Client runs a client program of the PostgreSQL installation, such as pg_dump, on the database postgres of the server. It returns what the
+// program prints.
+func (s *Server) Client(input, name string, args ...string) (output string, err error) {
+	cmd := s.command(name, args...)
+	cmd.Env = append(cmd.Env, "PGHOST="+s.Dir, "PGUSER=postgres", "PGDATABASE=postgres")
+	cmd.Stdin = strings.NewReader(input)
+	var failed strings.Builder
+	cmd.Stderr = &failed
+	text, err := cmd.Output()
+	if err != nil {
+		err = fmt.Errorf("%s: %w: %s", name, err, failed.String())
+	}
+	return string(text), err
+}

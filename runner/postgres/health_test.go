@@ -107,16 +107,17 @@ func TestTheHealthOfAServerNamesWhatHoldsSnapshotsAndLocks(t *testing.T) {
 
 // TestARoleWithFewRightsSeesWhatTheServerShows checks the health that a role without pg_monitor sees.
 func TestARoleWithFewRightsSeesWhatTheServerShows(t *testing.T) {
-	server := pgkit.Start(t)
-	at := server.Address("postgres")
+	server, name := pgkit.Shared(t), pgkit.NewSchema() // the role has the name of the schema
+	at := server.Address("postgres", "search_path="+name)
 	open(t, at, runner.Options{})
-	admins := connection(t, at, "CREATE ROLE bob LOGIN", "GRANT USAGE ON SCHEMA runner TO bob",
-		"GRANT SELECT ON ALL TABLES IN SCHEMA runner TO bob", "GRANT INSERT ON runner.tasks TO bob",
+	to := " TO " + name
+	admins := connection(t, at, "CREATE ROLE "+name+" LOGIN", "GRANT USAGE ON SCHEMA "+name+to,
+		"GRANT SELECT ON ALL TABLES IN SCHEMA "+name+to, "GRANT INSERT ON "+name+".tasks"+to,
 		"BEGIN ISOLATION LEVEL REPEATABLE READ", "SELECT 1")
-	r := open(t, as(t, at, "bob", ""), runner.Options{ReadOnly: true})
+	r := open(t, as(t, at, name, ""), runner.Options{ReadOnly: true})
 	_, health := codes(t, r)
 	testkit.Equal(t, "hidden", health.Unseen, true)
-	testkit.Equal(t, "user", health.User, "bob")
+	testkit.Equal(t, "user", health.User, name)
 	testkit.Equal(t, "owner", health.Rights.Owner, false)
 	testkit.Equal(t, "missing", slices.Contains(health.Rights.Missing, "UPDATE ON tasks") &&
 		!slices.Contains(health.Rights.Missing, "INSERT ON tasks"), true)
@@ -124,7 +125,7 @@ func TestARoleWithFewRightsSeesWhatTheServerShows(t *testing.T) {
 	if found < 0 || !health.Sessions[found].Begun.IsZero() || !health.Sessions[found].Snapshot {
 		t.Errorf("got sessions %+v, want that of the reader, with a snapshot and without times", health.Sessions)
 	}
-	run(t, admins, "COMMIT", "GRANT pg_monitor TO bob")
+	run(t, admins, "COMMIT", "GRANT pg_monitor"+to)
 	_, health = codes(t, r)
 	testkit.Equal(t, "hidden from a member of pg_monitor", health.Unseen, false)
 }

@@ -99,6 +99,8 @@ func TestTheErrorOfARejectedUserNamesTheReason(t *testing.T) {
 		"a port that is none":   {"postgres://ann:" + secret + "@h:99999/x", jobs.ErrInvalid, "cannot be read"},
 		"a schema that cannot be": {as(t, s.Address("postgres", `search_path=a";drop`), "ann", secret), jobs.ErrInvalid,
 			"invalid schema"},
+		"another word for the schema": {as(t, s.Address("postgres", "schema=app"), "ann", secret), jobs.ErrInvalid,
+			"unknown parameter schema"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, err := runner.Open(t.Context(), c.address, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})

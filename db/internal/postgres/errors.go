@@ -23,6 +23,9 @@ const (
 	undefinedTable        = "42P01"
 	divisionByZero        = "22012"
 	insufficientPrivilege = "42501"
+	queryCanceled         = "57014" // by statement_timeout, or by pg_cancel_backend
+	transactionTimeout    = "25P04" // the session ends, as for idleInTransaction
+	idleInTransaction     = "25P03"
 	writesFrozen          = "55000" // object_not_in_prerequisite_state: the error of frozen tables
 )
 
@@ -41,7 +44,8 @@ func isLost(err error) bool {
 		return false
 	}
 	if state := sqlState(err); state != "" {
-		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == "25P03" || state == "53300"
+		return strings.HasPrefix(state, "08") || strings.HasPrefix(state, "57P") || state == idleInTransaction ||
+			state == transactionTimeout || state == "53300"
 	}
 	var network net.Error
 	var retry interface{ SafeToRetry() bool } // only the connection errors of pgx have this method
@@ -69,6 +73,11 @@ func (s *Server) Explain(err error) error {
 		return err
 	case state == lockNotAvailable:
 		return problem(jobs.ErrBusy, "database is busy:", "again")
+	case state == queryCanceled:
+		return problem(jobs.ErrBusy, "the server cancelled a statement of", "again, or a longer statement_timeout for this user",
+			firstLine(err), "nothing was written")
+	case state == "40P01" || state == "40001":
+		return problem(jobs.ErrBusy, "another transaction was in the way in", "again", firstLine(err), "nothing was written")
 	case state == "28P01" || state == "28000":
 		return problem(jobs.ErrPermission, "the server rejects this user or password:",
 			"PGPASSWORD, ~/.pgpass, or another user in the address", firstLine(err))

@@ -1,0 +1,94 @@
+package postgres_test
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/access"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TestTwoInstallationsInOneDatabaseDoNotSeeEachOther uses two schemas of one database.
+func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
+	first, second := pgkit.Address(t), pgkit.Address(t)
+	a, b := open(t, first, runner.Options{}), open(t, second, runner.Options{BusyTimeout: time.Minute})
+	testkit.NoError(t, a.Pause(t.Context(), "", runner.AllQueues))
+	testkit.NoError(t, a.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 1}))
+	testkit.NoError(t, a.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
+
+	// An open transaction of one schema holds its write lock. The other schema has a lock of its own.
+	tx, err := handle(t, first).BeginTx(t.Context(), nil)
+	testkit.NoError(t, err)
+	defer func() { _ = tx.Rollback() }()
+	_, err = a.EnqueueTx(t.Context(), tx, count.With(1, jobs.Unique("k")))
+	testkit.NoError(t, err)
+	var seen runs
+	b.Register(count.Handler(seen.handle))
+	defer work(t, b)()
+	task, err := b.Enqueue(t.Context(), count.With(1, jobs.Unique("k")))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "id", task.ID, 1)
+	_, err = b.Await(t.Context(), task.ID)
+	testkit.NoError(t, err)
+	testkit.NoError(t, tx.Commit())
+
+	tasks, err := a.List(t.Context(), jobs.Filter{}, runner.Page{})
+	testkit.NoError(t, err)
+	testkit.Equal(t, "the task of the first schema still waits", len(tasks) == 1 && tasks[0].State == jobs.Pending, true)
+	workers, err := a.Workers(t.Context())
+	testkit.NoError(t, err)
+	testkit.Equal(t, "workers of the first schema", len(workers), 0)
+	schedules, err := b.Schedules(t.Context())
+	testkit.NoError(t, err)
+	testkit.Equal(t, "schedules of the second schema", len(schedules), 0)
+}
+
+// TestACommitNotifiesOnlyItsSchema counts the notifications that a process receives from another process on each of two schemas.
+func TestACommitNotifiesOnlyItsSchema(t *testing.T) {
+	first, second := pgkit.Address(t), pgkit.Address(t)
+	open(t, first, runner.Options{})
+	b := open(t, second, runner.Options{})
+	var notified atomic.Int64
+	testkit.NoError(t, access.Store(b).Watch(t.Context(), 0, func(bool) { notified.Add(1) }))
+	testkit.Within(t, patience, "the watch listens", func() bool { return notified.Load() == 1 })
+	for _, at := range []string{first, first, second} {
+		other := open(t, at, runner.Options{})
+		_, err := other.Enqueue(t.Context(), count.With(1))
+		testkit.NoError(t, err)
+		testkit.NoError(t, other.Close()) // waits until the notification is sent
+	}
+	testkit.Within(t, patience, "the notification of the own schema", func() bool { return notified.Load() > 1 })
+	testkit.Equal(t, "notifications", notified.Load(), 2)
+}
+
+// TestASchemaIsDumpedAndRestored deletes a schema and restores it with the tools of the server, beside another schema that stays as it is.
+func TestASchemaIsDumpedAndRestored(t *testing.T) {
+	server, name := pgkit.Shared(t), pgkit.NewSchema()
+	at := server.Address("postgres", "search_path="+name)
+	r := open(t, at, runner.Options{})
+	done, err := r.Enqueue(t.Context(), count.With(1))
+	testkit.NoError(t, err)
+	testkit.NoError(t, r.Close())
+	dump, err := server.Client("", "pg_dump", "--schema="+name)
+	testkit.NoError(t, err)
+	run(t, connection(t, at), "DROP SCHEMA "+name+" CASCADE")
+	_, err = server.Client(dump, "psql", "--quiet", "--set=ON_ERROR_STOP=1")
+	testkit.NoError(t, err)
+
+	r = open(t, at, runner.Options{})
+	var seen runs
+	r.Register(count.Handler(seen.handle))
+	defer work(t, r)()
+	next, err := r.Enqueue(t.Context(), count.With(2))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "the next id", next.ID, done.ID+1)
+	for _, id := range []int64{done.ID, next.ID} {
+		task, err := r.Await(t.Context(), id)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "state", task.State, jobs.Completed)
+	}
+}
