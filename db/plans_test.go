@@ -122,6 +122,16 @@ var plans = statementtest.Plans{
 		Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}},
 	"selectUpstream": {Text: selectUpstream, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 
+	"selectBefore": {Text: selectBefore, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}, Allow: []string{"SCAN json_each"}},
+	"selectBehind": {Text: selectBehind, By: []string{"COVERING INDEX dependencies_on (on_id=?)"}, Allow: []string{"SCAN json_each"}},
+	"selectAmong": {Text: selectAmong, By: []string{"dependencies USING PRIMARY KEY (task_id=? AND on_id=?)"},
+		Allow: []string{"SCAN json_each"}},
+	"selectNames":       {Text: selectNames, By: []string{byID}, Allow: []string{"SCAN json_each"}},
+	"selectEnded":       {Text: selectEnded, By: []string{"attempts USING INDEX attempts_finished (finished_at>?)"}},
+	"selectDone":        {Text: selectDone, By: []string{"tasks USING INDEX tasks_finished (finished_at>?)"}},
+	"selectAtWorkers":   {Text: selectAtWorkers, Allow: []string{"SCAN tasks USING INDEX tasks_running"}},
+	"selectWorkerNames": {Text: selectWorkerNames, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: []string{"SCAN json_each"}},
+
 	"laneHeld":    {Text: laneHeld, By: []string{"INDEX tasks_lane (lane=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
 	"laneHolders": {Text: laneHolders, By: []string{"INDEX tasks_lane (lane=?)"}},
 	"laneRunning": {Text: laneRunning, By: []string{"INDEX tasks_lane (lane=?)"}},

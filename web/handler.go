@@ -104,6 +104,7 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /{$}", h.page(h.overview))
 	h.mux.HandleFunc("GET /tasks", h.page(h.tasks))
 	h.mux.HandleFunc("GET /tasks/{id}", h.page(h.task))
+	h.mux.HandleFunc("GET /tasks/{id}/dependencies", h.page(h.dependencies))
 	h.mux.HandleFunc("GET /tasks/{id}/log", h.log)
 	h.mux.HandleFunc("GET /tasks/{id}/args", h.document(func(t jobs.Task) []byte { return t.Args }))
 	h.mux.HandleFunc("GET /tasks/{id}/result", h.document(func(t jobs.Task) []byte { return t.Result }))

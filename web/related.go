@@ -48,6 +48,14 @@ func (h *handler) related(ctx context.Context, v *taskView) error {
 		return err
 	}
 	v.After, v.Before = v.taskLinks(on), v.taskLinks(by)
+	if len(on)+len(by) > 0 {
+		if v.Related, err = h.relatedOf(ctx, v.page, v.Task); err == nil && v.Related != nil {
+			err = v.Related.draw(ctx, h)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	runs, err := admin.PreviousRuns(ctx, h.r, v.Task, maxEarlierRuns)
 	v.Earlier = v.earlierRuns(runs)
 	return err

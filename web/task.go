@@ -35,8 +35,9 @@ type taskView struct {
 	Changes     []admin.TaskChange // last changes by users
 	Attempts    []attemptView
 	Log         *logView
-	After       *taskLinks // tasks that this task depends on; nil if there are none
-	Before      *taskLinks // tasks that depend on this task; nil if there are none
+	After       *taskLinks    // tasks that this task depends on; nil if there are none
+	Before      *taskLinks    // tasks that depend on this task; nil if there are none
+	Related     *relatedTasks // nil if there are none
 	Earlier     *earlierRuns
 	Link        string // URL of this page without an attempt
 	CanRetry    bool
@@ -81,15 +82,21 @@ func (v *taskView) jobText(t jobs.Task) string {
 	return humanize.Safe(truncate(present.JobText(t), maxDocument))
 }
 
-func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
+// getTask returns the task of a request.
+func (h *handler) getTask(ctx context.Context, req *http.Request) (jobs.Task, error) {
 	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
 	if err != nil || id < 1 {
-		return "", nil, &jobs.Error{Kind: jobs.ErrNotFound, What: "there is no task " + req.PathValue("id")}
+		return jobs.Task{}, &jobs.Error{Kind: jobs.ErrNotFound, What: "there is no task " + req.PathValue("id")}
 	}
-	t, err := h.r.Get(ctx, id)
+	return h.r.Get(ctx, id)
+}
+
+func (h *handler) task(ctx context.Context, req *http.Request) (string, view, error) {
+	t, err := h.getTask(ctx, req)
 	if err != nil {
 		return "", nil, err
 	}
+	id := t.ID
 	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
 	v.Headline = humanize.Safe(present.Headline(t, v.page.Now))

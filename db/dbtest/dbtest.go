@@ -76,7 +76,7 @@ func Run(t *testing.T, open func(testing.TB) *db.DB) {
 		"revoke":  revocations,
 		"control": controls, "waiting": waits, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists,
 		"commit": commits, "transaction": transactions,
-		"plain SQL": plains, "foreign rows": foreigners, "order": orders, "unique": uniques} {
+		"plain SQL": plains, "foreign rows": foreigners, "order": orders, "unique": uniques, "drawing": drawings} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {
 				t.Run(name, func(t *testing.T) {

@@ -54,6 +54,9 @@ CREATE TRIGGER {schedules_keep} BEFORE DELETE ON {tasks} WHEN OLD.schedule IS NO
   WHERE name = OLD.schedule AND OLD.state = 'completed' AND alert_after IS NOT NULL AND coalesce(kept_success, 0) < OLD.finished_at;
 END;
 
+-- Ended attempts by time, for the slots of workers on the pages. An attempt that completes its task has no row, so it does not write this.
+CREATE INDEX {attempts_finished} ON {attempts} (finished_at);
+
 -- The tasks of one enqueue --each or --batch have the id of the first of them as their batch. NULL: the task was added alone.
 ALTER TABLE {tasks} ADD COLUMN batch INTEGER;
 -- The tasks of a batch, by id. No statement changes the column, so neither a claim nor a finish writes this index.

@@ -31,6 +31,8 @@ CREATE OR REPLACE FUNCTION schedules_keep() RETURNS trigger LANGUAGE plpgsql SET
   RETURN OLD;
 END $$;
 
+CREATE INDEX attempts_finished ON attempts (finished_at);
+
 ALTER TABLE tasks ADD COLUMN batch BIGINT;
 CREATE INDEX tasks_batch ON tasks (batch, id) WHERE batch IS NOT NULL;
 

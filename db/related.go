@@ -1,0 +1,98 @@
+package db
+
+import (
+	"context"
+	"slices"
+
+	"example.com/runner/jobs"
+)
+
+// These statements read the dependencies around a task, for a drawing. selectBefore lists the tasks that the tasks in the JSON array [1]
+// depend on, and selectBehind those that depend on them. Both return at most [2] rows, and a task can occur several times. selectAmong
+// lists the dependencies between tasks in the arrays [1] and [2], at most [3]. Indexes: primary key, dependencies_on.
+var (
+	selectBefore = query(`SELECT on_id FROM {json_each} {join_in_order} {dependencies} ON task_id = CAST(value AS bigint) LIMIT 0 + ?`)
+	selectBehind = query(`SELECT task_id FROM {json_each} {join_in_order} {dependencies} ON on_id = CAST(value AS bigint) LIMIT 0 + ?`)
+	selectAmong  = query(`SELECT task_id, on_id, any_outcome <> 0 AS any_outcome FROM {dependencies}
+WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND on_id IN (SELECT CAST(value AS bigint) FROM {json_each})
+LIMIT 0 + ?`)
+)
+
+// selectNames returns what names the tasks in the JSON array [1]. It leaves out long arguments. Index: primary key.
+var selectNames = query(`SELECT id, state, job, label, CASE WHEN octet_length(args) <= 1000 THEN args END AS args FROM {tasks}
+WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each})`)
+
+// DependencyLink is a dependency: the task with the id Task depends on the task with the id On.
+type DependencyLink struct {
+	Task int64 `db:"task_id"`
+	On   int64 `db:"on_id"`
+	Any  bool  `db:"any_outcome"` // whether any outcome satisfies the dependency
+}
+
+// rowsPerTask is the number of rows that a statement of Related reads for each task that it may return.
+const rowsPerTask = 10
+
+// Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. The
+// first element of each result has the direct ones, the second one those one dependency further away, and so on. Each result has at most as many
+// tasks as the number in most, the nearest ones. The result more reports whether there may be others.
+func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind [][]int64, more bool, err error) {
+	before, cut, err := d.byDistance(ctx, selectBefore, id, most)
+	if err == nil {
+		behind, more, err = d.byDistance(ctx, selectBehind, id, most)
+	}
+	return before, behind, more || cut, err
+}
+
+// byDistance returns the tasks that a statement finds from a task on, by their distance from it.
+func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (list [][]int64, more bool, err error) {
+	seen := map[int64]bool{id: true}
+	for last := []int64{id}; ; list = append(list, last) {
+		if len(seen) > most+1 {
+			return list, true, nil
+		}
+		found, err := readRows[int64](ctx, d, s, jsonText(last), most*rowsPerTask)
+		if err != nil {
+			return nil, false, err
+		}
+		more = more || len(found) == most*rowsPerTask
+		slices.Sort(found)
+		last = nil
+		for _, other := range found {
+			if !seen[other] {
+				seen[other] = true
+				last = append(last, other)
+			}
+		}
+		if excess := len(seen) - 1 - most; excess > 0 {
+			last, more = last[:len(last)-excess], true
+		}
+		if len(last) == 0 {
+			return list, more, nil
+		}
+	}
+}
+
+// DependenciesAmong returns up to most dependencies between the tasks with the given ids.
+func (d *DB) DependenciesAmong(ctx context.Context, ids []int64, most int) ([]DependencyLink, error) {
+	list := jsonText(ids)
+	return readRows[DependencyLink](ctx, d, selectAmong, list, list, most)
+}
+
+// Names returns the tasks with the given ids, by id. It sets the fields ID, State, Job and Label, and Args if they have at most 1000 bytes.
+func (d *DB) Names(ctx context.Context, ids []int64) (map[int64]jobs.Task, error) {
+	type name struct {
+		ID    int64      `db:"id"`
+		State jobs.State `db:"state"`
+		Job   string     `db:"job"`
+		Label text       `db:"label"`
+		Args  text       `db:"args"`
+	}
+	rows, err := readRows[name](ctx, d, selectNames, jsonText(ids))
+	named := make(map[int64]jobs.Task, len(rows))
+	for _, r := range rows {
+		t := jobs.Task{ID: r.ID, State: r.State}
+		t.Job, t.Label, t.Args = r.Job, string(r.Label), r.Args.json()
+		named[r.ID] = t
+	}
+	return named, err
+}

@@ -1,0 +1,104 @@
+package db
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// These statements read what workers ran lately, the last first. selectEnded lists the attempts that ended at [1] or later and have a row,
+// at most [2]. selectDone does the same for the finished tasks; only completed ones have no row of attempts. selectAtWorkers lists up to
+// [1] running tasks. Indexes: attempts_finished, tasks_finished, tasks_running.
+var (
+	selectEnded = query(`SELECT task_id, state, worker, started_at, finished_at FROM {attempts} WHERE finished_at >= ?
+ORDER BY finished_at DESC LIMIT 0 + ?`)
+	selectDone = query(`SELECT id AS task_id, state, worker, started_at, finished_at FROM {tasks} WHERE finished_at >= ?
+ORDER BY finished_at DESC LIMIT 0 + ?`)
+	selectAtWorkers = query(`SELECT id AS task_id, state, worker, started_at, NULL AS finished_at FROM {tasks} WHERE state = 'running'
+ORDER BY worker LIMIT 0 + ?`)
+)
+
+// selectWorkerNames returns the workers with the numbers in the JSON array [1]. Index: primary key.
+var selectWorkerNames = query(`SELECT number, id, name, slots, started_at, ended_at FROM {workers}
+WHERE number IN (SELECT CAST(value AS bigint) FROM {json_each}) ORDER BY number`)
+
+// Run is an attempt that has ended, or that runs.
+type Run struct {
+	TaskID     int64
+	State      jobs.State // of the attempt: Running, or as in jobs.Attempt
+	StartedAt  time.Time
+	FinishedAt time.Time // zero while it runs
+}
+
+// WorkerRuns is a worker with the attempts that it ran.
+type WorkerRuns struct {
+	ID, Name  string
+	Slots     int
+	StartedAt time.Time
+	EndedAt   time.Time // zero for a worker that has not ended
+	Runs      []Run     // in the order of their starts
+}
+
+// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, by worker. It reads only the last ends, as many
+// as the number in most. If there were more, the result from is later than since, and the list lacks attempts that ended before it. The
+// list also lacks the attempts of deleted tasks.
+func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
+	type row struct {
+		TaskID     int64      `db:"task_id"`
+		State      jobs.State `db:"state"`
+		Worker     number     `db:"worker"`
+		StartedAt  number     `db:"started_at"`
+		FinishedAt number     `db:"finished_at"`
+	}
+	from = since
+	byWorker := map[int64][]Run{}
+	for _, s := range []*statement{selectEnded, selectDone, selectAtWorkers} {
+		args := []any{since.UnixMilli(), most}
+		if s == selectAtWorkers {
+			args = args[1:]
+		}
+		rows, err := readRows[row](ctx, d, s, args...)
+		if err != nil {
+			return nil, from, err
+		}
+		if last := len(rows) - 1; s != selectAtWorkers && len(rows) == most && rows[last].FinishedAt.time().After(from) {
+			from = rows[last].FinishedAt.time()
+		}
+		for _, r := range rows {
+			if r.Worker == 0 || r.StartedAt == 0 || s == selectDone && r.State != jobs.Completed {
+				continue
+			}
+			byWorker[int64(r.Worker)] = append(byWorker[int64(r.Worker)], Run{TaskID: r.TaskID, State: r.State,
+				StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time()})
+		}
+	}
+	workers, err = d.workersOf(ctx, byWorker)
+	return workers, from, err
+}
+
+// workersOf returns the workers of runs, which are by the number of the worker.
+func (d *DB) workersOf(ctx context.Context, runs map[int64][]Run) ([]WorkerRuns, error) {
+	if len(runs) == 0 {
+		return nil, nil
+	}
+	type worker struct {
+		Number    int64  `db:"number"`
+		ID        string `db:"id"`
+		Name      string `db:"name"`
+		Slots     int    `db:"slots"`
+		StartedAt number `db:"started_at"`
+		EndedAt   number `db:"ended_at"`
+	}
+	numbers := make([]int64, 0, len(runs))
+	for n := range runs {
+		numbers = append(numbers, n)
+	}
+	return readAs(ctx, d, func(w *worker) WorkerRuns {
+		list := runs[w.Number]
+		slices.SortFunc(list, func(a, b Run) int { return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.TaskID, b.TaskID)) })
+		return WorkerRuns{ID: w.ID, Name: w.Name, Slots: w.Slots, StartedAt: w.StartedAt.time(), EndedAt: w.EndedAt.time(), Runs: list}
+	}, selectWorkerNames, jsonText(numbers))
+}

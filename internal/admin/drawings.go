@@ -1,0 +1,41 @@
+package admin
+
+import (
+	"context"
+	"time"
+
+	"example.com/runner/db"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+type (
+	// Run is an attempt that has ended, or that runs.
+	Run = db.Run
+	// WorkerRuns is a worker with the attempts that it ran.
+	WorkerRuns = db.WorkerRuns
+	// DependencyLink is a dependency: the task with the id Task depends on the task with the id On.
+	DependencyLink = db.DependencyLink
+)
+
+// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, by worker. It reads only the last ends, as
+// many as the number in most. If there were more, the result from is later than since, and the list lacks attempts that ended before it.
+func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
+	return store(r).RunsByWorker(ctx, since, most)
+}
+
+// Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. Each
+// element of a result has the tasks at one distance, the nearest first. The result more reports whether there may be others.
+func Related(ctx context.Context, r *runner.Runner, id int64, most int) (before, behind [][]int64, more bool, err error) {
+	return store(r).Related(ctx, id, most)
+}
+
+// DependenciesAmong returns up to most dependencies between the tasks with the given ids.
+func DependenciesAmong(ctx context.Context, r *runner.Runner, ids []int64, most int) ([]DependencyLink, error) {
+	return store(r).DependenciesAmong(ctx, ids, most)
+}
+
+// Names returns the tasks with the given ids, by id. It sets only the id, the state, the job, the label, and arguments that are not long.
+func Names(ctx context.Context, r *runner.Runner, ids []int64) (map[int64]jobs.Task, error) {
+	return store(r).Names(ctx, ids)
+}

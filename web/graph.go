@@ -1,0 +1,215 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"html/template"
+	"net/http"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/jobs"
+)
+
+const (
+	maxDrawn     = 200  // tasks of the drawing of dependencies
+	maxLinks     = 5000 // dependencies of the drawing
+	maxRelated   = 1000 // tasks of the list of dependencies in each direction
+	nameInNode   = 20   // characters of the name of a task in the drawing
+	minBundle    = 4    // tasks with the same dependencies that the drawing puts into a frame
+	bundleHeight = 30   // tasks above each other in a frame
+)
+
+// relatedTasks are the tasks that a task depends on, directly or through other tasks, and those that depend on it.
+type relatedTasks struct {
+	page
+	Task           jobs.Task
+	before, behind [][]int64 // ids by distance
+	names          map[int64]jobs.Task
+	N              int           // number of tasks, without the task itself
+	More           bool          // whether there may be more than N
+	Drawing        template.HTML // empty on the page with the list
+	NotDrawn       int           // tasks that the drawing lacks
+	Missing        int           // lines that the drawing lacks
+	Summary        string        // numbers of the drawn tasks by state
+	Link           string        // URL of the page with the list
+}
+
+// relatedOf reads the dependencies of a task. It returns nil if there are none.
+func (h *handler) relatedOf(ctx context.Context, p page, t jobs.Task) (*relatedTasks, error) {
+	v := &relatedTasks{page: p, Task: t, Link: fmt.Sprintf("%s/tasks/%d/dependencies", p.Base, t.ID)}
+	var err error
+	if v.before, v.behind, v.More, err = admin.Related(ctx, h.r, t.ID, maxRelated); err != nil {
+		return nil, err
+	}
+	for _, ids := range slices.Concat(v.before, v.behind) {
+		v.N += len(ids)
+	}
+	if v.N == 0 {
+		return nil, nil
+	}
+	return v, nil
+}
+
+// read reads the names of tasks.
+func (v *relatedTasks) read(ctx context.Context, h *handler, ids []int64) (err error) {
+	v.names, err = admin.Names(ctx, h.r, ids)
+	return err
+}
+
+// Name returns the name of a task.
+func (v *relatedTasks) Name(id int64) string {
+	if t, ok := v.names[id]; ok {
+		return v.ShortJob(t)
+	}
+	return ""
+}
+
+// StateOf returns the state of a task, or the word deleted.
+func (v *relatedTasks) StateOf(id int64) jobs.State { return cmp.Or(v.names[id].State, "deleted") }
+
+// drawn returns the ids of the tasks of the drawing: the task itself and the nearest ones in both directions.
+func (v *relatedTasks) drawn() []int64 {
+	before, behind := slices.Concat(v.before...), slices.Concat(v.behind...)
+	room := maxDrawn - 1
+	fair := max(room/2, room-len(behind))
+	before = before[:min(len(before), fair)]
+	behind = behind[:min(len(behind), room-len(before))]
+	return slices.Concat(before, []int64{v.Task.ID}, behind)
+}
+
+// draw adds the drawing.
+func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
+	ids := v.drawn()
+	if err := v.read(ctx, h, ids); err != nil {
+		return err
+	}
+	links, err := admin.DependenciesAmong(ctx, h.r, ids, maxLinks)
+	if err != nil {
+		return err
+	}
+	counts := map[jobs.State]int{}
+	for _, id := range ids {
+		counts[v.StateOf(id)]++
+	}
+	var parts []string
+	for _, s := range append(jobs.States(), "deleted") {
+		if counts[s] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[s], s))
+		}
+	}
+	v.NotDrawn = v.N + 1 - len(ids)
+	v.Summary = fmt.Sprintf("%d tasks: %s", len(ids), strings.Join(parts, ", "))
+	g := newGraph(ids, links, v.Task.ID)
+	g.arrange()
+	v.Drawing, v.Missing = v.svg(g), g.missing
+	return nil
+}
+
+// distance is a row of the list of dependencies.
+type distance struct {
+	Name string
+	IDs  []int64
+}
+
+// Distances returns the rows of the list, from the tasks that start first to those that start last.
+func (v *relatedTasks) Distances() (list []distance) {
+	add := func(steps [][]int64, direct, far string) (part []distance) {
+		for i, ids := range steps {
+			name := direct
+			if i > 0 {
+				name = fmt.Sprintf(far, i+1)
+			}
+			part = append(part, distance{name, ids})
+		}
+		return part
+	}
+	list = add(v.before, "Depends on", "Depends on, over %d dependencies")
+	slices.Reverse(list)
+	list = append(list, distance{"This task", []int64{v.Task.ID}})
+	return append(list, add(v.behind, "Unblocks", "Unblocks, over %d dependencies")...)
+}
+
+// dependencies is the page with the list of the dependencies of a task.
+func (h *handler) dependencies(ctx context.Context, req *http.Request) (string, view, error) {
+	t, err := h.getTask(ctx, req)
+	if err != nil {
+		return "", nil, err
+	}
+	p := h.newPage(req, fmt.Sprintf("Dependencies of task %d", t.ID), "tasks")
+	v, err := h.relatedOf(ctx, p, t)
+	if err != nil {
+		return "", nil, err
+	}
+	if v == nil {
+		v = &relatedTasks{page: p, Task: t}
+	}
+	return "dependencies", v, v.read(ctx, h, slices.Concat(slices.Concat(v.before...), []int64{t.ID}, slices.Concat(v.behind...)))
+}
+
+// The sizes of the drawing in pixels.
+const (
+	nodeWidth, nodeHeight = 164, 40
+	cellWidth, cellHeight = 132, 24 // a task in a frame
+	graphGap              = 12      // between two items above each other
+	layerGap              = 44      // between two layers
+	graphMargin           = 6
+)
+
+// svg draws the tasks and the lines between them. Its links are in the order of the layers.
+func (v *relatedTasks) svg(g *dependencyGraph) template.HTML {
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="deps" width="%.0f" height="%.0f" role="group" aria-label="Drawing of %s">`, g.width, g.height, v.Summary)
+	for _, l := range g.lines {
+		class := ""
+		if l.any {
+			class = ` class="any"`
+		}
+		fmt.Fprintf(&b, `<path%s d="%s"/>`, class, l.path())
+	}
+	for _, layer := range g.layers {
+		for _, item := range layer {
+			switch len(item.ids) {
+			case 0:
+			case 1:
+				v.node(&b, item.ids[0], item.x, item.y, item.w, item.h)
+			default:
+				fmt.Fprintf(&b, `<rect class="frame" x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="8"/>`, item.x, item.y, item.w, item.h)
+				fmt.Fprintf(&b, `<text class="many" x="%.0f" y="%.0f">%d tasks</text>`, item.x+8, item.y+16, len(item.ids))
+				for i, id := range item.ids {
+					v.node(&b, id, item.x+4+float64(i/bundleHeight*cellWidth), item.y+22+float64(i%bundleHeight*cellHeight), cellWidth-4, cellHeight-4)
+				}
+			}
+		}
+	}
+	b.WriteString(`</svg>`)
+	return template.HTML(b.String())
+}
+
+// node draws a task: its id, its state as a word and as a colour, and its name if there is room.
+func (v *relatedTasks) node(b *strings.Builder, id int64, x, y, w, h float64) {
+	state, name := v.StateOf(id), v.Name(id)
+	title := template.HTMLEscapeString(strings.TrimSpace(fmt.Sprintf("task %d %s", id, name)) + ", " + string(state))
+	current := ""
+	if id == v.Task.ID {
+		current = ` aria-current="true"`
+	}
+	tag := fmt.Sprintf(`a href="%s/tasks/%d"`, v.Base, id)
+	if state == "deleted" {
+		tag = "g"
+	}
+	fmt.Fprintf(b, `<%s class="state %s"%s><title>%s</title><rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="5"/>`, tag, state, current,
+		title, x, y, w, h)
+	word := template.HTMLEscapeString(v.Symbol(state) + " " + string(state))
+	if h < nodeHeight {
+		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%d <tspan>%s</tspan></text>`, x+6, y+14, id, word)
+	} else {
+		text := template.HTMLEscapeString(humanize.Cut(fmt.Sprintf("%d %s", id, name), nameInNode+4))
+		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%s<tspan x="%.0f" dy="16">%s</tspan></text>`, x+8, y+16, text, x+8, word)
+	}
+	name, _, _ = strings.Cut(tag, " ")
+	fmt.Fprintf(b, `</%s>`, name)
+}

@@ -1,0 +1,136 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// drawn matches a task of the drawing: its id, the words of its title, and its place.
+var drawn = regexp.MustCompile(`<(?:a href="/tasks/[0-9]+"|g) class="state ([a-z]+)"( aria-current="true")?><title>task ([0-9]+)([^<]*), [a-z]+</title>` +
+	`<rect x="([0-9]+)" y="([0-9]+)"`)
+
+// places returns the places of the drawn tasks by their ids, and the ids in the order of the links.
+func places(text string) (x, y map[string]int, order []string) {
+	x, y = map[string]int{}, map[string]int{}
+	for _, found := range drawn.FindAllStringSubmatch(text, -1) {
+		order = append(order, found[3])
+		var left, top int
+		_, _ = fmt.Sscan(found[5], &left)
+		_, _ = fmt.Sscan(found[6], &top)
+		x[found[3]], y[found[3]] = left, top
+	}
+	return x, y, order
+}
+
+func TestTheDependenciesOfATaskAreDrawn(t *testing.T) {
+	r := open(t)
+	load := shell(t, r, "true", jobs.Label("load"))
+	runnerkit.Drain(t, r)
+	clean := shell(t, r, "true", jobs.Label("clean"), jobs.After(load))
+	check := shell(t, r, "true", jobs.Label("check"), jobs.AfterAny(load))
+	merge := shell(t, r, "true", jobs.Label("merge <1>"), jobs.After(clean, check))
+	mail := shell(t, r, "true", jobs.Label("mail"), jobs.After(merge), jobs.AfterAny(load))
+	alone := shell(t, r, "true")
+	s := serve(t, r, webOptions)
+	text := s.page(fmt.Sprintf("/tasks/%d", clean))
+	x, _, order := places(text)
+	testkit.Equal(t, "tasks in the order of the layers", strings.Join(order, " "), fmt.Sprint(load, " ", clean, " ", merge, " ", mail))
+	if !(x["1"] < x["2"] && x["2"] < x["4"] && x["4"] < x["5"]) {
+		t.Errorf("got the places %v, want each task to the right of its dependencies", x)
+	}
+	testkit.Contains(t, text, "4 tasks: 1 pending, 2 blocked, 1 completed", "merge &lt;1&gt;", `class="any"`, fmt.Sprintf(`/tasks/%d/dependencies`, clean))
+	if text := s.page(fmt.Sprintf("/tasks/%d", alone)); strings.Contains(text, `class="graph"`) {
+		t.Error("got a drawing for a task without dependencies, want none")
+	}
+	list := s.page(fmt.Sprintf("/tasks/%d/dependencies", mail))
+	testkit.Contains(t, list, "Depends on, over 2 dependencies", "This task", "merge &lt;1&gt;", "completed")
+	if status, _ := s.get("/tasks/99/dependencies"); status != 404 {
+		t.Errorf("a task that does not exist: got status %d, want 404", status)
+	}
+}
+
+// fan enqueues a task, n tasks that depend on it, and a task that depends on all of them.
+func fan(t testing.TB, r *runner.Runner, n int) (first, last int64) {
+	t.Helper()
+	first = shell(t, r, "true", jobs.Label("split"))
+	specs := func(yield func(jobs.Spec) bool) {
+		for i := range n {
+			if !yield(jobs.Shell("true").With(jobs.After(first), jobs.Label(fmt.Sprintf("part %d of the night", i)))) {
+				return
+			}
+		}
+	}
+	added, err := r.EnqueueAll(context.Background(), specs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids []int64
+	for _, e := range added {
+		ids = append(ids, e.ID)
+	}
+	return first, shell(t, r, "true", jobs.Label("join"), jobs.After(ids...))
+}
+
+func TestALargeFanIsDrawnInAFrame(t *testing.T) {
+	r := open(t)
+	first, last := fan(t, r, 150)
+	s := serve(t, r, webOptions)
+	text, sent := s.wire(fmt.Sprintf("/tasks/%d", first))
+	_, _, order := places(text)
+	testkit.Equal(t, "drawn tasks", len(order), 152)
+	testkit.Contains(t, text, ">150 tasks</text>", "152 tasks: 1 pending, 151 blocked")
+	testkit.Equal(t, "lines", strings.Count(text, "<path"), 2)
+	if sent > 30_000 {
+		t.Errorf("got %d bytes, want at most 30000", sent)
+	}
+	t.Logf("a drawing of 152 tasks: %d bytes instead of %d", sent, len(text))
+	fan(t, r, 10)
+	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", last)), "152 tasks")
+}
+
+func TestALargeGraphIsDrawnInPart(t *testing.T) {
+	r := open(t)
+	first, last := fan(t, r, 300)
+	s := serve(t, r, webOptions)
+	text, sent := s.wire(fmt.Sprintf("/tasks/%d", last))
+	_, _, order := places(text)
+	testkit.Equal(t, "drawn tasks", len(order), 200)
+	testkit.Contains(t, text, "102 other tasks are not drawn:", fmt.Sprintf(`<a href="/tasks/%d/dependencies">see the list</a>`, last))
+	if sent > 30_000 {
+		t.Errorf("got %d bytes, want at most 30000", sent)
+	}
+	testkit.Equal(t, "tasks of the list", strings.Count(s.page(fmt.Sprintf("/tasks/%d/dependencies", first)), "<li>"), 302)
+	many, _ := fan(t, r, 2000)
+	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", many)), "More than 801 other tasks are not drawn:")
+	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d/dependencies", many)), "More than 1,000 other tasks")
+}
+
+// TestADenseGraphHasFewLines draws 60 tasks of which each depends on all earlier ones.
+func TestADenseGraphHasFewLines(t *testing.T) {
+	r := open(t)
+	var all []int64
+	for range 60 {
+		all = append(all, shell(t, r, "true", jobs.After(all...)))
+	}
+	s := serve(t, r, webOptions)
+	text, sent := s.wire(fmt.Sprintf("/tasks/%d", all[30]))
+	x, _, order := places(text)
+	testkit.Equal(t, "drawn tasks", len(order), 60)
+	for i, id := range all[1:] {
+		if x[fmt.Sprint(id)] <= x[fmt.Sprint(all[i])] {
+			t.Errorf("task %d: got x %d, want it to the right of task %d at %d", id, x[fmt.Sprint(id)], all[i], x[fmt.Sprint(all[i])])
+		}
+	}
+	testkit.Contains(t, text, "long lines are not drawn")
+	if sent > 30_000 {
+		t.Errorf("got %d bytes, want at most 30000", sent)
+	}
+}

@@ -1,0 +1,249 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/admin"
+)
+
+// dependencyGraph arranges tasks in layers from left to right. Each task is to the right of the tasks that it depends on. At least minBundle
+// tasks of a layer that have the same dependencies and the same dependents become one item.
+type dependencyGraph struct {
+	layers        [][]*graphItem
+	lines         []*graphLine
+	width, height float64
+	missing       int // lines that are not drawn
+}
+
+// maxSegments is the number of parts of lines in a graph. A line has a part for each layer that it crosses.
+const maxSegments = 800
+
+// graphItem is a task, a frame with several tasks, or a point of a line that crosses a layer.
+type graphItem struct {
+	ids        []int64 // empty for a point
+	layer      int
+	before     []*graphItem // items that its lines come from
+	behind     []*graphItem // items that its lines go to
+	x, y, w, h float64
+	wanted     float64 // place in the layer that makes its lines short
+}
+
+// graphLine is the line between two items, with the points between them.
+type graphLine struct {
+	items []*graphItem
+	any   bool
+}
+
+func newGraph(ids []int64, links []admin.DependencyLink, current int64) *dependencyGraph {
+	ids = slices.Sorted(slices.Values(ids))
+	before, behind := map[int64][]admin.DependencyLink{}, map[int64][]admin.DependencyLink{}
+	for _, l := range links {
+		before[l.Task] = append(before[l.Task], l)
+		behind[l.On] = append(behind[l.On], l)
+	}
+	// A task depends only on tasks with lower ids. So this order visits the dependencies of a task before the task.
+	layer := map[int64]int{}
+	for _, id := range ids {
+		for _, l := range before[id] {
+			layer[id] = max(layer[id], layer[l.On]+1)
+		}
+	}
+	for _, id := range slices.Backward(ids) { // tasks without dependencies move to the layer before their first dependent
+		if len(before[id]) == 0 && len(behind[id]) > 0 {
+			layer[id] = layer[slices.MinFunc(behind[id], func(a, b admin.DependencyLink) int {
+				return cmp.Compare(layer[a.Task], layer[b.Task])
+			}).Task] - 1
+		}
+	}
+	g := &dependencyGraph{}
+	items := map[int64]*graphItem{}
+	for _, same := range bundles(ids, before, behind, layer, current) {
+		item := newItem(same, layer[same[0]])
+		for _, id := range same {
+			items[id] = item
+		}
+		g.add(item)
+	}
+	g.connect(ids, before, items)
+	return g
+}
+
+// bundles returns the tasks of each item of the graph, in the order of their first ids.
+func bundles(ids []int64, before, behind map[int64][]admin.DependencyLink, layer map[int64]int, current int64) (list [][]int64) {
+	key := func(id int64) string {
+		var ends []string
+		for _, l := range before[id] {
+			ends = append(ends, fmt.Sprint("<", l.On, l.Any))
+		}
+		for _, l := range behind[id] {
+			ends = append(ends, fmt.Sprint(">", l.Task, l.Any))
+		}
+		slices.Sort(ends)
+		return fmt.Sprint(layer[id], strings.Join(ends, " "))
+	}
+	same, order := map[string][]int64{}, []string{}
+	for _, id := range ids {
+		k := key(id)
+		if id == current {
+			k = "current"
+		}
+		if same[k] == nil {
+			order = append(order, k)
+		}
+		same[k] = append(same[k], id)
+	}
+	for _, k := range order {
+		if len(same[k]) >= minBundle {
+			list = append(list, same[k])
+			continue
+		}
+		for _, id := range same[k] {
+			list = append(list, []int64{id})
+		}
+	}
+	return list
+}
+
+func newItem(ids []int64, layer int) *graphItem {
+	i := &graphItem{ids: ids, layer: layer, w: nodeWidth, h: nodeHeight}
+	switch n := len(ids); {
+	case n == 0:
+		i.h = 2
+	case n > 1:
+		columns := (n + bundleHeight - 1) / bundleHeight
+		i.w = float64(max(columns*cellWidth+4, nodeWidth))
+		i.h = float64(22 + min(n, bundleHeight)*cellHeight)
+	}
+	return i
+}
+
+func (g *dependencyGraph) add(i *graphItem) {
+	for len(g.layers) <= i.layer {
+		g.layers = append(g.layers, nil)
+	}
+	g.layers[i.layer] = append(g.layers[i.layer], i)
+}
+
+// connect adds a line for the dependencies between each two items, and its points in the layers between them. It leaves out the longest
+// lines if there are too many.
+func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.DependencyLink, items map[int64]*graphItem) {
+	type ends struct {
+		from, to *graphItem
+		any      bool
+	}
+	seen := map[ends]bool{}
+	var list []ends
+	for _, id := range ids {
+		for _, l := range before[id] {
+			if e := (ends{items[l.On], items[id], l.Any}); !seen[e] {
+				seen[e] = true
+				list = append(list, e)
+			}
+		}
+	}
+	slices.SortStableFunc(list, func(a, b ends) int { return cmp.Compare(a.to.layer-a.from.layer, b.to.layer-b.from.layer) })
+	segments := 0
+	for _, e := range list {
+		if segments += e.to.layer - e.from.layer; segments > maxSegments {
+			g.missing++
+			continue
+		}
+		line := &graphLine{items: []*graphItem{e.from}, any: e.any}
+		for n := e.from.layer + 1; n < e.to.layer; n++ {
+			point := newItem(nil, n)
+			g.add(point)
+			line.items = append(line.items, point)
+		}
+		line.items = append(line.items, e.to)
+		for i, item := range line.items[1:] {
+			item.before = append(item.before, line.items[i])
+			line.items[i].behind = append(line.items[i].behind, item)
+		}
+		g.lines = append(g.lines, line)
+	}
+}
+
+// arrange sets the place of each item. It sorts each layer by the mean place of the items that its items are connected with, so that few
+// lines cross.
+func (g *dependencyGraph) arrange() {
+	for range 3 {
+		for _, layer := range g.layers {
+			sortLayer(layer, func(i *graphItem) []*graphItem { return i.before })
+		}
+		for _, layer := range slices.Backward(g.layers) {
+			sortLayer(layer, func(i *graphItem) []*graphItem { return i.behind })
+		}
+	}
+	x := float64(graphMargin)
+	for _, layer := range g.layers {
+		width := 0.0
+		for _, i := range layer {
+			width = max(width, i.w)
+		}
+		for _, i := range layer {
+			i.x = x
+			if len(i.ids) == 0 {
+				i.w = width
+			}
+		}
+		x += width + layerGap
+		g.height = max(g.height, stack(layer)+2*graphMargin)
+	}
+	g.width = x - layerGap + graphMargin
+	for _, layer := range g.layers {
+		for _, i := range layer {
+			i.y += g.height / 2
+		}
+	}
+}
+
+// stack places the items of a layer above each other around the height 0. It returns the height of the layer.
+func stack(layer []*graphItem) float64 {
+	height := -float64(graphGap)
+	for _, i := range layer {
+		height += i.h + graphGap
+	}
+	y := -height / 2
+	for _, i := range layer {
+		i.y = y
+		y += i.h + graphGap
+	}
+	return height
+}
+
+// sortLayer sorts a layer by the mean place of the items that the function others returns for an item.
+func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
+	stack(layer)
+	for _, i := range layer {
+		i.wanted = i.middle()
+		if list := others(i); len(list) > 0 {
+			i.wanted = 0
+			for _, other := range list {
+				i.wanted += other.middle() / float64(len(list))
+			}
+		}
+	}
+	slices.SortStableFunc(layer, func(a, b *graphItem) int { return cmp.Compare(a.wanted, b.wanted) })
+	stack(layer)
+}
+
+func (i *graphItem) middle() float64 { return i.y + i.h/2 }
+
+// path returns the line as a path of SVG.
+func (l *graphLine) path() string {
+	var b strings.Builder
+	last := l.items[0]
+	fmt.Fprintf(&b, "M%.0f %.0f", last.x+last.w, last.middle())
+	for _, i := range l.items[1:] {
+		half := (last.x + last.w + i.x) / 2
+		fmt.Fprintf(&b, "C%.0f %.0f %.0f %.0f %.0f %.0f", half, last.middle(), half, i.middle(), i.x, i.middle())
+		if len(i.ids) == 0 {
+			fmt.Fprintf(&b, "H%.0f", i.x+i.w)
+		}
+		last = i
+	}
+	return b.String()
+}
