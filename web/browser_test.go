@@ -229,6 +229,7 @@ func TestPagesInABrowser(t *testing.T) {
 	pages := sampleDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
 	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed",
+		"workers": "/workers", "dependencies": pages["fan"] + "/dependencies",
 		"schedules": "/schedules", "schedule": "/schedules/report", "label": "/jobs?label=webhook", "wrong": "/tasks?q=quue:x"})
 	for name, path := range pages {
 		for _, width := range widths {
@@ -258,7 +259,8 @@ func TestLargePagesInABrowser(t *testing.T) {
 	r := open(t)
 	pages := largeDatabase(t, r)
 	b := browse(t, serve(t, r, webOptions))
-	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "schedules": "/schedules"})
+	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed", "schedules": "/schedules",
+		"workers": "/workers"})
 	for name, path := range pages {
 		for _, width := range widths {
 			b.screen(width, "light")

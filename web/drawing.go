@@ -135,11 +135,15 @@ func (d *drawing) period(at time.Time) string {
 	return from.Format(format) + "–" + to.Format("15:04 ") + d.page.zoneName(to)
 }
 
-// times draws the marks of the time axis at round times of the zone of the page.
+// times draws the marks of the time axis.
 func (d *drawing) times() {
-	first := d.steps[0].At.In(d.page.Now.Location())
-	length := d.r.length * time.Duration(len(d.steps))
-	for n, at := 0, time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, first.Location()); ; at = at.Add(d.r.ticks) {
+	d.page.timeTicks(&d.b, d.steps[0].At, d.r.length*time.Duration(len(d.steps)), d.r.ticks, failedTop+failedHeight)
+}
+
+// timeTicks draws the marks of a time axis below y, at round times of the zone of the page.
+func (p page) timeTicks(b *strings.Builder, first time.Time, length, step time.Duration, y int) {
+	first = first.In(p.Now.Location())
+	for n, at := 0, time.Date(first.Year(), first.Month(), first.Day(), 0, 0, 0, 0, first.Location()); ; at = at.Add(step) {
 		x := float64(at.Sub(first)) / float64(length) * 100
 		if x >= 98 {
 			return
@@ -148,15 +152,14 @@ func (d *drawing) times() {
 			continue
 		}
 		format, class := "15:04", ""
-		if d.r.ticks >= 24*time.Hour {
+		if step >= 24*time.Hour {
 			format = "Mon 2"
 		}
 		if n++; n%2 == 0 {
 			class = ` class="c5"`
 		}
 		x = math.Round(x*100) / 100
-		fmt.Fprintf(&d.b, `<line class="tick" x1="%v%%" x2="%[1]v%%" y1="%d" y2="%d"/>`, x, failedTop+failedHeight,
-			failedTop+failedHeight+4)
-		fmt.Fprintf(&d.b, `<text%s x="%v%%" y="%d" text-anchor="middle">%s</text>`, class, x, drawingHeight-2, at.Format(format))
+		fmt.Fprintf(b, `<line class="tick" x1="%v%%" x2="%[1]v%%" y1="%d" y2="%d"/>`, x, y, y+4)
+		fmt.Fprintf(b, `<text%s x="%v%%" y="%d" text-anchor="middle">%s</text>`, class, x, y+16, at.Format(format))
 	}
 }

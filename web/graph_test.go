@@ -134,3 +134,51 @@ func TestADenseGraphHasFewLines(t *testing.T) {
 		t.Errorf("got %d bytes, want at most 30000", sent)
 	}
 }
+
+func TestDrawingsInABrowser(t *testing.T) {
+	r := open(t)
+	for range 12 {
+		shell(t, r, "sleep 0.2", jobs.MaxAttempts(1))
+	}
+	shell(t, r, "exit 1", jobs.MaxAttempts(1), jobs.Label("backup"))
+	runnerkit.Drain(t, r)
+	specs := func(yield func(jobs.Spec) bool) {
+		for i := range 40 {
+			if !yield(jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1))) {
+				return
+			}
+		}
+	}
+	if _, err := r.EnqueueAll(t.Context(), specs); err != nil {
+		t.Fatal(err)
+	}
+	runnerkit.Drain(t, r)
+	load := shell(t, r, "true", jobs.Label("load yesterday from the shop"))
+	failed := shell(t, r, "exit 1", jobs.Label("check stock"), jobs.MaxAttempts(1))
+	runnerkit.Drain(t, r)
+	clean := shell(t, r, "true", jobs.Label("clean"), jobs.After(load))
+	prices := shell(t, r, "true", jobs.Label("prices"), jobs.After(load))
+	merge := shell(t, r, "true", jobs.Label("merge"), jobs.After(clean, prices), jobs.AfterAny(failed))
+	report := shell(t, r, "true", jobs.Label("report"), jobs.After(merge))
+	shell(t, r, "true", jobs.Label("mail"), jobs.After(report), jobs.AfterAny(load))
+	split, _ := fan(t, r, 150)
+	chain := split
+	for range 12 {
+		chain = shell(t, r, "true", jobs.After(chain))
+	}
+	b := browse(t, serve(t, r, webOptions))
+	for name, path := range map[string]string{"graph": fmt.Sprintf("/tasks/%d", merge), "frame": fmt.Sprintf("/tasks/%d", split),
+		"long": fmt.Sprintf("/tasks/%d", chain), "distances": fmt.Sprintf("/tasks/%d/dependencies", split), "slots": "/workers"} {
+		for _, width := range []int{390, 1280} {
+			for _, theme := range themes {
+				b.screen(width, theme)
+				b.open(path)
+				b.fits(name, width)
+				b.shot(fmt.Sprintf("drawing-%s-%d-%s", name, width, theme))
+			}
+		}
+	}
+	b.open(fmt.Sprintf("/tasks/%d", chain))
+	b.until("the task of the page is in view", `(() => { const box = document.querySelector(".graph").getBoundingClientRect(),
+		at = document.querySelector(".graph [aria-current]").getBoundingClientRect(); return at.right <= box.right && at.left >= box.left })()`)
+}

@@ -71,6 +71,7 @@ type handler struct {
 	pages      pageCache
 	live       live
 	trends     trendCache
+	workerRuns runsCache
 	counts     queueCounts
 	histograms histograms
 	last       lastAction
@@ -103,6 +104,7 @@ func (h *handler) routes() {
 	})
 	h.mux.HandleFunc("GET /{$}", h.page(h.overview))
 	h.mux.HandleFunc("GET /tasks", h.page(h.tasks))
+	h.mux.HandleFunc("GET /workers", h.page(h.workersPage))
 	h.mux.HandleFunc("GET /tasks/{id}", h.page(h.task))
 	h.mux.HandleFunc("GET /tasks/{id}/dependencies", h.page(h.dependencies))
 	h.mux.HandleFunc("GET /tasks/{id}/log", h.log)

@@ -31,8 +31,10 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	}
 	runnerkit.Drain(t, r)
 	shell(t, r, "true", jobs.Queue("media"))
+	shell(t, r, "true", jobs.After(3))
 	for page, part := range map[string]string{"/": "media", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3",
-		"/tasks/1": "hello from the server", "/schedules": "nightly"} {
+		"/tasks/1": "hello from the server", "/schedules": "nightly",
+		"/workers": "2 runs, 1 completed, 1 failed", "/tasks/4": "2 tasks: 1 pending, 1 blocked", "/tasks/4/dependencies": "This task"} {
 		if text := s.page(page); !strings.Contains(text, part) {
 			t.Errorf("%s: got a page without %q, want it there:\n%s", page, part, text)
 		}

@@ -83,6 +83,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	load := shell(t, r, "load.sh --day today", jobs.Queue("etl"))
 	merge := shell(t, r, "merge.sh", jobs.Queue("etl"), jobs.After(load))
 	shell(t, r, "mail.sh", jobs.Queue("etl"), jobs.After(merge), jobs.AfterAny(1, 2))
+	part, _ := fan(t, r, 6)
 	etl := jobs.Target{Kind: jobs.QueueTarget, Name: "etl"}
 	for _, limit := range []jobs.Limit{{Target: etl, Running: 2, Rate: 100, Per: time.Minute, Burst: 100}} {
 		if err := r.SetLimit(context.Background(), limit); err != nil {
@@ -93,7 +94,7 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 		t.Fatal(err)
 	}
 	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
-	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge)}
+	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge), "fan": page(part)}
 }
 
 // largeDatabase fills a database with very many tasks and with the longest possible names. It returns the paths of some pages. The key of

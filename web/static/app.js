@@ -57,8 +57,9 @@ const replace = text => {
 		if (inUse(region)) { delete have[region.id]; continue }
 		have[region.id] = hashes[region.id]
 		if (next.isEqualNode(region)) continue
-		const open = $$('details', region).map(d => d.open)
+		const open = $$('details', region).map(d => d.open), places = $$('.graph', region).map(g => [g.scrollLeft, g.scrollTop])
 		region.replaceWith(next)
+		$$('.graph', next).forEach((g, i) => places[i] && g.scrollTo(...places[i]))
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
 	}
 	ready()
@@ -307,6 +308,11 @@ document.addEventListener('keydown', event => {
 })
 try { $('#zones').append(new Option(Intl.DateTimeFormat().resolvedOptions().timeZone)) } catch {}
 
+// A drawing of dependencies begins at the task of the page.
+$$('.graph').forEach(graph => {
+	const at = $('[aria-current]', graph).getBBox()
+	graph.scrollTo(at.x + (at.width - graph.clientWidth) / 2, at.y + (at.height - graph.clientHeight) / 2)
+})
 ready()
 openLog()
 updateLive(false)

@@ -1,0 +1,265 @@
+package web
+
+import (
+	"cmp"
+	"fmt"
+	"html/template"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/search"
+	"example.com/runner/jobs"
+)
+
+// slotDrawing draws the slots of a worker as rows, and the attempts in them as bars over time. An attempt does not record its slot. So the
+// drawing puts each attempt, in the order of the starts, into the first row that is free, and draws no more rows than the worker has slots.
+// If no row is free, the attempt goes to the row that becomes free first. This happens for the tasks of a batch, which share a slot.
+type slotDrawing struct {
+	worker  admin.WorkerRuns
+	s       span
+	at      time.Time // end of the drawing
+	from    time.Time // time from which the attempts are known
+	rows    [][]admin.Run
+	Hidden  int // attempts in slots that are not drawn
+	bars    []*slotBar
+	Bars    template.HTML
+	Scale   template.HTML
+	Summary string
+}
+
+// slotBar is an attempt in a slot, or several short ones.
+type slotBar struct {
+	Slot     int // from 1
+	From, To time.Time
+	N        int   // number of attempts
+	ID       int64 // task of the first attempt
+	states   map[jobs.State]int
+	Link     string
+	Name     string // task of a single attempt, or the number of attempts
+	Result   string
+}
+
+func newSlotDrawing(w admin.WorkerRuns, rows int, runs workerRuns, s span) *slotDrawing {
+	d := &slotDrawing{worker: w, s: s, at: runs.at, from: runs.from, rows: make([][]admin.Run, rows)}
+	free := make([]time.Time, max(w.Slots, 1)) // time from which each slot is free
+	for _, r := range w.Runs {
+		slot := slices.IndexFunc(free, func(t time.Time) bool { return !t.After(r.StartedAt) })
+		if slot < 0 {
+			slot = slices.Index(free, slices.MinFunc(free, time.Time.Compare))
+		}
+		if end := d.end(r); end.After(free[slot]) {
+			free[slot] = end
+		}
+		if slot < rows {
+			d.rows[slot] = append(d.rows[slot], r)
+		} else {
+			d.Hidden++
+		}
+	}
+	return d
+}
+
+// begin returns the time at the left of the drawing.
+func (d *slotDrawing) begin() time.Time { return d.at.Add(-d.s.length) }
+
+// end returns the end of an attempt in the drawing.
+func (d *slotDrawing) end(r admin.Run) time.Time {
+	if r.FinishedAt.IsZero() {
+		return d.at
+	}
+	return r.FinishedAt
+}
+
+// group makes bars of the attempts. Attempts that are shorter than a cell, and that begin in the same cell of the time span, become one bar.
+func (d *slotDrawing) group(cells int) {
+	d.bars = nil
+	cell := d.s.length / time.Duration(cells)
+	for row, runs := range d.rows {
+		var last *slotBar
+		short, place := false, int64(0) // whether the last bar has only short attempts, and its cell
+		for _, r := range runs {
+			isShort := d.end(r).Sub(r.StartedAt) < cell
+			at := int64(r.StartedAt.Sub(d.begin()) / cell)
+			if last == nil || !last.To.After(r.StartedAt) && !(short && isShort && at == place) {
+				last = &slotBar{Slot: row + 1, From: r.StartedAt, ID: r.TaskID, states: map[jobs.State]int{}}
+				d.bars = append(d.bars, last)
+				short, place = isShort, at
+			}
+			last.N++
+			last.states[r.State]++
+			if end := d.end(r); last.N == 1 || end.After(last.To) {
+				last.To = end
+			}
+		}
+	}
+}
+
+// single returns the tasks of the bars with one attempt.
+func (d *slotDrawing) single() (ids []int64) {
+	for _, b := range d.bars {
+		if b.N == 1 {
+			ids = append(ids, b.ID)
+		}
+	}
+	return ids
+}
+
+// The measures of the drawing in pixels.
+const (
+	slotsTop   = 16 // above are the numbers of the bar that has the focus
+	slotHeight = 16
+	slotScale  = 28
+)
+
+// draw draws the bars. Each bar is a link. The tab key stops at the last bar only, and the arrow keys move from there.
+func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
+	total := map[jobs.State]int{}
+	all, busy := 0, time.Duration(0)
+	known := d.known()
+	for _, r := range d.worker.Runs {
+		all++
+		total[r.State]++
+		if from := laterOf(r.StartedAt, known); d.end(r).After(from) {
+			busy += d.end(r).Sub(from)
+		}
+	}
+	d.Summary = humanize.Plural(all, "run")
+	for _, s := range []jobs.State{jobs.Completed, jobs.Failed, jobs.Cancelled, jobs.Snoozed, jobs.Running} {
+		if total[s] > 0 {
+			d.Summary += fmt.Sprintf(", %s %s", p.Count(total[s]), s)
+		}
+	}
+	if length := d.until().Sub(known) * time.Duration(d.worker.Slots); length > 0 {
+		d.Summary += fmt.Sprintf("; %.0f %% busy", min(busy.Seconds()*100/length.Seconds(), 100))
+	}
+	for _, b := range d.bars {
+		b.describe(p, d.worker.Name, names)
+	}
+	bottom := slotsTop + len(d.rows)*slotHeight
+	var b, scale strings.Builder
+	fmt.Fprintf(&b, `<svg class="bars slots" width="100%%" height="%d" role="group" aria-label="%s">`, bottom+20,
+		template.HTMLEscapeString(d.Summary))
+	fmt.Fprintf(&scale, `<svg class="scale" width="%d" height="%d" aria-hidden="true">`, slotScale, bottom+20)
+	fmt.Fprintf(&b, `<rect class="off" x="0" y="%d" width="%.2f%%" height="%d"/>`, slotsTop, d.x(known), bottom-slotsTop)
+	fmt.Fprintf(&b, `<rect class="off" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`, d.x(d.until()), slotsTop, 100-d.x(d.until()),
+		bottom-slotsTop)
+	for row := range d.rows {
+		y := slotsTop + row*slotHeight
+		fmt.Fprintf(&b, `<line x1="0" x2="100%%" y1="%d" y2="%[1]d"/>`, y+slotHeight)
+		fmt.Fprintf(&scale, `<text x="%d" y="%d" text-anchor="end">%d</text>`, slotScale-6, y+slotHeight-4, row+1)
+	}
+	scale.WriteString(`</svg>`)
+	p.timeTicks(&b, d.begin(), d.s.length, d.s.ticks, bottom)
+	for i, bar := range d.bars {
+		d.bar(&b, bar, i == len(d.bars)-1)
+	}
+	b.WriteString(`</svg>`)
+	d.Bars, d.Scale = template.HTML(b.String()), template.HTML(scale.String())
+}
+
+// known returns the time from which the drawing knows what the worker did.
+func (d *slotDrawing) known() time.Time {
+	return laterOf(laterOf(d.begin(), d.from), d.worker.StartedAt)
+}
+
+// until returns the time until which the worker ran.
+func (d *slotDrawing) until() time.Time {
+	if !d.worker.EndedAt.IsZero() && d.worker.EndedAt.Before(d.at) {
+		return laterOf(d.worker.EndedAt, d.begin())
+	}
+	return d.at
+}
+
+func laterOf(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// x returns the place of a time, in percent of the width.
+func (d *slotDrawing) x(t time.Time) float64 {
+	return min(max(float64(t.Sub(d.begin()))*100/float64(d.s.length), 0), 100)
+}
+
+func (d *slotDrawing) bar(b *strings.Builder, bar *slotBar, isLast bool) {
+	stop := ` tabindex="-1"`
+	if isLast {
+		stop = ""
+	}
+	x, y := d.x(bar.From), slotsTop+(bar.Slot-1)*slotHeight+2
+	width := max(d.x(bar.To)-x, 0.25)
+	x = min(x, 100-width)
+	text := template.HTMLEscapeString(bar.text())
+	class := string(bar.state())
+	if bar.N > 1 {
+		class += " some"
+	}
+	fmt.Fprintf(b, `<a href="%s"%s><title>%s</title><rect class="%s" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`,
+		template.HTMLEscapeString(bar.Link), stop, text, class, x, y, width, slotHeight-3)
+	if failed := bar.states[jobs.Failed]; bar.N > 1 && failed > 0 { // the lower part of the bar
+		height := max((slotHeight-3)*failed/bar.N, 3)
+		fmt.Fprintf(b, `<rect class="failed" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`, x, y+slotHeight-3-height, width, height)
+	}
+	fmt.Fprintf(b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
+}
+
+// state returns the state of an attempt. For several attempts it is the one that gives the bar its colour.
+func (b *slotBar) state() jobs.State {
+	for _, s := range []jobs.State{jobs.Running, jobs.Completed, jobs.Failed, jobs.Cancelled} {
+		if b.states[s] > 0 {
+			return s
+		}
+	}
+	return jobs.Snoozed
+}
+
+// describe sets the texts and the link of a bar.
+func (b *slotBar) describe(p page, worker string, names map[int64]jobs.Task) {
+	b.From, b.To = b.From.In(p.Now.Location()), b.To.In(p.Now.Location())
+	b.Link, b.Name, b.Result = p.Base+"/tasks/"+strconv.FormatInt(b.ID, 10), strconv.FormatInt(b.ID, 10), string(b.state())
+	if b.N == 1 {
+		b.Name += " " + cmp.Or(shortName(p, names, b.ID), "deleted")
+		return
+	}
+	const format = "2006-01-02T15:04:05.999Z"
+	b.Link = p.Find(search.KeyWorker, worker, search.KeySince, b.From.UTC().Format(format), search.KeyUntil, b.To.UTC().Format(format))
+	b.Name = fmt.Sprintf("%d runs", b.N)
+	var parts []string
+	for _, s := range []jobs.State{jobs.Failed, jobs.Running, jobs.Completed, jobs.Cancelled, jobs.Snoozed} {
+		if n := b.states[s]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	b.Result = strings.Join(parts, ", ")
+}
+
+func shortName(p page, names map[int64]jobs.Task, id int64) string {
+	t, ok := names[id]
+	if !ok {
+		return ""
+	}
+	return p.ShortJob(t)
+}
+
+// Took returns the duration of an attempt, or of the period of several ones.
+func (b *slotBar) Took() string { return humanize.Took(b.To.Sub(b.From)) }
+
+func (b *slotBar) text() string {
+	name := b.Name
+	if b.N == 1 {
+		name = "task " + name
+	}
+	return fmt.Sprintf("%s: %s, slot %d, %s–%s, %s", name, b.Result, b.Slot, b.From.Format(time.TimeOnly), b.To.Format("15:04:05 MST"), b.Took())
+}
+
+// Table returns the bars, the latest first.
+func (d *slotDrawing) Table() []*slotBar {
+	return slices.SortedStableFunc(slices.Values(d.bars), func(a, b *slotBar) int {
+		return cmp.Or(b.From.Compare(a.From), cmp.Compare(a.Slot, b.Slot))
+	})
+}

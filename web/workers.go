@@ -1,0 +1,192 @@
+package web
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/search"
+	"example.com/runner/runner"
+)
+
+const (
+	maxEnds     = 5000 // ended attempts that the page of the workers reads
+	maxBars     = 300  // bars on the page
+	maxRows     = 32   // slots of a worker that are drawn
+	maxAllRows  = 100  // slots of all workers that are drawn
+	finestCells = 240  // parts of the time span in which short runs become one bar
+)
+
+// span is a time span that the page of the workers shows.
+type span struct {
+	Name   string
+	length time.Duration
+	ticks  time.Duration // time between two marks of the time axis
+	fresh  time.Duration // how long the data may be reused
+}
+
+var spans = []span{
+	{"10m", 10 * time.Minute, 2 * time.Minute, 2 * time.Second},
+	{"1h", time.Hour, 10 * time.Minute, 10 * time.Second},
+	{"6h", 6 * time.Hour, time.Hour, time.Minute},
+}
+
+// workersPage shows which attempts each worker ran, and when.
+type workersPage struct {
+	page
+	Span    string
+	Spans   []tab
+	Only    string    // name of the worker that the page shows; empty for all
+	All     string    // URL of the page with all workers
+	From    time.Time // time from which the page knows the attempts, if this is later than the beginning of the span; else zero
+	Workers []workerStrip
+}
+
+func (v *workersPage) Most() int    { return maxEnds }
+func (v *workersPage) MaxRows() int { return maxAllRows }
+
+// ShortZone returns the short name of the zone of the page, such as CET.
+func (v *workersPage) ShortZone() string { return v.zoneName(v.Now) }
+
+// workerStrip is a worker with a drawing of its slots over time.
+type workerStrip struct {
+	Name, State string // State is as in runner.Worker, or "ended"
+	Queues      string
+	Slots       int
+	EndedAt     time.Time
+	Tasks       string // URL of the list of its tasks
+	Drawing     *slotDrawing
+	worker      admin.WorkerRuns
+}
+
+// runsCache keeps what was read last for each span, because many open pages show the same.
+type runsCache struct {
+	mu    sync.Mutex
+	spans map[string]workerRuns
+}
+
+// workerRuns are the attempts of all workers in a span that ends at At.
+type workerRuns struct {
+	at, from time.Time
+	list     []admin.WorkerRuns
+	live     []runner.Worker
+}
+
+func (h *handler) runsIn(ctx context.Context, s span, now time.Time) (workerRuns, error) {
+	c := &h.workerRuns
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last, ok := c.spans[s.Name]; ok && now.Sub(last.at) <= s.fresh {
+		return last, nil
+	}
+	w := workerRuns{at: now}
+	var err error
+	if w.list, w.from, err = admin.RunsByWorker(ctx, h.r, now.Add(-s.length), maxEnds); err != nil {
+		return w, err
+	}
+	if w.live, err = h.r.Workers(ctx); err != nil {
+		return w, err
+	}
+	if c.spans == nil {
+		c.spans = map[string]workerRuns{}
+	}
+	c.spans[s.Name] = w
+	return w, nil
+}
+
+func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, view, error) {
+	v := &workersPage{page: h.newPage(req, "Workers", "workers"), Only: humanize.Safe(req.FormValue("worker"))}
+	s := spans[0]
+	for _, other := range spans {
+		if other.Name == req.FormValue("span") {
+			s = other
+		}
+	}
+	v.Span, v.All = s.Name, v.Base+"/workers?span="+s.Name
+	for _, other := range spans {
+		link := v.Base + "/workers?span=" + other.Name
+		if v.Only != "" {
+			link += "&worker=" + escaped(v.Only)
+		}
+		v.Spans = append(v.Spans, tab{Name: other.Name, Link: link, Selected: other.Name == s.Name})
+	}
+	runs, err := h.runsIn(ctx, s, v.Now)
+	if err != nil {
+		return "", nil, err
+	}
+	begin := runs.at.Add(-s.length)
+	if runs.from.After(begin.Add(s.length / finestCells)) {
+		v.From = runs.from
+	}
+	v.Workers = v.strips(runs)
+	drawings := v.place(runs, s)
+	var single []int64
+	for _, d := range drawings {
+		single = append(single, d.single()...)
+	}
+	names, err := admin.Names(ctx, h.r, single)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, d := range drawings {
+		d.draw(v.page, names)
+	}
+	return "workers", v, nil
+}
+
+// strips returns the workers of the page: those that live, in the order of their starts, and then those that have ended.
+func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
+	add := func(w admin.WorkerRuns, state, queues string) {
+		name := humanize.Safe(w.Name)
+		if v.Only != "" && v.Only != name {
+			return
+		}
+		list = append(list, workerStrip{Name: name, State: state, Queues: queues, Slots: w.Slots, EndedAt: w.EndedAt,
+			Tasks: v.Find(search.KeyWorker, w.Name), worker: w})
+	}
+	live := map[string]bool{}
+	for _, w := range runs.live {
+		live[w.ID] = true
+		strip := admin.WorkerRuns{ID: w.ID, Name: w.Name, Slots: w.Slots, StartedAt: w.StartedAt}
+		if i := slices.IndexFunc(runs.list, func(r admin.WorkerRuns) bool { return r.ID == w.ID }); i >= 0 {
+			strip.Runs = runs.list[i].Runs
+		}
+		add(strip, w.State(v.Now), present.ServedQueues(w, ", "))
+	}
+	for _, w := range slices.Backward(runs.list) {
+		if !live[w.ID] {
+			add(w, "ended", "")
+		}
+	}
+	return list
+}
+
+// place computes the bars of all drawings. It groups short runs more until the page has at most maxBars bars. Workers beyond maxAllRows
+// slots get no drawing.
+func (v *workersPage) place(runs workerRuns, s span) (drawings []*slotDrawing) {
+	room := maxAllRows
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		rows := min(w.Slots, maxRows)
+		if room -= rows; room < 0 {
+			break
+		}
+		w.Drawing = newSlotDrawing(w.worker, rows, runs, s)
+		drawings = append(drawings, w.Drawing)
+	}
+	for cells := finestCells; ; cells /= 2 {
+		n := 0
+		for _, d := range drawings {
+			d.group(cells)
+			n += len(d.bars)
+		}
+		if n <= maxBars || cells == 1 {
+			return drawings
+		}
+	}
+}
