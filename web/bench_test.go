@@ -46,7 +46,7 @@ func BenchmarkPages(b *testing.B) {
 	for _, path := range []string{"/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media",
 		"/tasks?q=state:completed%20since:1d", "/tasks?q=state:failed%20since:1d",
 		"/tasks?q=worker:web1:811", "/tasks?q=lane:none", "/tasks?q=nothing-is-called-so",
-		"/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/metrics"} {
+		"/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/workers?span=6h", "/metrics"} {
 		b.Run(path, func(b *testing.B) {
 			for b.Loop() {
 				s.page(path)

@@ -20,7 +20,7 @@ const (
 	maxRelated   = 1000 // tasks of the list of dependencies in each direction
 	nameInNode   = 20   // characters of the name of a task in the drawing
 	minBundle    = 4    // tasks with the same dependencies that the drawing puts into a frame
-	bundleHeight = 30   // tasks above each other in a frame
+	bundleHeight = 24   // tasks above each other in a frame
 )
 
 // relatedTasks are the tasks that a task depends on, directly or through other tasks, and those that depend on it.

@@ -2,10 +2,12 @@ package web_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -135,24 +137,37 @@ func TestADenseGraphHasFewLines(t *testing.T) {
 	}
 }
 
+// spread changes the times of the finished tasks and of their worker: the tasks ran in the last ten minutes.
+func spread(t testing.TB, r *runner.Runner) {
+	t.Helper()
+	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pool.Close()
+	now := time.Now().UnixMilli()
+	for _, text := range []string{`UPDATE tasks SET started_at = ?1 - (100 - id) * 5700, finished_at = ?1 - (100 - id) * 5700 +
+		CASE WHEN id % 3 = 0 THEN 15000 WHEN id > 60 THEN 900 ELSE 4000 END`,
+		`UPDATE attempts SET started_at = ?1 - (100 - task_id) * 5700, finished_at = ?1 - (100 - task_id) * 5700 + 9000`,
+		`UPDATE workers SET started_at = ?1 - 560000, ended_at = ?1 - 50000`} {
+		if _, err := pool.Exec(text, now); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestDrawingsInABrowser(t *testing.T) {
 	r := open(t)
-	for range 12 {
-		shell(t, r, "sleep 0.2", jobs.MaxAttempts(1))
-	}
-	shell(t, r, "exit 1", jobs.MaxAttempts(1), jobs.Label("backup"))
-	runnerkit.Drain(t, r)
+	spec := func(i int) jobs.Spec { return jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1)) }
 	specs := func(yield func(jobs.Spec) bool) {
-		for i := range 40 {
-			if !yield(jobs.Shell(fmt.Sprintf("exit %d", i%20/19)).With(jobs.MaxAttempts(1))) {
-				return
-			}
+		for i := 0; i < 90 && yield(spec(i)); i++ {
 		}
 	}
 	if _, err := r.EnqueueAll(t.Context(), specs); err != nil {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r)
+	spread(t, r)
 	load := shell(t, r, "true", jobs.Label("load yesterday from the shop"))
 	failed := shell(t, r, "exit 1", jobs.Label("check stock"), jobs.MaxAttempts(1))
 	runnerkit.Drain(t, r)
@@ -166,6 +181,11 @@ func TestDrawingsInABrowser(t *testing.T) {
 	for range 12 {
 		chain = shell(t, r, "true", jobs.After(chain))
 	}
+	if err := r.Pause(t.Context(), "", "default"); err != nil {
+		t.Fatal(err)
+	}
+	shell(t, r, "sleep 60", jobs.Queue("media"), jobs.Label("holiday.mov"))
+	t.Cleanup(runnerkit.Work(t, r))
 	b := browse(t, serve(t, r, webOptions))
 	for name, path := range map[string]string{"graph": fmt.Sprintf("/tasks/%d", merge), "frame": fmt.Sprintf("/tasks/%d", split),
 		"long": fmt.Sprintf("/tasks/%d", chain), "distances": fmt.Sprintf("/tasks/%d/dependencies", split), "slots": "/workers"} {

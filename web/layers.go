@@ -28,6 +28,7 @@ type graphItem struct {
 	before     []*graphItem // items that its lines come from
 	behind     []*graphItem // items that its lines go to
 	x, y, w, h float64
+	right      float64 // right edge of its layer
 	wanted     float64 // place in the layer that makes its lines short
 }
 
@@ -184,10 +185,7 @@ func (g *dependencyGraph) arrange() {
 			width = max(width, i.w)
 		}
 		for _, i := range layer {
-			i.x = x
-			if len(i.ids) == 0 {
-				i.w = width
-			}
+			i.x, i.right = x, x+width
 		}
 		x += width + layerGap
 		g.height = max(g.height, stack(layer)+2*graphMargin)
@@ -232,16 +230,16 @@ func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
 
 func (i *graphItem) middle() float64 { return i.y + i.h/2 }
 
-// path returns the line as a path of SVG.
+// path returns the line as a path of SVG. In the layer of a frame, it leaves a task to the right before it turns.
 func (l *graphLine) path() string {
 	var b strings.Builder
 	last := l.items[0]
-	fmt.Fprintf(&b, "M%.0f %.0f", last.x+last.w, last.middle())
+	fmt.Fprintf(&b, "M%.0f %.0fH%.0f", last.x+last.w, last.middle(), last.right)
 	for _, i := range l.items[1:] {
-		half := (last.x + last.w + i.x) / 2
+		half := (last.right + i.x) / 2
 		fmt.Fprintf(&b, "C%.0f %.0f %.0f %.0f %.0f %.0f", half, last.middle(), half, i.middle(), i.x, i.middle())
 		if len(i.ids) == 0 {
-			fmt.Fprintf(&b, "H%.0f", i.x+i.w)
+			fmt.Fprintf(&b, "H%.0f", i.right)
 		}
 		last = i
 	}

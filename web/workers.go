@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxEnds     = 5000 // ended attempts that the page of the workers reads
+	maxEnds     = 10_000 // ended attempts that the page of the workers reads
 	maxBars     = 300  // bars on the page
 	maxRows     = 32   // slots of a worker that are drawn
 	maxAllRows  = 100  // slots of all workers that are drawn
