@@ -54,7 +54,10 @@ func (p page) Version() string             { return runner.Version }
 func (p page) Took(d time.Duration) string { return humanize.Took(d) }
 func (p page) Size(n int64) string         { return humanize.Size(n) }
 func (p page) Count(n int) string          { return humanize.Count(int64(n)) }
-func (p page) Safe(text string) string     { return humanize.Safe(text) }
+func (p page) Plural(n int, thing string) string {
+	return humanize.Plural(n, thing)
+}
+func (p page) Safe(text string) string { return humanize.Safe(text) }
 
 // UpTo returns a count that stops at maxCount, for example 10,000+.
 func (p page) UpTo(n int) string {

@@ -96,7 +96,7 @@ func TestThePageOfTheWorkersHasAtMostMaxBars(t *testing.T) {
 				w.Runs = append(w.Runs, admin.Run{TaskID: 1, State: jobs.Completed, StartedAt: at, FinishedAt: at.Add(290 * time.Millisecond)})
 			}
 		}
-		v.Workers = append(v.Workers, workerStrip{Name: w.Name, Slots: w.Slots, worker: w})
+		v.Workers = append(v.Workers, workerStrip{Name: w.Name, worker: w})
 	}
 	bars, attempts := 0, 0
 	drawings := v.place(runs, spans[0])

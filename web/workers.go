@@ -16,10 +16,11 @@ import (
 
 const (
 	maxEnds     = 10_000 // ended attempts that the page of the workers reads
-	maxBars     = 300  // bars on the page
-	maxRows     = 32   // slots of a worker that are drawn
-	maxAllRows  = 100  // slots of all workers that are drawn
-	finestCells = 240  // parts of the time span in which short runs become one bar
+	maxBars     = 300    // bars on the page
+	maxRows     = 32     // slots of a worker that are drawn
+	maxWorkers  = 40     // workers on the page
+	maxAllRows  = 100    // slots of all workers that are drawn
+	finestCells = 240    // parts of the time span in which short runs become one bar
 )
 
 // span is a time span that the page of the workers shows.
@@ -45,6 +46,7 @@ type workersPage struct {
 	All     string    // URL of the page with all workers
 	From    time.Time // time from which the page knows the attempts, if this is later than the beginning of the span; else zero
 	Workers []workerStrip
+	More    int // workers that have ended and that the page leaves out
 }
 
 func (v *workersPage) Most() int    { return maxEnds }
@@ -57,7 +59,7 @@ func (v *workersPage) ShortZone() string { return v.zoneName(v.Now) }
 type workerStrip struct {
 	Name, State string // State is as in runner.Worker, or "ended"
 	Queues      string
-	Slots       int
+	Slots       string // number of slots
 	EndedAt     time.Time
 	Tasks       string // URL of the list of its tasks
 	Drawing     *slotDrawing
@@ -70,7 +72,7 @@ type runsCache struct {
 	spans map[string]workerRuns
 }
 
-// workerRuns are the attempts of all workers in a span that ends at At.
+// workerRuns are the attempts of all workers in a span that ends at the time at.
 type workerRuns struct {
 	at, from time.Time
 	list     []admin.WorkerRuns
@@ -124,6 +126,9 @@ func (h *handler) workersPage(ctx context.Context, req *http.Request) (string, v
 		v.From = runs.from
 	}
 	v.Workers = v.strips(runs)
+	if v.More = len(v.Workers) - maxWorkers; v.More > 0 {
+		v.Workers = v.Workers[:maxWorkers]
+	}
 	drawings := v.place(runs, s)
 	var single []int64
 	for _, d := range drawings {
@@ -146,7 +151,7 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		if v.Only != "" && v.Only != name {
 			return
 		}
-		list = append(list, workerStrip{Name: name, State: state, Queues: queues, Slots: w.Slots, EndedAt: w.EndedAt,
+		list = append(list, workerStrip{Name: name, State: state, Queues: queues, Slots: humanize.Plural(w.Slots, "slot"), EndedAt: w.EndedAt,
 			Tasks: v.Find(search.KeyWorker, w.Name), worker: w})
 	}
 	live := map[string]bool{}
@@ -159,7 +164,11 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		add(strip, w.State(v.Now), present.ServedQueues(w, ", "))
 	}
 	for _, w := range slices.Backward(runs.list) {
-		if !live[w.ID] {
+		switch {
+		case live[w.ID]:
+		case w.EndedAt.IsZero(): // without a heartbeat for a long time
+			add(w, runner.WorkerLost, "")
+		default:
 			add(w, "ended", "")
 		}
 	}
@@ -172,7 +181,7 @@ func (v *workersPage) place(runs workerRuns, s span) (drawings []*slotDrawing) {
 	room := maxAllRows
 	for i := range v.Workers {
 		w := &v.Workers[i]
-		rows := min(w.Slots, maxRows)
+		rows := min(w.worker.Slots, maxRows)
 		if room -= rows; room < 0 {
 			break
 		}
