@@ -112,7 +112,7 @@ func TestALargeGraphIsDrawnInPart(t *testing.T) {
 	testkit.Equal(t, "tasks of the list", strings.Count(s.page(fmt.Sprintf("/tasks/%d/dependencies", first)), "<li>"), 302)
 	many, _ := fan(t, r, 2000)
 	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", many)), "Not drawn: more than 801 other tasks.")
-	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d/dependencies", many)), "More than 1000 other tasks")
+	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d/dependencies", many)), "More than 1,000 other tasks")
 }
 
 // TestADenseGraphHasFewLines draws 60 tasks of which each depends on all earlier ones.
