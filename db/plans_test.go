@@ -130,7 +130,8 @@ var plans = statementtest.Plans{
 	"selectEnded":       {Text: selectEnded, By: []string{"attempts USING INDEX attempts_finished (finished_at>?)"}},
 	"selectDone":        {Text: selectDone, By: []string{"tasks USING INDEX tasks_finished (finished_at>?)"}},
 	"selectAtWorkers":   {Text: selectAtWorkers, Allow: []string{"SCAN tasks USING INDEX tasks_running"}},
-	"selectWorkerNames": {Text: selectWorkerNames, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: []string{"SCAN json_each"}},
+	"selectWorkerNames": {Text: selectWorkerNames, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"},
+		Allow: []string{"SCAN json_each"}},
 
 	"laneHeld":    {Text: laneHeld, By: []string{"INDEX tasks_lane (lane=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
 	"laneHolders": {Text: laneHolders, By: []string{"INDEX tasks_lane (lane=?)"}},

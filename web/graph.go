@@ -180,7 +180,8 @@ func (v *relatedTasks) svg(g *dependencyGraph) template.HTML {
 				fmt.Fprintf(&b, `<rect class="frame" x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="8"/>`, item.x, item.y, item.w, item.h)
 				fmt.Fprintf(&b, `<text class="many" x="%.0f" y="%.0f">%d tasks</text>`, item.x+8, item.y+16, len(item.ids))
 				for i, id := range item.ids {
-					v.node(&b, id, item.x+4+float64(i/bundleHeight*cellWidth), item.y+22+float64(i%bundleHeight*cellHeight), cellWidth-4, cellHeight-4)
+					x, y := item.x+4+float64(i/bundleHeight*cellWidth), item.y+22+float64(i%bundleHeight*cellHeight)
+					v.node(&b, id, x, y, cellWidth-4, cellHeight-4)
 				}
 			}
 		}
@@ -201,8 +202,8 @@ func (v *relatedTasks) node(b *strings.Builder, id int64, x, y, w, h float64) {
 	if state == "deleted" {
 		tag = "g"
 	}
-	fmt.Fprintf(b, `<%s class="state %s"%s><title>%s</title><rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="5"/>`, tag, state, current,
-		title, x, y, w, h)
+	fmt.Fprintf(b, `<%s class="state %s"%s><title>%s</title><rect x="%.0f" y="%.0f" width="%.0f" height="%.0f" rx="5"/>`, tag,
+		state, current, title, x, y, w, h)
 	word := template.HTMLEscapeString(v.Symbol(state) + " " + string(state))
 	if h < nodeHeight {
 		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%d <tspan>%s</tspan></text>`, x+6, y+14, id, word)

@@ -16,8 +16,8 @@ import (
 )
 
 // drawn matches a task of the drawing: its id, the words of its title, and its place.
-var drawn = regexp.MustCompile(`<(?:a href="/tasks/[0-9]+"|g) class="state ([a-z]+)"( aria-current="true")?><title>task ([0-9]+)([^<]*), [a-z]+</title>` +
-	`<rect x="([0-9]+)" y="([0-9]+)"`)
+var drawn = regexp.MustCompile(`<(?:a href="/tasks/[0-9]+"|g) class="state ([a-z]+)"( aria-current="true")?>` +
+	`<title>task ([0-9]+)([^<]*), [a-z]+</title><rect x="([0-9]+)" y="([0-9]+)"`)
 
 // places returns the places of the drawn tasks by their ids, and the ids in the order of the links.
 func places(text string) (x, y map[string]int, order []string) {
@@ -48,7 +48,8 @@ func TestTheDependenciesOfATaskAreDrawn(t *testing.T) {
 	if !(x["1"] < x["2"] && x["2"] < x["4"] && x["4"] < x["5"]) {
 		t.Errorf("got the places %v, want each task to the right of its dependencies", x)
 	}
-	testkit.Contains(t, text, "4 tasks: 1 pending, 2 blocked, 1 completed", "merge &lt;1&gt;", `class="any"`, fmt.Sprintf(`/tasks/%d/dependencies`, clean))
+	testkit.Contains(t, text, "4 tasks: 1 pending, 2 blocked, 1 completed", "merge &lt;1&gt;", `class="any"`,
+		fmt.Sprintf(`/tasks/%d/dependencies`, clean))
 	if text := s.page(fmt.Sprintf("/tasks/%d", alone)); strings.Contains(text, `class="graph"`) {
 		t.Error("got a drawing for a task without dependencies, want none")
 	}
@@ -200,5 +201,6 @@ func TestDrawingsInABrowser(t *testing.T) {
 	}
 	b.open(fmt.Sprintf("/tasks/%d", chain))
 	b.until("the task of the page is in view", `(() => { const box = document.querySelector(".graph").getBoundingClientRect(),
-		at = document.querySelector(".graph [aria-current]").getBoundingClientRect(); return at.right <= box.right && at.left >= box.left })()`)
+		at = document.querySelector(".graph [aria-current]").getBoundingClientRect()
+		return at.right <= box.right && at.left >= box.left })()`)
 }

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/internal/admin"
 )
 
-// dependencyGraph arranges tasks in layers from left to right. Each task is to the right of the tasks that it depends on. At least minBundle
-// tasks of a layer that have the same dependencies and the same dependents become one item.
+// dependencyGraph arranges tasks in layers from left to right. Each task is to the right of the tasks that it depends on. At least
+// minBundle tasks of a layer that have the same dependencies and the same dependents become one item.
 type dependencyGraph struct {
 	layers        [][]*graphItem
 	lines         []*graphLine

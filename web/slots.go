@@ -74,7 +74,8 @@ func (d *slotDrawing) end(r admin.Run) time.Time {
 	return r.FinishedAt
 }
 
-// group makes bars of the attempts. Attempts that are shorter than a cell, and that begin in the same cell of the time span, become one bar.
+// group makes bars of the attempts. Attempts that are shorter than a cell, and that begin in the same cell of the time span, become one
+// bar.
 func (d *slotDrawing) group(cells int) {
 	d.bars = nil
 	cell := d.s.length / time.Duration(cells)
@@ -254,7 +255,8 @@ func (b *slotBar) text() string {
 	if b.N == 1 {
 		name = "task " + name
 	}
-	return fmt.Sprintf("%s: %s, slot %d, %s–%s, %s", name, b.Result, b.Slot, b.From.Format(time.TimeOnly), b.To.Format("15:04:05 MST"), b.Took())
+	return fmt.Sprintf("%s: %s, slot %d, %s–%s, %s", name, b.Result, b.Slot,
+		b.From.Format(time.TimeOnly), b.To.Format("15:04:05 MST"), b.Took())
 }
 
 // Table returns the bars, the latest first.

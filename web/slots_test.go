@@ -76,7 +76,8 @@ func TestBarsAreDrawnWithTheirTexts(t *testing.T) {
 	first.Job, first.Label = jobs.CommandJob, "<night>"
 	d.draw(p, map[int64]jobs.Task{1: first})
 	testkit.Equal(t, "summary", d.Summary, "4 runs, 2 completed, 1 failed, 1 running; 10 % busy")
-	testkit.Contains(t, string(d.Bars), `<a href="/x/tasks/1" tabindex="-1"><title>task 1 &lt;night&gt;: completed, slot 1, 11:55:00–11:56:00 UTC, 1m`,
+	testkit.Contains(t, string(d.Bars),
+		`<a href="/x/tasks/1" tabindex="-1"><title>task 1 &lt;night&gt;: completed, slot 1, 11:55:00–11:56:00 UTC, 1m`,
 		`2 runs: 1 failed, 1 completed, slot 1, 11:56:00–11:56:01 UTC, 1.5s`, `class="completed some"`,
 		`x="50.00%" y="18" width="10.00%"`, `task 4 deleted: running`, `>11:52</text>`,
 		`/x/tasks?q=worker%3Aw%20since%3A2026-01-31T11%3A56%3A00Z%20until%3A2026-01-31T11%3A56%3A01.5Z`)
@@ -92,8 +93,9 @@ func TestThePageOfTheWorkersHasAtMostMaxBars(t *testing.T) {
 		w := admin.WorkerRuns{Name: fmt.Sprint("w", n), Slots: 40, StartedAt: noon.Add(-time.Hour)}
 		for i := range 2000 {
 			at := noon.Add(-time.Duration(2000-i) * 300 * time.Millisecond)
+			end := at.Add(290 * time.Millisecond)
 			for range 3 {
-				w.Runs = append(w.Runs, admin.Run{TaskID: 1, State: jobs.Completed, StartedAt: at, FinishedAt: at.Add(290 * time.Millisecond)})
+				w.Runs = append(w.Runs, admin.Run{TaskID: 1, State: jobs.Completed, StartedAt: at, FinishedAt: end})
 			}
 		}
 		v.Workers = append(v.Workers, workerStrip{Name: w.Name, worker: w})
@@ -107,6 +109,7 @@ func TestThePageOfTheWorkersHasAtMostMaxBars(t *testing.T) {
 		}
 	}
 	if bars > maxBars || len(drawings) != 3 || attempts != 18_000 {
-		t.Errorf("got %d bars of %d runs for %d workers, want at most %d bars of 18000 runs for 3 workers", bars, attempts, len(drawings), maxBars)
+		t.Errorf("got %d bars of %d runs for %d workers, want at most %d bars of 18000 runs for 3 workers", bars, attempts,
+			len(drawings), maxBars)
 	}
 }

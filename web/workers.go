@@ -151,8 +151,8 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		if v.Only != "" && v.Only != name {
 			return
 		}
-		list = append(list, workerStrip{Name: name, State: state, Queues: queues, Slots: humanize.Plural(w.Slots, "slot"), EndedAt: w.EndedAt,
-			Tasks: v.Find(search.KeyWorker, w.Name), worker: w})
+		list = append(list, workerStrip{Name: name, State: state, Queues: queues, Slots: humanize.Plural(w.Slots, "slot"),
+			EndedAt: w.EndedAt, Tasks: v.Find(search.KeyWorker, w.Name), worker: w})
 	}
 	live := map[string]bool{}
 	for _, w := range runs.live {

@@ -83,7 +83,8 @@ func (s *store) wantRelated(id int64, most int, before, behind []int64, more boo
 	s.Helper()
 	b, d, m, err := s.Related(s.Context(), id, most)
 	if err != nil || !slices.Equal(slices.Concat(b...), before) || !slices.Equal(slices.Concat(d...), behind) || m != more {
-		s.Errorf("task %d, most %d: got before %v, behind %v, more %v, error %v; want %v, %v, %v", id, most, b, d, m, err, before, behind, more)
+		s.Errorf("task %d, most %d: got before %v, behind %v, more %v, error %v; want %v, %v, %v",
+			id, most, b, d, m, err, before, behind, more)
 	}
 }
 
