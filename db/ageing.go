@@ -39,7 +39,7 @@ var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHER
 var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id,
 	CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
 UPDATE {tasks} SET ` + claimSet + `
-FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation AND tasks.state = 'pending'
+FROM next WHERE {same_id} AND tasks.generation_id = next_generation AND {unindexed}tasks.state = 'pending'
 ` + claimReturning)
 
 // queues returns the queues to claim from. The queues take turns: each claim begins with the queue after the first queue of the last

@@ -28,8 +28,8 @@ import (
 // task with an option. See docs/dev/performance-notes.md.
 
 // claimArm selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts. Index: tasks_pending.
-const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
-	AND NOT (losses >= 1 AND losses >= max_losses - 1)`
+const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
+	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
 // claimTasks has the statements that claim the first pending tasks of several jobs. The statements of claimSuspects claim suspects. A
 // statement has one part per job, with the three parameters of claimArm or suspectArm. The parameters after all the parts are the maximum
@@ -50,7 +50,7 @@ var (
 const claimJobs = `WITH next (next_id, next_generation, next_priority, most) AS MATERIALIZED (
 	{parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE {tasks} SET ` + claimSet + `
-FROM next WHERE tasks.id = next_id AND tasks.generation_id = next_generation
+FROM next WHERE {same_row} AND tasks.generation_id = next_generation
 ` + claimReturning
 
 const unionAll = " UNION ALL "

@@ -14,15 +14,15 @@ import (
 // d. The statement is for servers, where each statement is a round trip: a hundred completions take one round trip. It returns the ids of
 // the completed tasks, and the features that are in use.
 //
-// The added empty text and the added 0 in the WHERE clause prevent a bad plan. Without them the planner would compare all running tasks
-// with each row of d.
+// The array and the mark {unindexed} in the WHERE clause prevent a bad plan. Without them the planner would compare all running tasks or
+// all tasks with each row of d, if the tables were small when the session prepared the statement.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
 	lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
 	result = d.result, finished_at = d.finished_at, updated_at = ?
 FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, finished_at bigint)
-WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND tasks.worker + 0 = ? AND tasks.state || '' = 'running'
+WHERE tasks.id = ANY (ARRAY[d.id]) AND tasks.generation_id = d.generation_id AND tasks.worker = ? AND {unindexed}tasks.state = 'running'
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
 // completeSome completes n tasks. Each part holds the id, the generation and the values that completeTask sets. The parameters after the

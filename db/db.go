@@ -61,6 +61,9 @@ const SelectBackend = postgres.SelectBackend
 // Identifier returns a name as an identifier of a PostgreSQL server.
 func Identifier(name string) string { return postgres.Identifier(name) }
 
+// WriteSettings are the parameters of sessions that write.
+var WriteSettings = postgres.WriteSettings
+
 // ParseAddress parses the path of a file, or the address of a database on a server.
 func ParseAddress(text string) Address {
 	if postgres.IsURL(text) {

@@ -40,6 +40,28 @@ func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	pgkit.Prepare(t, texts)
 }
 
+// TestKeptPlansFindTheirTasksByAnIndex checks the plans of frequent statements that a session makes while the tables are empty. The session
+// keeps these plans when the tables grow.
+func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
+	dialect := postgres.Dialect("ours")
+	texts := map[string]string{}
+	for name, s := range map[string]*statement{"claimTasks": claimTasks.Of(1), "claimTasks of 30 jobs": claimTasks.Of(30),
+		"claimThese": claimThese, "claimSuspects": claimSuspects.Of(2), "completeTasks": completeTasks, "assertCompleted": assertCompleted,
+		"completeTask": completeTask, "finishTask": finishTask, "releaseTask": releaseTask, "renewLeases": renewLeases,
+		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects} {
+		texts[name] = dialect.Text(s)
+	}
+	scan := regexp.MustCompile(`(Index|Tid|Seq|Bitmap)[a-zA-Z ]* Scan .*on tasks`)
+	for name, plan := range pgkit.Plans(t, postgres.WriteSettings, texts) {
+		lines := strings.Split(plan, "\n")
+		for i, line := range lines {
+			if scan.MatchString(line) && !strings.Contains(line, "tasks_lost") && !strings.Contains(lines[i+1], "Cond: ") {
+				t.Errorf("%s: got the plan line %q without a condition on the index, want one\n%s", name, line, plan)
+			}
+		}
+	}
+}
+
 func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
 	got := postgres.Dialect("ours").Text(claimTasks.Of(2))
 	const lock = "LIMIT $7 FOR UPDATE SKIP LOCKED"

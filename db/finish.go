@@ -31,7 +31,7 @@ import (
 // new state, and [2] to [8] are the other columns in their order.
 var finishTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = NULL, state = ?, outcome = ?, result = ?,
 	run_at = coalesce(?, run_at), attempt = ?, losses = ?, finished_at = ?, updated_at = ?
-WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'
+WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'
 	AND (? = 1 OR NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id))`)
 
@@ -40,7 +40,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'
 var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'completed', outcome = ?, result = ?,
 	finished_at = ?, updated_at = ?
-WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`)
+WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'`)
 
 // insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed its task needs no such row,
 // since the row of the task holds the record. Without such a row, the finish of a task takes 9.9 µs instead of 13.7 µs. A claim has one
@@ -75,7 +75,7 @@ var selectCompleted = query(`SELECT EXISTS (SELECT 1 FROM {attempts} WHERE task_
 var releaseTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'pending', attempt = attempt - 1,
 	started_at = (SELECT max(started_at) FROM {attempts} WHERE task_id = tasks.id), updated_at = ?
-WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'
+WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id)`)
 

@@ -86,9 +86,18 @@ func beChild(ctx context.Context, text string) error {
 	}
 }
 
-// work starts child processes that run n tasks, and returns the time that the tasks took. It distributes the addresses among the children
-// in turn. work returns an error unless each task ran exactly once.
-func work(ctx context.Context, system string, addresses []string, n, processes, concurrency int) (time.Duration, error) {
+// crew is a group of worker processes that run n tasks.
+type crew struct {
+	system                 string
+	addresses              []string // the processes use the addresses in turn
+	n                      int
+	processes, concurrency int
+	feed                   func(context.Context) error // adds the tasks while the processes work; nil if all tasks are there already
+}
+
+// work starts the processes, and returns the time that the tasks took. It returns an error unless each task ran exactly once.
+func (w crew) work(ctx context.Context) (time.Duration, error) {
+	system, addresses, n, processes, concurrency := w.system, w.addresses, w.n, w.processes, w.concurrency
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
 	self, err := os.Executable()
@@ -143,10 +152,16 @@ func work(ctx context.Context, system string, addresses []string, n, processes, 
 	ready, ended, ran := 0, 0, make([]int, processes)
 	times := make([]int, n)
 	var began time.Time
+	fed := make(chan error, 1)
 	for ended < processes {
 		var l line
 		select {
 		case l = <-lines:
+		case err := <-fed:
+			if err != nil {
+				return 0, err
+			}
+			continue
 		case <-ctx.Done():
 			return 0, fmt.Errorf("%v of %d tasks have run: %w", ran, n, context.Cause(ctx))
 		}
@@ -160,6 +175,9 @@ func work(ctx context.Context, system string, addresses []string, n, processes, 
 					if _, err := io.WriteString(in, "go\n"); err != nil {
 						return 0, err
 					}
+				}
+				if w.feed != nil {
+					go func() { fed <- w.feed(ctx) }()
 				}
 			}
 			continue

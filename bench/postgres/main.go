@@ -56,6 +56,7 @@ func main() {
 type env struct {
 	address string // address of an empty database
 	short   bool
+	cpu     []float64 // processor time per task of the last drain, of the server and of the workers, in microseconds; empty without one
 }
 
 // size returns n, or a twentieth of n, at least 20, in a short run.
@@ -76,6 +77,7 @@ type measurement struct {
 	workload, unit, system string
 	run                    func(context.Context, *env) (float64, error)
 	values                 []float64
+	cpu                    []float64 // processor time per task in microseconds, as in env; empty if the workload does not measure it
 }
 
 func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
@@ -109,13 +111,14 @@ func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
 			if err := renew(); err != nil {
 				return err
 			}
+			e.cpu = nil
 			value, err := m.run(ctx, e)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", m.workload, m.system, err)
 			}
-			m.values = append(m.values, value)
-			log.Printf("%s  round %d  %-18s %-24s %10.2f %s", time.Since(began).Round(time.Second), round+1, m.workload, m.system,
-				value, m.unit)
+			m.values, m.cpu = append(m.values, value), append(m.cpu, e.cpu...)
+			log.Printf("%s  round %d  %-18s %-24s %10.2f %s  %.0f", time.Since(began).Round(time.Second), round+1, m.workload, m.system,
+				value, m.unit, e.cpu)
 		}
 	}
 	report(list)
@@ -126,9 +129,9 @@ func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
 // workload.
 func report(list []*measurement) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\n", runtime.GOOS+"/"+runtime.GOARCH,
-		runtime.NumCPU())
-	first := map[string]float64{}
+	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\tcpu µs\tof it\n",
+		runtime.GOOS+"/"+runtime.GOARCH, runtime.NumCPU())
+	first, cost := map[string]float64{}, map[string]float64{}
 	for _, m := range list {
 		slices.Sort(m.values)
 		median := m.values[len(m.values)/2]
@@ -138,11 +141,21 @@ func report(list []*measurement) {
 		} else if ratio = fmt.Sprintf("%.2f", of/median); m.unit == "ms" {
 			ratio = fmt.Sprintf("%.2f", median/of)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%.2f\t%.2f\t%s\n", m.workload, m.system, median, m.unit, m.values[0],
-			m.values[len(m.values)-1], ratio)
+		cpu, part := "", ""
+		if slices.Sort(m.cpu); len(m.cpu) > 0 {
+			median := m.cpu[len(m.cpu)/2]
+			cpu = fmt.Sprintf("%.0f", median)
+			if of, ok := cost[m.workload]; !ok {
+				cost[m.workload] = median
+			} else {
+				part = fmt.Sprintf("%.2f", of/median)
+			}
+		}
+		fmt.Fprintf(w, "%s\t%s\t%.2f\t%s\t%.2f\t%.2f\t%s\t%s\t%s\n", m.workload, m.system, median, m.unit, m.values[0],
+			m.values[len(m.values)-1], ratio, cpu, part)
 	}
 	w.Flush()
-	fmt.Println("\nratio: how often as quick runner is")
+	fmt.Println("\nratio: how often as quick runner is; of it: the part of the other system's processor time that runner takes")
 }
 
 // recreate drops a database and creates it again.

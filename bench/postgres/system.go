@@ -75,6 +75,14 @@ func all() (list []*measurement) {
 		})
 	}
 	add("drain-10x1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.drain(10_000, 1, 10) })
+	for _, processes := range []int{1, 4} {
+		add(fmt.Sprintf("drain-25x%d", processes), "/s", tuned, func(s system) func(context.Context, *env) (float64, error) {
+			return s.drain(20_000, processes, 25)
+		})
+	}
+	add("far-100x1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.far(20_000, 1, 100) })
+	add("arrival-100", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.arrival(20_000, 4, 100) })
+	add("arrival-1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.arrival(8000, 4, 1) })
 	add("enqueue-1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.enqueue(4000, 1) })
 	add("enqueue-100", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.enqueue(20_000, 100) })
 	add("batch-1000", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.batch(50_000) })
@@ -131,7 +139,7 @@ func (s system) drain(n, processes, concurrency int, schemas ...string) func(con
 			}
 			addresses, queues = append(addresses, address), append(queues, q)
 		}
-		took, err := work(ctx, s.name, addresses, n, processes, concurrency)
+		took, err := e.measure(ctx, crew{system: s.name, addresses: addresses, n: n, processes: processes, concurrency: concurrency})
 		if err != nil {
 			return 0, err
 		}

@@ -42,9 +42,8 @@ func connect(address string, lockTimeout time.Duration) (db.Server, error) {
 		config.RuntimeParams["application_name"] = "runner"
 	}
 	set := settings(lockTimeout)
-	write := session(config, set)
-	set["default_transaction_read_only"], set["synchronous_commit"] = "on", "off"
-	read := session(config, set)
+	read := session(config, set, map[string]string{"default_transaction_read_only": "on", "synchronous_commit": "off"})
+	write := session(config, set, db.WriteSettings)
 	s.Write, s.Read = stdlib.GetConnector(*write), stdlib.GetConnector(*read)
 	s.Together = together
 	s.Listen = func(ctx context.Context, channel string, notify func(string)) error {

@@ -16,8 +16,7 @@ import (
 	"example.com/runner/db"
 )
 
-// settings returns the parameters of every session. The function connect adds the parameters that differ between sessions for writing and
-// sessions for reading.
+// settings returns the parameters of every session.
 func settings(lockTimeout time.Duration) map[string]string {
 	return map[string]string{
 		"search_path":  "pg_catalog", // statements do not depend on it, because they name the schema of each table
@@ -29,10 +28,11 @@ func settings(lockTimeout time.Duration) map[string]string {
 	}
 }
 
-// session returns a copy of config whose connections have these settings. Each new connection runs SET statements, because a connection
-// pooler rejects unknown parameters in the startup message.
-func session(config *pgx.ConnConfig, settings map[string]string) *pgx.ConnConfig {
-	config = config.Copy()
+// session returns a copy of config whose connections have these settings and some more. Each new connection runs SET statements, because a
+// connection pooler rejects unknown parameters in the startup message.
+func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.ConnConfig {
+	config, settings = config.Copy(), maps.Clone(settings)
+	maps.Copy(settings, more)
 	var text strings.Builder
 	for _, key := range slices.Sorted(maps.Keys(settings)) {
 		delete(config.RuntimeParams, key)

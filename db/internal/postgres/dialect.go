@@ -12,8 +12,15 @@ var fragments = sqltext.Parts{
 	// transaction has locked.
 	"claim_job": "SELECT * FROM ({tasks_of_job} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS job",
 
+	// The address of a row that this statement has locked. The claim then finds the row without an index.
+	"row_address": ", tasks.ctid AS next_ctid",
+	"same_row":    "tasks.ctid = next_ctid",
+	// With a plain "tasks.id = next_id" the planner reads all tasks and looks for each of them in the list, if the table was small when the
+	// session prepared the statement.
+	"same_id": "tasks.id = ANY (ARRAY[next_id])",
+
 	"join_in_order": "JOIN",
-	"unindexed":     "",
+	"unindexed":     "'' || ",
 	"table_exists":  "to_regclass(?) IS NOT NULL",
 	"like":          "ILIKE",
 	"greatest":      "greatest",

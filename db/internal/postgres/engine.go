@@ -55,6 +55,13 @@ func (*Server) Traits() engine.Traits {
 	return engine.Traits{GivesIDs: true, InsertMost: 128, CompletesAsJSON: true, Pipelines: true, FastPath: true, OutlivedByClient: true}
 }
 
+// WriteSettings are the parameters of the sessions that write. Each session plans a statement once, and keeps the plan. So a plan that was
+// made while a table was small must also be good when the table is large. Without these parameters the planner scans or hashes a small
+// table as a whole, and the session then reads the whole large table at each claim. The statements of these sessions find their rows by
+// indexes, so the parameters forbid other plans where there is an index.
+var WriteSettings = map[string]string{"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off", "enable_bitmapscan": "off",
+	"enable_hashjoin": "off", "enable_mergejoin": "off", "enable_sort": "off"}
+
 // Values converts args to values that the server accepts.
 func (*Server) Values(args []any) []any {
 	for i := range args {

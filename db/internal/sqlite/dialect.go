@@ -13,6 +13,11 @@ var fragments = sqltext.Parts{
 	// claim_job selects the tasks of one job in a claim. SQLite merges the SELECTs of all jobs in the order of an index, and stops at the
 	// limit of the claim.
 	"claim_job": "{tasks_of_job}",
+	// row_address is a column of the SELECT of one job: the address of the row, if a claim finds its rows by their addresses. same_row is
+	// the condition that a row is one of those that the claim has selected. same_id is this condition for a claim that knows only the ids.
+	"row_address": "",
+	"same_row":    "tasks.id = next_id",
+	"same_id":     "tasks.id = next_id",
 	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
 	// unindexed, before a column, prevents the planner from using an index on that column.

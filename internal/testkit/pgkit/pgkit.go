@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -73,11 +74,58 @@ func Address(t testing.TB) string {
 // the types. Each key of the map is the name of its statement. The tables are in a schema with the name ours.
 func Prepare(t testing.TB, statements map[string]string) {
 	t.Helper()
+	conn := emptyTables(t)
+	for name, text := range statements {
+		if _, err := conn.Prepare(t.Context(), "", text); err != nil {
+			t.Errorf("prepare %s: got error %v, want none\n%s", name, err, text)
+		}
+	}
+}
+
+// Plans returns the plan of each statement in a session with the given settings. The tables are empty, as in Prepare. The
+// plans are those that the session keeps for prepared statements.
+func Plans(t testing.TB, settings, statements map[string]string) map[string]string {
+	t.Helper()
+	conn := emptyTables(t)
+	for name, value := range settings {
+		if _, err := conn.Exec(t.Context(), "SELECT set_config($1, $2, false)", name, value); err != nil {
+			t.Fatalf("set %s: %v", name, err)
+		}
+	}
+	plans := map[string]string{}
+	for name, text := range statements {
+		description, err := conn.Prepare(t.Context(), "statement", text)
+		if err != nil {
+			t.Fatalf("prepare %s: %v", name, err)
+		}
+		explain := "EXPLAIN EXECUTE statement"
+		if n := len(description.ParamOIDs); n > 0 {
+			explain += "(NULL" + strings.Repeat(", NULL", n-1) + ")"
+		}
+		rows, err := conn.Query(t.Context(), explain, pgx.QueryExecModeSimpleProtocol)
+		if err != nil {
+			t.Fatalf("explain %s: %v", name, err)
+		}
+		lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+		if err == nil {
+			err = conn.Deallocate(t.Context(), "statement")
+		}
+		if err != nil {
+			t.Fatalf("explain %s: %v", name, err)
+		}
+		plans[name] = strings.Join(lines, "\n")
+	}
+	return plans
+}
+
+// emptyTables creates runner's tables in the schema ours of a new server, and returns a connection to that server.
+func emptyTables(t testing.TB) *pgx.Conn {
+	t.Helper()
 	conn, err := pgx.Connect(t.Context(), Start(t).Address("postgres"))
 	if err != nil {
 		t.Fatalf("connect to PostgreSQL: %v", err)
 	}
-	defer func() { _ = conn.Close(context.WithoutCancel(t.Context())) }()
+	t.Cleanup(func() { _ = conn.Close(context.WithoutCancel(t.Context())) })
 	setup := "CREATE SCHEMA ours; SET search_path = ours;"
 	for _, m := range schema.Migrations(schema.Postgres) {
 		setup += m.Text()
@@ -85,9 +133,5 @@ func Prepare(t testing.TB, statements map[string]string) {
 	if _, err := conn.Exec(t.Context(), setup+"; SET search_path = pg_catalog"); err != nil {
 		t.Fatalf("create the tables: %v", err)
 	}
-	for name, text := range statements {
-		if _, err := conn.Prepare(t.Context(), "", text); err != nil {
-			t.Errorf("prepare %s: got error %v, want none\n%s", name, err, text)
-		}
-	}
+	return conn
 }
