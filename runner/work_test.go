@@ -208,6 +208,24 @@ func TestAbortKillsCommands(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
+// TestWorkReportsAnAbortDuringADrain aborts when the only attempt is about to end, so that the loop gets two events at once.
+func TestWorkReportsAnAbortDuringADrain(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	var stop context.CancelFunc
+	r.Register(quick.Handler(func(context.Context, any) error {
+		stop()
+		r.Abort()
+		return nil
+	}))
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		stop = cancel
+		runnerkit.Enqueue(t, r, quick.With(nil))
+		testkit.ErrorIs(t, r.Work(ctx), jobs.ErrShutdown)
+		cancel()
+	}
+}
+
 // TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so that the loop waits in a write. Abort must kill the commands during that
 // wait.
 func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {

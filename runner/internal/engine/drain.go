@@ -28,10 +28,12 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 
 // result returns the error that Work returns after a drain.
 func (e *Engine) result(aborted <-chan struct{}) error {
-	if aborted == nil {
+	select {
+	case <-aborted: // the loop may not have seen it: another event can be ready at the same time
 		return jobs.ErrShutdown
+	default:
+		return e.failed()
 	}
-	return e.failed()
 }
 
 // stopAll ends the contexts of all attempts. It returns the longest time that the attempts may need to end.

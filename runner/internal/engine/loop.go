@@ -38,7 +38,7 @@ const (
 // loop runs until the work ends. Each iteration runs one cycle, or waits for the first event.
 func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct{}) error {
 	var grace, abandon <-chan time.Time
-	draining, failing := ctx.Done(), e.failing
+	draining, failing, aborting := ctx.Done(), e.failing, aborted
 	stopping := false // whether the loop starts nothing more
 	e.scan, e.claimMore = true, true
 	e.logReady()
@@ -91,8 +91,8 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 		case <-grace:
 			grace = nil
 			abandon = time.After(e.stopAll(jobs.ErrShutdown, false))
-		case <-aborted:
-			aborted, grace = nil, nil
+		case <-aborting:
+			aborting, grace = nil, nil
 			abandon = time.After(min(e.stopAll(jobs.ErrShutdown, true), abortWait))
 			stopping, draining, failing = true, nil, nil
 		case <-abandon:
