@@ -93,7 +93,9 @@ func (f Func[In]) Args(task Task) (In, error) {
 	return in, nil
 }
 
-// Handler returns a Handler that calls the given function. Many goroutines call it at the same time. Handler panics if the function is nil.
+// Handler returns a Handler that calls the given function. Many goroutines call it at the same time. When the worker stops, the context of
+// the function ends after Options.Grace. The function then returns any error, such as ctx.Err(): the task goes back to its queue, and the
+// attempt does not count. Handler panics if the function is nil.
 func (f Func[In]) Handler(call func(context.Context, In) error) Handler {
 	if call == nil {
 		panic("jobs: the handler of " + f.job + " is nil")

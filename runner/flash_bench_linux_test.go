@@ -31,8 +31,8 @@ func writtenBytes(b *testing.B) float64 {
 }
 
 // BenchmarkBytesWritten measures how many bytes a process sends to the disk for a task, from its enqueue to its end. The process enqueues a
-// task each 20 ms and runs it. That is one task a second, made 50 times faster, so WriteEvery is 100 ms in place of 5 s.
-// TMPDIR must be on a disk.
+// task each 20 ms and runs it. That is one task a second, made 50 times faster, so WriteEvery is 100 ms in place of 5 s. With a batch the
+// tasks have metadata, and a batch handler runs those of one call. TMPDIR must be on a disk.
 func BenchmarkBytesWritten(b *testing.B) {
 	const pace = 20 * time.Millisecond
 	for _, c := range []struct {
@@ -41,14 +41,19 @@ func BenchmarkBytesWritten(b *testing.B) {
 		existing bool // whether the file has the usual pages of 4 KiB
 		seconds  int  // WriteEvery, and the number of tasks that are enqueued in this time
 		together int  // number of tasks that one call enqueues
+		batch    bool
 	}{
-		{"full", runner.Full, false, 0, 1},
-		{"normal", runner.Normal, false, 0, 1},
-		{"flash/pages=4KiB", runner.Flash, true, 5, 1},
-		{"flash", runner.Flash, false, 5, 1},
-		{"flash/together=5", runner.Flash, false, 5, 5},
-		{"flash/every=30s", runner.Flash, false, 30, 1},
-		{"flash/every=30s/together=30", runner.Flash, false, 30, 30},
+		{"full", runner.Full, false, 0, 1, false},
+		{"normal", runner.Normal, false, 0, 1, false},
+		{"flash/pages=4KiB", runner.Flash, true, 5, 1, false},
+		{"flash", runner.Flash, false, 5, 1, false},
+		{"flash/together=5", runner.Flash, false, 5, 5, false},
+		{"flash/every=30s", runner.Flash, false, 30, 1, false},
+		{"flash/every=30s/together=30", runner.Flash, false, 30, 30, false},
+		{"full/batch=5", runner.Full, false, 0, 5, true},
+		{"flash/batch=5", runner.Flash, false, 5, 5, true},
+		{"full/batch=30", runner.Full, false, 0, 30, true},
+		{"flash/batch=30", runner.Flash, false, 5, 30, true},
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			path := filepath.Join(b.TempDir(), "x.db")
@@ -65,12 +70,16 @@ func BenchmarkBytesWritten(b *testing.B) {
 				b.Fatal(err)
 			}
 			defer r.Close()
-			r.Register(noop.Handler(func(context.Context, string) error { return nil }))
+			h, spec := noop.Handler(func(context.Context, string) error { return nil }), noop.With(payload)
+			if c.batch {
+				h = noop.BatchHandler(c.together, func(context.Context, []jobs.BatchTask[string]) error { return nil })
+				spec = noop.With(payload, jobs.Metadata(map[string]string{"device": "sensor-17", "unit": "celsius"}))
+			}
+			r.Register(h)
 			ctx, stop := context.WithCancel(b.Context())
 			defer stop()
 			failed := make(chan error, 1)
 			go func() { failed <- r.Work(ctx) }()
-			spec := noop.With(payload)
 			before, tasks := writtenBytes(b), 0
 			for b.Loop() {
 				if _, err := r.EnqueueAll(b.Context(), slices.Values(slices.Repeat([]jobs.Spec{spec}, c.together))); err != nil {
