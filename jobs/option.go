@@ -35,9 +35,9 @@ func In(d time.Duration) Option { return func(s *Spec) { s.In, s.RunAt = d, time
 // At makes the task due at t. If t is in the past, the task is due at once.
 func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 
-// ExpiresIn cancels the task if its first attempt has not started within d after its due time. The due time is that of At or In, or else the
-// time at which the task was added. The task also expires while it waits for other tasks, its lane, a limit, a hold or a full batch. A task
-// that has started once does not expire. The reason is ReasonExpired. By default a task does not expire.
+// ExpiresIn cancels the task if its first attempt has not started within d after its due time. The due time is that of At or In, or else
+// the time at which the task was added. The task also expires while it waits for other tasks, its lane, a limit, a hold or a full batch. A
+// task that has started once does not expire. The reason is ReasonExpired. By default a task does not expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
 // After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, now or before, this task is
