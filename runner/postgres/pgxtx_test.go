@@ -156,3 +156,11 @@ func TestAnErrorInATransactionOfPgxRollsItBack(t *testing.T) {
 		testkit.ErrorIs(t, err, jobs.ErrInvalid, "another driver")
 	})
 }
+
+func TestTheContextOfATransactionOfPgx(t *testing.T) {
+	cause := errors.New("the caller gave up")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(cause)
+	_, err := postgres.Tx(ctx, nil)
+	testkit.ErrorIs(t, err, cause)
+}

@@ -173,3 +173,27 @@ func TestACommitOfFinishTxFails(t *testing.T) {
 		})
 	}
 }
+
+func TestFaultsIgnoreTheEndOfTheContext(t *testing.T) {
+	for name, fault := range map[string]func(context.Context, *runner.Runner) error{
+		"Crash": func(ctx context.Context, r *runner.Runner) error { runnertest.Crash(ctx, r); return nil },
+		"Lose":  runnertest.Lose,
+	} {
+		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+			calls := 0
+			r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
+				if calls++; calls > 1 {
+					return nil
+				}
+				ended, cancel := context.WithCancel(ctx)
+				cancel()
+				err := fault(ended, r)
+				testkit.NoError(t, err)
+				return err
+			}))
+			task := runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}))
+			runnertest.Drain(t, r)
+			testkit.Equal(t, "losses after "+name, runnerkit.Get(t, r, task.ID).Losses, 1)
+		})
+	}
+}

@@ -1,0 +1,46 @@
+package test
+
+import (
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// contextTests has a row for each exported function and method that takes a context, in the public packages beside jobs and runner: its
+// package, its name, and the test of it with a context that has ended. TestTheTableOfContextsIsComplete of package runner has the methods
+// of Runner.
+var contextTests = []struct{ path, call, file, test string }{
+	{"runner/postgres", "Tx(", "pgxtx_test.go", "TestTheContextOfATransactionOfPgx"},
+	{"runner/runnertest", "Crash(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
+	{"runner/runnertest", "Lose(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
+	{"web", "(*Server) Serve(", "serve_test.go", "TestServeReturnsWhenItsContextHasEnded"},
+}
+
+func TestEveryCallWithAContextIsTested(t *testing.T) {
+	for _, path := range []string{"runner/postgres", "runner/runnertest", "web"} {
+		_, lines := exported(t, path)
+		for _, line := range lines {
+			call, takes := strings.CutPrefix(line, "func ")
+			call, _, found := strings.Cut(call, "ctx context.Context")
+			if !takes || !found {
+				continue
+			}
+			i := slices.IndexFunc(contextTests, func(row struct{ path, call, file, test string }) bool {
+				return row.path == path && row.call == call
+			})
+			if i < 0 {
+				t.Errorf("package %s: got no row for %s...) in contextTests, want one", path, call)
+			}
+		}
+	}
+	for _, row := range contextTests {
+		text, err := os.ReadFile(row.path + "/" + row.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(text), "\nfunc "+row.test+"(") {
+			t.Errorf("%s/%s: got no test %s, want one", row.path, row.file, row.test)
+		}
+	}
+}
