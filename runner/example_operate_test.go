@@ -250,6 +250,33 @@ func ExampleRunner_OnFinished() {
 	}
 }
 
+// OnFinished begins in its own goroutine at some later time. The cursor is stored when AddCursor returns, so no end is missed: not that of
+// a task that is enqueued at once, and none while the program is down.
+func ExampleRunner_AddCursor() {
+	ctx, stop := context.WithCancel(context.Background())
+	r, remove := temp()
+	defer remove()
+	r.Register(SendEmail.Handler(func(context.Context, Email) error { return nil }))
+	if err := r.AddCursor(ctx, "audit"); err != nil { // at each start of the program
+		log.Fatal(err)
+	}
+	ended, done := make(chan jobs.Task), make(chan error)
+	go func() {
+		done <- r.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { ended <- task; return nil })
+	}()
+	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		log.Fatal(err)
+	}
+	task := <-ended
+	fmt.Println(task.ID, task.State)
+	stop()
+	fmt.Println(<-done)
+	// Output:
+	// 1 completed
+	// context canceled
+}
+
 // A call that returned an error may have added the task all the same. With UniqueFor it is safe to repeat the call.
 func ExampleRunner_Enqueue_repeated() {
 	ctx := context.Background()

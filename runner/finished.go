@@ -30,12 +30,13 @@ const (
 // by any process, also without an attempt. Such ends are a lost worker, an expiry, a failed dependency and a cancellation by hand. The task
 // has its final State, Reason and Error. Each retry of a finished task that finishes again is one more end.
 //
-// The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next end. To
-// miss no end before OnFinished runs in its goroutine, call AddCursor first. Later calls continue after the last end that was handled, also
-// in another process and after a restart. OnFinished handles an end at least once: the cursor moves on when handle returns nil. The pair of
-// Task.ID and Task.GenerationID identifies an end, so handle can detect the second call for an end. If handle returns an error, OnFinished
-// logs a warning and calls handle again for the same end after 1 s, then after twice that time, and so on up to one minute. So an end that
-// handle can never accept keeps the cursor from moving; let handle return nil for it.
+// The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next end. A
+// program that calls OnFinished in a goroutine cannot know when that happens, so call AddCursor before: it returns when the cursor is
+// stored, and OnFinished then misses no later end. Later calls continue after the last end that was handled, also in another process and
+// after a restart. OnFinished handles an end at least once: the cursor moves on when handle returns nil. The pair of Task.ID and
+// Task.GenerationID identifies an end, so handle can detect the second call for an end. If handle returns an error, OnFinished logs a
+// warning and calls handle again for the same end after 1 s, then after twice that time, and so on up to one minute. So an end that handle
+// can never accept keeps the cursor from moving; let handle return nil for it.
 //
 // Several processes may call OnFinished with the same cursor. One of them then handles the ends. Another one takes over when that process
 // ends OnFinished, or 30 s after it dies. If a process is suspended for longer than 30 s during a call of handle, another process may
@@ -108,8 +109,9 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	}
 }
 
-// AddCursor stores a cursor of OnFinished, which then begins with the ends after this call. It does nothing if the cursor exists, so a
-// program may call it at each start. The error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or the cause of ctx.
+// AddCursor stores a cursor of OnFinished, which then begins with the ends after this call. The cursor is in the database when AddCursor
+// returns, so a test can enqueue tasks at once. AddCursor does nothing if the cursor exists, so a program may call it at each start. The
+// error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or the cause of ctx.
 func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
 	if err := taskspec.ValidCursor(cursor); err != nil {
 		return err

@@ -1,0 +1,49 @@
+package runnertest_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
+)
+
+// TestAnHourWithATaskEachSecond enqueues a task each second for an hour while Work runs. Its time is that of 3600 tasks.
+func TestAnHourWithATaskEachSecond(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		var delays []time.Duration // from the creation of each task to its start
+		r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
+			task, _ := runner.TaskFrom(ctx)
+			delays = append(delays, time.Since(task.CreatedAt))
+			return nil
+		}))
+		ctx, stop := context.WithCancel(t.Context())
+		worked := make(chan error)
+		go func() { worked <- r.Work(ctx) }()
+		go func() {
+			second := time.NewTicker(time.Second)
+			defer second.Stop()
+			for {
+				select {
+				case <-second.C:
+					runnerkit.Enqueue(t, r, sendEmail.With(email{"ann"}, jobs.MaxAttempts(1)))
+				case <-ctx.Done():
+					return
+				}
+			}
+		}()
+		runnertest.Advance(t, time.Hour+time.Second/2)
+		stop()
+		testkit.NoError(t, <-worked)
+		testkit.Len(t, "runs", delays, 3600)
+		for i, delay := range delays {
+			if delay > time.Second/2 {
+				t.Errorf("task %d: got a delay of %v, want at most half a second", i+1, delay)
+			}
+		}
+	})
+}
