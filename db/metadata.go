@@ -184,16 +184,10 @@ func (d *DB) IndexMetadata(ctx context.Context, keys []string) error {
 
 // setKeys adds and removes rows of metadata_keys until it has exactly these keys. It returns the rows that are not filled.
 func (d *DB) setKeys(ctx context.Context, keys []string) (unfilled []indexedKey, err error) {
-	old, err := readRows[indexedKey](ctx, d, selectKeys)
-	if err != nil {
-		return nil, err
-	}
-	if !changesKeys(old, keys) {
-		return slices.DeleteFunc(old, func(k indexedKey) bool { return bool(k.Filled) }), nil
-	}
-	for {
-		locked := true
-		err := d.updateAlone(ctx, full, func(t *tx) (err error) {
+	rows, err := readRows[indexedKey](ctx, d, selectKeys)
+	for locked := false; err == nil && !locked && changesKeys(rows, keys); {
+		locked = true
+		err = d.updateAlone(ctx, full, func(t *tx) (err error) {
 			t.news = false
 			if d.Server() != nil {
 				if err := t.run(limitLockTime); err != nil {
@@ -204,19 +198,25 @@ func (d *DB) setKeys(ctx context.Context, keys []string) (unfilled []indexedKey,
 					return err
 				}
 			}
-			unfilled, err = t.setKeys(keys)
+			rows, err = t.setKeys(keys)
 			return err
 		})
-		if locked {
-			return unfilled, err
+		if !locked {
+			err = pause(ctx, lockPause)
 		}
-		timer := time.NewTimer(lockPause)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil, context.Cause(ctx)
-		case <-timer.C:
-		}
+	}
+	return slices.DeleteFunc(rows, func(k indexedKey) bool { return bool(k.Filled) }), err
+}
+
+// pause waits for d. It returns the cause of ctx if that ends meanwhile.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return nil
 	}
 }
 
@@ -225,34 +225,28 @@ func changesKeys(rows []indexedKey, keys []string) bool {
 	return len(rows) != len(keys) || slices.ContainsFunc(rows, func(k indexedKey) bool { return !slices.Contains(keys, k.Key) })
 }
 
-func (t *tx) setKeys(keys []string) (unfilled []indexedKey, err error) {
+// setKeys adds and removes rows of metadata_keys, and returns all rows.
+func (t *tx) setKeys(keys []string) (rows []indexedKey, err error) {
 	var old []indexedKey
 	if err := t.list(&old, selectKeys); err != nil {
 		return nil, err
 	}
-	known := map[string]bool{}
 	for _, k := range old {
-		known[k.Key] = true
-		switch {
-		case !slices.Contains(keys, k.Key):
+		if !slices.Contains(keys, k.Key) {
 			if err := t.run(removeKey, k.Key); err != nil {
 				return nil, err
 			}
-		case !bool(k.Filled):
-			unfilled = append(unfilled, k)
 		}
 	}
 	for _, key := range keys {
-		if known[key] {
-			continue
+		if !slices.ContainsFunc(old, func(k indexedKey) bool { return k.Key == key }) {
+			if err := t.run(addKey, key, NewWorkerID()); err != nil {
+				return nil, err
+			}
 		}
-		k := indexedKey{Key: key, Build: NewWorkerID()}
-		if err := t.run(addKey, k.Key, k.Build); err != nil {
-			return nil, err
-		}
-		unfilled = append(unfilled, k)
 	}
-	return unfilled, nil
+	err = t.list(&rows, selectKeys)
+	return rows, err
 }
 
 // clearIndexes deletes the rows of keys that are not indexed any more.
@@ -329,13 +323,8 @@ func search[T any](ctx context.Context, d *DB, f jobs.Filter, read func(indexed 
 		return value, err
 	}
 	after, err := d.filledKeys(ctx, f)
-	if err != nil {
-		return value, err
+	if err == nil && !maps.Equal(before, after) {
+		return read(nil)
 	}
-	for key, build := range before {
-		if after[key] != build {
-			return read(nil)
-		}
-	}
-	return value, nil
+	return value, err
 }
