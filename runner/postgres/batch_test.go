@@ -1,0 +1,85 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TestABatchRunsOnAServer checks batches that wait until they are full, their outcomes, and a rate that counts them as one start each.
+func TestABatchRunsOnAServer(t *testing.T) {
+	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{Concurrency: 2})
+	var mu sync.Mutex
+	var sizes []int
+	r.Register(count.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+		mu.Lock()
+		defer mu.Unlock()
+		sizes = append(sizes, len(tasks))
+		for _, task := range tasks {
+			if task.Input == 2 {
+				task.End(jobs.Fail(errors.New("refused")))
+			}
+		}
+		return nil
+	}).WaitToFill(time.Hour))
+	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: count.Job()}, Rate: 2, Per: time.Hour}
+	testkit.NoError(t, r.SetLimit(t.Context(), limit))
+	stop := work(t, r)
+	defer stop()
+	var last jobs.Task
+	for n := range 7 { // two full batches, and one task that waits
+		task := runnerkit.Enqueue(t, r, count.With(n))
+		if n == 5 {
+			last = task
+		}
+	}
+	_, err := r.Await(t.Context(), last.ID)
+	testkit.NoError(t, err)
+	stop()
+	testkit.Equal(t, "sizes of the batches", sizes, []int{3, 3})
+	for state, want := range map[jobs.State]int{jobs.Completed: 5, jobs.Failed: 1, jobs.Pending: 1} {
+		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{state}})
+		testkit.NoError(t, err)
+		testkit.Equal(t, "tasks in state "+string(state), n, want)
+	}
+}
+
+// TestAFunctionMakesTheTaskOfATickOnAServer leaves the ticks of a schedule to the program that has its function.
+func TestAFunctionMakesTheTaskOfATickOnAServer(t *testing.T) {
+	address := pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema())
+	other, r := open(t, address, runner.Options{}), open(t, address, runner.Options{})
+	got := make(chan int, 9)
+	handler := count.Handler(func(_ context.Context, n int) error { got <- n; return nil })
+	other.Register(handler)
+	r.Register(handler)
+	r.OnTick("counts", func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+		args, err := jobs.MarshalArgs(int(tick.Unix()))
+		spec.Args = args
+		return spec, err
+	})
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "counts", Cron: "@every 1s", OnTick: true, Spec: count.With(-1)}))
+	stopOther := work(t, other)
+	defer stopOther()
+	stop := work(t, r)
+	defer stop()
+	for range 2 {
+		select {
+		case n := <-got:
+			if n < 1_000_000_000 {
+				t.Errorf("got argument %d, want the time of a tick", n)
+			}
+		case <-time.After(patience):
+			t.Fatal("got no task, want one of a tick")
+		}
+	}
+	_, err := other.RunSchedule(t.Context(), "counts")
+	testkit.ErrorIs(t, err, jobs.ErrConflict)
+}
