@@ -42,9 +42,9 @@ type WorkerRuns struct {
 	Runs      []Run     // in the order of their starts
 }
 
-// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, by worker. It reads only the last ends,
-// as many as the number in most. If there were more, the result from is later than since, and the list lacks attempts that ended before
-// it. The list also lacks the attempts of deleted tasks.
+// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, by worker. It reads only the last
+// ended attempts, as many as the number in most. If there were more, the result from is later than since, and the list has only the
+// attempts that ended at from or later. The list lacks the attempts of deleted tasks.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`
@@ -74,6 +74,9 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (worke
 			byWorker[int64(r.Worker)] = append(byWorker[int64(r.Worker)], Run{TaskID: r.TaskID, State: r.State,
 				StartedAt: r.StartedAt.time(), FinishedAt: r.FinishedAt.time()})
 		}
+	}
+	for number, runs := range byWorker {
+		byWorker[number] = slices.DeleteFunc(runs, func(r Run) bool { return !r.FinishedAt.IsZero() && r.FinishedAt.Before(from) })
 	}
 	workers, err = d.workersOf(ctx, byWorker)
 	return workers, from, err

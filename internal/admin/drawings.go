@@ -18,8 +18,9 @@ type (
 	DependencyLink = db.DependencyLink
 )
 
-// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, by worker. It reads only the last ends, as
-// many as the number in most. If there were more, the result from is later than since, and the list lacks attempts that ended before it.
+// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, by worker. It reads only the last
+// ended attempts, as many as the number in most. If there were more, the result from is later than since, and the list has only the
+// attempts that ended at from or later.
 func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	return store(r).RunsByWorker(ctx, since, most)
 }
