@@ -156,7 +156,7 @@ func TestATaskLinksToItsDependencies(t *testing.T) {
 		shell(t, r, "true", jobs.After(c))
 	}
 	page = s.page(fmt.Sprintf("/tasks/%d", c))
-	testkit.Equal(t, "blocked dependents", strings.Count(page, "state blocked"), 20)
+	testkit.Equal(t, "blocked dependents", strings.Count(page, `<span class="state blocked">`), 20)
 	testkit.Contains(t, page, "and more")
 }
 
