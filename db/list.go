@@ -256,6 +256,11 @@ func (d *DB) List(ctx context.Context, f jobs.Filter, page Page) ([]jobs.Task, e
 	if err != nil {
 		return nil, err
 	}
+	return d.list(ctx, f, o)
+}
+
+// list reads the tasks that a filter selects in this order.
+func (d *DB) list(ctx context.Context, f jobs.Filter, o order) ([]jobs.Task, error) {
 	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
 		c := where(f, indexed...)
 		return readAs(ctx, d, (*row).task, o.statement(c), c.args...)

@@ -136,6 +136,12 @@ func orderedByEnd() *statement {
 	return s
 }
 
+// floorOfEnds is the statement that finds where a bounded list of failed tasks stops.
+func floorOfEnds() *statement {
+	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
+	return timeFloor.With(parts)
+}
+
 // latestFailures is the statement of Failures.
 func latestFailures() *statement {
 	s, _ := latestFailed(jobs.Filter{}, 5)
@@ -154,6 +160,8 @@ func TestListsByTimeReadAnIndex(t *testing.T) {
 			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_failed"}}},
 		"failed, page two": {[]jobs.State{jobs.Failed}, TimeOrder{At: at, ID: 3},
 			statementtest.Plan{By: []string{"INDEX tasks_failed (finished_at<?)"}}},
+		"failed, part of a page": {[]jobs.State{jobs.Failed}, TimeOrder{At: at, ID: 9, end: TimeMark{at, 3}},
+			statementtest.Plan{By: []string{"INDEX tasks_failed (finished_at>? AND finished_at<?)"}}},
 		"completed": {[]jobs.State{jobs.Completed}, TimeOrder{},
 			statementtest.Plan{Allow: []string{"SCAN tasks USING INDEX tasks_finished"}}},
 		"retrying": {[]jobs.State{jobs.Retrying}, TimeOrder{Due: true},

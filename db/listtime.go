@@ -20,28 +20,39 @@ type TimeOrder struct {
 	At    time.Time // time of the last task before the list; zero for a list from its beginning
 	ID    int64     // id of that task
 	Limit int       // maximum number of tasks
+
+	end TimeMark // last task of the part of the list that is read; zero for the whole list
 }
 
 // statement returns the statement for a filter and its arguments. It selects only tasks that have the time of the order. It uses the index
 // of metadata for the keys in indexed.
 func (o TimeOrder) statement(f jobs.Filter, indexed ...string) (*statement, []any) {
+	parts, args := o.parts(f, indexed...)
+	return listByTime.With(parts), args
+}
+
+// parts returns the parts of a statement that reads a list in this order, and its arguments.
+func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any) {
 	waiting := []jobs.State{jobs.Scheduled, jobs.Retrying}
 	if o.Due && (len(f.States) == 0 || slices.ContainsFunc(f.States, func(s jobs.State) bool { return !slices.Contains(waiting, s) })) {
 		f.States = waiting
 	}
 	c := where(f, indexed...)
 	parts := sqltext.Parts{"time": "tasks.finished_at", "direction": " DESC", "limit": " LIMIT " + strconv.Itoa(o.Limit)}
-	compare := " < "
+	before, after := " <", " >"
 	if o.Due {
-		parts["time"], parts["direction"], compare = "tasks.run_at", "", " > "
+		parts["time"], parts["direction"], before, after = "tasks.run_at", "", " >", " <"
 	} else if !slices.Equal(f.States, []jobs.State{jobs.Failed}) {
 		c.and("tasks.finished_at IS NOT NULL") // the condition of the index
 	}
 	if !o.At.IsZero() {
-		c.and("("+parts["time"]+", tasks.id)"+compare+"(?, ?)", o.At.UnixMilli(), o.ID)
+		c.and("("+parts["time"]+", tasks.id)"+before+" (?, ?)", o.At.UnixMilli(), o.ID)
+	}
+	if o.end.ID != 0 {
+		c.and("("+parts["time"]+", tasks.id)"+after+"= (?, ?)", o.end.At.UnixMilli(), o.end.ID)
 	}
 	parts["where"] = c.template()
-	return listByTime.With(parts), c.args
+	return parts, c.args
 }
 
 // ListByTime returns the tasks that a filter selects in the order of a time. By due time it returns only scheduled and retrying tasks, and

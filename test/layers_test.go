@@ -36,7 +36,7 @@ var layers = []layer{
 	{path: "internal/humanize"},
 	{path: "internal/spelling"},
 	{path: "internal/timetext"},
-	{path: "internal/search", ours: []string{"jobs", "internal/taskspec", "internal/timetext"}},
+	{path: "internal/search", ours: []string{"jobs", "internal/spelling", "internal/taskspec", "internal/timetext"}},
 	{path: "internal/crontab", ours: []string{"internal/taskspec", "jobs"}},
 	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec", "internal/tasktext",
 		"internal/timetext"},
@@ -97,7 +97,7 @@ var layers = []layer{
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
 		"internal/supervisor", "internal/taskoption", "internal/taskspec"}},
-	{path: "internal/present", ours: []string{"runner", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
+	{path: "internal/present", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
 		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web reaches the database through runner and internal/admin, so it does not import db.
 	{path: "web", ours: []string{"internal/taskspec", "runner", "internal/search", "internal/timetext", "internal/admin",

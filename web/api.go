@@ -5,15 +5,16 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"reflect"
 	"strconv"
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // Version 1 of the read API responds with tasks as JSON or CSV. docs/dashboard.md describes it. A new version of runner may add keys and
@@ -46,14 +47,17 @@ type apiTask struct {
 	Duration    *float64        `json:"duration"`
 	ExitCode    *int            `json:"exit_code"`
 	Signal      *int            `json:"signal"`
-	Error       *string         `json:"error"` // null if arguments are hidden
-	Args        json.RawMessage `json:"args"`  // null if arguments are hidden
+	Error       *string         `json:"error"`      // null if arguments are hidden
+	Args        json.RawMessage `json:"args"`       // null if arguments are hidden
+	ErrorLine   *string         `json:"error_line"` // null if arguments are hidden
 }
 
 // apiTasks is the response to a search.
 type apiTasks struct {
 	Tasks []apiTask `json:"tasks"`
 	Next  *string   `json:"next"` // URL of the tasks that follow; null at the end
+
+	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant, if no task matches
 }
 
 func (h *handler) newAPITask(t jobs.Task) apiTask {
@@ -66,7 +70,7 @@ func (h *handler) newAPITask(t jobs.Task) apiTask {
 		a.Duration = &seconds
 	}
 	if !h.o.HideArgs {
-		a.Error, a.Args = orNull(t.Error), t.Args
+		a.Error, a.ErrorLine, a.Args = orNull(t.Error), orNull(t.ErrorLine), t.Args
 	}
 	return a
 }
@@ -94,7 +98,7 @@ func (h *handler) apiList(w http.ResponseWriter, req *http.Request) {
 	defer cancel()
 	list, err := h.apiSearch(ctx, req)
 	if err != nil {
-		h.apiFail(ctx, w, err)
+		h.apiFail(ctx, w, req, err)
 		return
 	}
 	if req.FormValue("format") == "csv" {
@@ -127,16 +131,30 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 			return apiTasks{}, &jobs.FieldError{Field: "limit", Msg: "invalid number of tasks; use 1 to 1000"}
 		}
 	}
-	tasks, err := h.r.List(ctx, filter, runner.Page{Limit: limit + 1})
+	look, err := lookOf("", filter, sortByID)
+	if err != nil {
+		return apiTasks{}, err
+	}
+	tasks, rest, err := admin.ListBounded(ctx, h.r, filter, limit+1, look)
 	if err != nil {
 		return apiTasks{}, err
 	}
 	list := apiTasks{Tasks: []apiTask{}}
 	if len(tasks) > limit {
 		tasks = tasks[:limit]
+		rest = tasks[limit-1].ID
+	}
+	if rest > 0 {
 		next := req.URL.Query()
-		next.Set("before", strconv.FormatInt(tasks[limit-1].ID, 10))
+		next.Set("before", strconv.FormatInt(rest, 10))
 		list.Next = orNull(h.base + req.URL.Path + "?" + next.Encode())
+	}
+	if len(tasks) == 0 {
+		better, err := h.correct(ctx, query)
+		if err != nil {
+			return apiTasks{}, err
+		}
+		list.DidYouMean = orNull(better)
 	}
 	for _, t := range tasks {
 		list.Tasks = append(list.Tasks, h.newAPITask(t))
@@ -148,26 +166,27 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 func (h *handler) apiGet(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
-	id, err := number(req.PathValue("id"))
-	if err != nil {
-		h.apiFail(ctx, w, err)
+	id, err := strconv.ParseInt(req.PathValue("id"), 10, 64)
+	if err != nil || id < 1 {
+		apiError(w, http.StatusBadRequest, fmt.Sprintf("invalid task id %q; use a number such as 41", humanize.Safe(req.PathValue("id"))))
 		return
 	}
 	t, err := h.r.Get(ctx, id)
 	if err != nil {
-		h.apiFail(ctx, w, err)
+		h.apiFail(ctx, w, req, err)
 		return
 	}
 	writeJSON(w, http.StatusOK, h.newAPITask(t))
 }
 
 // apiFail responds with an error as JSON.
-func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, err error) {
+func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.Request, err error) {
 	switch {
 	case errors.Is(err, jobs.ErrNotFound):
 		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
 	case errors.Is(err, jobs.ErrInvalid):
-		apiError(w, http.StatusBadRequest, humanize.Safe(err.Error()))
+		better, _ := h.correct(ctx, req.FormValue("q")) // the error of the request counts, not that of the hint
+		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), orNull(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
 		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")
 	default:
@@ -183,13 +202,17 @@ func apiOther(w http.ResponseWriter, req *http.Request) {
 		apiError(w, http.StatusMethodNotAllowed, "the API only reads; use GET")
 		return
 	}
-	apiError(w, http.StatusNotFound, "unknown path")
+	apiError(w, http.StatusNotFound, "unknown path; use /api/v1/tasks or /api/v1/tasks/ID")
+}
+
+// apiProblem is the body of a response with an error.
+type apiProblem struct {
+	Error      string  `json:"error"`
+	DidYouMean *string `json:"did_you_mean"` // search that the client probably meant
 }
 
 func apiError(w http.ResponseWriter, status int, text string) {
-	writeJSON(w, status, struct {
-		Error string `json:"error"`
-	}{text})
+	writeJSON(w, status, apiProblem{Error: text})
 }
 
 func writeJSON(w http.ResponseWriter, status int, value any) {

@@ -4,6 +4,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"strings"
@@ -85,9 +86,60 @@ func TestTheAPIWithCurl(t *testing.T) {
 	}
 	status, body := curl(t, s.url+"/api/v1/tasks")
 	testkit.Equal(t, "status without a token", status, "401")
-	testkit.Equal(t, "body without a token", strings.TrimSpace(body), `{"error":"the request has no valid token"}`)
+	testkit.Equal(t, "body without a token", strings.TrimSpace(body), `{"error":"the request has no valid token","did_you_mean":null}`)
 	status, _ = curl(t, "--header", token, "--request", "POST", s.url+"/api/v1/tasks")
 	testkit.Equal(t, "status of a POST", status, "405")
+}
+
+// TestTheAPIWithPython reads all failed tasks as CSV page by page, and the errors, with the standard library of Python.
+func TestTheAPIWithPython(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip("python3 is not installed; use apt-get install python3")
+	}
+	r := open(t)
+	for range 5 {
+		shell(t, r, "echo 'no space, \"left\"' >&2; exit 1", jobs.Queue("media"))
+	}
+	runnerkit.Drain(t, r)
+	s := serve(t, r, webOptions)
+	const program = `
+import csv, io, json, re, sys, urllib.error, urllib.request
+url, token = sys.argv[1], sys.argv[2]
+def get(path, method="GET"):
+    request = urllib.request.Request(url + path, headers={"Authorization": "Bearer " + token}, method=method)
+    try:
+        with urllib.request.urlopen(request) as response:
+            return response.status, response.read().decode(), response.headers
+    except urllib.error.HTTPError as e:
+        return e.code, e.read().decode(), e.headers
+next, rows = "/api/v1/tasks?q=state:failed&format=csv&limit=2", []
+while next:
+    status, body, headers = get(next)
+    rows += csv.DictReader(io.StringIO(body))
+    found = re.match('<(.*)>; rel="next"', headers.get("Link", ""))
+    next = found and found.group(1)
+print(len(rows), rows[0]["id"], rows[-1]["id"], rows[0]["exit_code"], rows[0]["error_line"], json.loads(rows[0]["args"])[0])
+for path in ["/api/v1/tasks?q=stat:faild", "/api/v1/tasks?q=queue:meda", "/api/v1/tasks/x", "/api/v1/tasks/9", "/api/v1/task",
+             "/api/v1/tasks?limit=0"]:
+    status, body, headers = get(path)
+    answer = json.loads(body)
+    print(path, status, headers["Content-Type"], answer.get("error"), "|", answer.get("did_you_mean"))
+print(get("/api/v1/tasks", "DELETE")[0])
+`
+	out, err := exec.Command(python, "-c", program, s.url, s.token).CombinedOutput()
+	want := `5 5 1 1 no space, "left" /bin/sh
+/api/v1/tasks?q=stat:faild 400 application/json search: unknown selector "stat:"; did you mean state:? | state:failed
+/api/v1/tasks?q=queue:meda 200 application/json None | queue:media
+/api/v1/tasks/x 400 application/json invalid task id "x"; use a number such as 41 | None
+/api/v1/tasks/9 404 application/json no task 9 | None
+/api/v1/task 404 application/json unknown path; use /api/v1/tasks or /api/v1/tasks/ID | None
+/api/v1/tasks?limit=0 400 application/json limit: invalid number of tasks; use 1 to 1000 | None
+405
+`
+	if err != nil || string(out) != want {
+		t.Errorf("got error %v and\n%s\nwant\n%s", err, out, want)
+	}
 }
 
 func TestTheAPIHidesArguments(t *testing.T) {
@@ -98,8 +150,24 @@ func TestTheAPIHidesArguments(t *testing.T) {
 	status, body := s.get("/api/v1/tasks")
 	testkit.Equal(t, "status", status, http.StatusOK)
 	testkit.Contains(t, body, `"args":null`, `"error":null`)
+	testkit.Contains(t, body, `"error_line":null`)
 	if strings.Contains(body, "secret") {
 		t.Errorf("got the arguments in %s, want them hidden", body)
+	}
+}
+
+func TestTheAPIRefusesWithJSON(t *testing.T) {
+	r := open(t)
+	s := serveEmbedded(t, r, web.Options{BasePath: "/x", ReadOnly: true})
+	status, body := s.post("/api/v1/tasks", nil)
+	if status != http.StatusForbidden || !strings.Contains(body, `{"error":"These pages are read-only."`) {
+		t.Errorf("read-only: got status %d and %s, want 403 and JSON", status, body)
+	}
+	denied := httptest.NewServer(web.Handler(r, web.Options{}))
+	defer denied.Close()
+	status2, text := curl(t, denied.URL+"/api/v1/tasks")
+	if status2 != "403" || !strings.HasPrefix(text, `{"error":"access denied`) {
+		t.Errorf("without Authorize: got status %s and %s, want 403 and JSON", status2, text)
 	}
 }
 

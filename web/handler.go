@@ -73,6 +73,7 @@ type handler struct {
 	trends     trendCache
 	workerRuns runsCache
 	counts     queueCounts
+	known      nameCache
 	histograms histograms
 	last       lastAction
 }
@@ -172,11 +173,11 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return
 	}
 	if err := h.cross.Check(inner); err != nil {
-		h.writeError(w, inner, http.StatusForbidden, "The request came from another site.")
+		h.forbid(w, inner, "The request came from another site.")
 		return
 	}
 	if h.o.ReadOnly && req.Method != http.MethodGet && req.Method != http.MethodHead && rest != "/login" {
-		h.writeError(w, inner, http.StatusForbidden, "These pages are read-only.")
+		h.forbid(w, inner, "These pages are read-only.")
 		return
 	}
 	h.mux.ServeHTTP(w, inner)
@@ -201,13 +202,31 @@ func (h *handler) allowed(w http.ResponseWriter, req *http.Request) bool {
 	}
 	switch {
 	case h.o.Authorize == nil:
-		http.Error(w, "403: access denied, because web.Options.Authorize is not set", http.StatusForbidden)
+		deny(w, req, "access denied, because web.Options.Authorize is not set")
 		return false
 	case h.o.Authorize(req) != nil:
-		http.Error(w, "403: access denied", http.StatusForbidden)
+		deny(w, req, "access denied")
 		return false
 	}
 	return true
+}
+
+// deny responds with 403 to a client that may not see the pages: with JSON for the API, and plain text otherwise.
+func deny(w http.ResponseWriter, req *http.Request, text string) {
+	if strings.HasPrefix(req.URL.Path, "/api/") {
+		apiError(w, http.StatusForbidden, text)
+		return
+	}
+	http.Error(w, "403: "+text, http.StatusForbidden)
+}
+
+// forbid responds with 403 to a client that may see the pages: with JSON for the API, and a page otherwise.
+func (h *handler) forbid(w http.ResponseWriter, req *http.Request, text string) {
+	if strings.HasPrefix(req.URL.Path, "/api/") {
+		apiError(w, http.StatusForbidden, text)
+		return
+	}
+	h.writeError(w, req, http.StatusForbidden, text)
 }
 
 // needsNoToken reports whether a path is public. Public paths reveal nothing about tasks.

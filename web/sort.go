@@ -11,7 +11,6 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // The orders of a task list, as the query of its URL names them.
@@ -69,22 +68,34 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 		return nil, h.groups(ctx, v, *filter)
 	}
 	from, begun := "", false
+	if v.Looked, err = lookOf(req.FormValue("look"), *filter, order); err != nil {
+		return nil, err
+	}
 	if order == sortByID {
+		var rest int64
 		if filter.Before, err = number(req.FormValue("before")); err != nil {
 			return nil, err
 		}
 		begun = filter.Before > 0
-		tasks, err = h.r.List(ctx, *filter, runner.Page{Limit: perPage + 1})
+		if tasks, rest, err = admin.ListBounded(ctx, h.r, *filter, perPage+1, v.Looked); rest > 0 {
+			v.Further = first + "&before=" + strconv.FormatInt(rest, 10)
+		}
 	} else {
+		var rest admin.TimeMark
 		o := admin.TimeOrder{Due: order == sortByDue, Limit: perPage + 1}
 		if o.At, o.ID, err = timeMark(req.FormValue("from")); err != nil {
 			return nil, err
 		}
 		begun = o.ID > 0
-		tasks, err = admin.ListByTime(ctx, h.r, *filter, o)
+		if tasks, rest, err = admin.ListByTimeBounded(ctx, h.r, *filter, o, v.Looked); rest.ID > 0 {
+			v.Further = fmt.Sprintf("%s&from=%d.%d", first, rest.At.UnixMilli(), rest.ID)
+		}
 	}
 	if err != nil {
 		return nil, err
+	}
+	if v.Further != "" {
+		v.Further += "&look=" + strconv.Itoa(min(v.Looked*lookFurther, maxLook))
 	}
 	if len(tasks) > perPage {
 		tasks = tasks[:perPage]
@@ -103,6 +114,22 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 		v.Newest = first
 	}
 	return tasks, nil
+}
+
+// lookOf returns the number of tasks at which a search looks: the number in the URL, or a number for which the search takes few
+// milliseconds. A list by time reads each task by a seek, and a search for text or metadata parses JSON.
+func lookOf(text string, f jobs.Filter, order string) (int, error) {
+	switch {
+	case text == "" && order == sortByID && f.Match == "" && len(f.Metadata) == 0:
+		return lookPlain, nil
+	case text == "":
+		return lookTasks, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxLook {
+		return 0, &jobs.FieldError{Field: "look", Msg: "invalid number of tasks"}
+	}
+	return n, nil
 }
 
 // timeMark parses the time and the id of the last task before a page.

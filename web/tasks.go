@@ -19,14 +19,22 @@ import (
 
 const (
 	perPage      = 50
-	maxCount     = 10_000                 // larger counts are not exact
-	countTimeout = 250 * time.Millisecond // time to count the tasks of a query
+	maxCount     = 10_000                // larger counts are not exact
+	countTimeout = 40 * time.Millisecond // time to count the tasks of a query
+	lookTasks    = 20_000                // tasks at which a search without an index looks
+	lookPlain    = 100_000               // the same for a search by id that compares columns only
+	lookFurther  = 10                    // a search that continues looks at this many times the tasks
+	maxLook      = 50_000_000
 )
 
 type tasksView struct {
 	page
 	Query      string
-	QueryError string // error in the query; then no task is listed
+	QueryError string   // error in the query; then no task is listed
+	DidYouMean string   // query that the user probably meant; empty if there is none
+	Corrected  string   // URL of that query
+	Words      []string // terms that the search field offers
+	Terms      []searchTerm
 	Tabs       []tab
 	Groups     []groupView // groups of failed tasks, for a list in the order sortByCause
 	Sorts      []sortLink  // orders that the list can have, if there is more than one
@@ -36,6 +44,8 @@ type tasksView struct {
 	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
 	Older      string
 	Newest     string // URL of the first page; empty on the first page
+	Looked     int    // number of tasks at which the search has looked
+	Further    string // URL of the search that looks further; empty if the search has looked at all tasks
 	Actions    []queryAction
 }
 
@@ -69,10 +79,18 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if query != "" {
 		v.Title = query + " – tasks"
 	}
+	names, err := h.names(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	for _, word := range names.Words() {
+		v.Words = append(v.Words, humanize.Safe(word))
+	}
 	terms, filter, err := h.filter(query, v.Now)
+	v.Terms = v.searchTerms(terms)
 	if err != nil {
 		v.QueryError = humanize.Safe(err.Error())
-		return "tasks", v, nil
+		return "tasks", v, h.didYouMean(ctx, v, query)
 	}
 	others := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
 	if err := h.tabs(ctx, v, others, filter); err != nil {
@@ -93,6 +111,11 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	for _, t := range tasks {
 		v.Rows = append(v.Rows, h.taskRow(v.page, t, holds))
 	}
+	if len(tasks) == 0 && v.Groups == nil {
+		if err := h.didYouMean(ctx, v, query); err != nil {
+			return "", nil, err
+		}
+	}
 	if len(tasks) == 0 && len(others) < len(terms) {
 		v.AnyState = v.Base + "/tasks?q=" + escaped(search.JoinTerms(others))
 	}
@@ -100,12 +123,23 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 		return "tasks", v, nil
 	}
 	v.Total = len(tasks)
-	if v.Older != "" || v.Newest != "" {
+	switch {
+	case v.Further != "":
+		v.Total = -1 // only the tasks that the search has found are known
+	case v.Older != "" || v.Newest != "":
 		v.Total = h.count(ctx, filter)
 	}
 	v.Many = v.Total < 0 || v.Total > len(v.Rows)
 	v.Actions = queryActions(filter, terms, v.Total)
 	return "tasks", v, nil
+}
+
+// didYouMean sets the search that the user probably meant.
+func (h *handler) didYouMean(ctx context.Context, v *tasksView, query string) (err error) {
+	if v.DidYouMean, err = h.correct(ctx, query); v.DidYouMean != "" {
+		v.Corrected = v.Base + "/tasks?q=" + escaped(v.DidYouMean)
+	}
+	return err
 }
 
 // filter parses a query. If HideArgs is set, filter rejects a search for text, because the matches would reveal

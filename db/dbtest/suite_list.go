@@ -54,6 +54,59 @@ var lists = group{
 			}
 		}
 	},
+	"a bounded list stops and continues": func(s *store) {
+		for i := range 12 {
+			s.inState(jobs.Failed, jobs.Label(fmt.Sprint("l", i%6)))
+			s.sleep(time.Minute)
+		}
+		var found []int64
+		f := jobs.Filter{Label: "l2", States: []jobs.State{jobs.Failed}}
+		parts := 0
+		mark := db.TimeMark{ID: -1}
+		for ; mark.ID != 0; parts++ {
+			o := db.TimeOrder{At: mark.At, ID: mark.ID, Limit: 3}
+			var tasks []jobs.Task
+			var err error
+			if tasks, mark, err = s.ListByTimeBounded(s.Context(), f, o, 5); err != nil {
+				s.Fatal(err)
+			}
+			found = append(found, ids(tasks)...)
+		}
+		all := s.list(jobs.Filter{Label: "l2"})
+		slices.Reverse(all)
+		s.wantIDs(found, all)
+		if parts != 3 {
+			s.Errorf("got %d parts of 5 of 12 tasks, want 3", parts)
+		}
+		f.States, found, parts = nil, nil, 0 // with states that few tasks have, a list by id reads their index
+		for rest := int64(-1); rest != 0; parts++ {
+			f.Before = max(rest, 0)
+			var tasks []jobs.Task
+			var err error
+			if tasks, rest, err = s.ListBounded(s.Context(), f, 3, 5); err != nil {
+				s.Fatal(err)
+			}
+			found = append(found, ids(tasks)...)
+		}
+		s.wantIDs(found, all)
+		if parts != 3 {
+			s.Errorf("got %d parts of 5 of 12 tasks, want 3", parts)
+		}
+		f.Before = 0
+		tasks, rest, err := s.ListBounded(s.Context(), f, 1, 11)
+		if err != nil || len(tasks) != 1 || rest != 0 {
+			s.Errorf("a full page: got %v, rest %d, error %v; want one task and no rest", ids(tasks), rest, err)
+		}
+	},
+	"recent names are those of the newest tasks": func(s *store) {
+		s.insert(commandSpec(jobs.Label("old")))
+		s.insert(commandSpec(jobs.Queue("q"), jobs.Label("l")), functionSpec("f", jobs.Lane("x")))
+		got := must(s.RecentNames(s.Context(), 2))(s)
+		slices.SortFunc(got, func(a, b db.RecentNames) int { return strings.Compare(a.Job, b.Job) })
+		if len(got) != 2 || got[0].Queue != "q" || got[0].Label != "l" || got[1].Job != "f" || got[1].Lane != "x" {
+			s.Errorf("got %+v, want the names of the last two tasks", got)
+		}
+	},
 	"the last line of a failed command is stored with its task and its attempt, and a search finds it": func(s *store) {
 		w, claimed := s.runningTask()
 		s.finish(w, claimed, lifecycle.Outcome{Reason: jobs.ReasonExit, Error: "exit status 1", ErrorLine: "cp: no space left on device"})

@@ -83,14 +83,29 @@ func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }
 // TimeOrder is the order of a list by time, and the place where the list begins.
 type TimeOrder = db.TimeOrder
 
-// ListByTime returns the tasks that a filter selects in the order of a time: scheduled and retrying tasks by due time, the earliest first,
-// or finished tasks by the time of their end, the latest first.
-func ListByTime(ctx context.Context, r *runner.Runner, filter jobs.Filter, o TimeOrder) ([]jobs.Task, error) {
-	return store(r).ListByTime(ctx, filter, o)
+// TimeMark is the place of a task in a list by time.
+type TimeMark = db.TimeMark
+
+// ListBounded returns the newest tasks that a filter selects, up to the number in limit. If no index serves the filter, it looks at no more
+// tasks than the number in look. Then rest is the id of the last task at which it looked, and a list with tasks before rest continues.
+func ListBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
+	return store(r).ListBounded(ctx, filter, limit, look)
+}
+
+// ListByTimeBounded returns the tasks that a filter selects in the order of a time: scheduled and retrying tasks by due time, the earliest
+// first, or finished tasks by the time of their end, the latest first. Like ListBounded it may stop after the number of tasks in look.
+func ListByTimeBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task,
+	rest TimeMark, err error) {
+	return store(r).ListByTimeBounded(ctx, filter, o, look)
 }
 
 // Failures returns up to most failed tasks that a filter selects, the latest failure first. It sets only the fields that identify a task
 // and describe its failure.
 func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]jobs.Task, error) {
 	return store(r).Failures(ctx, filter, most)
+}
+
+// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. It looks at as many tasks as the number in look.
+func RecentNames(ctx context.Context, r *runner.Runner, look int) ([]db.RecentNames, error) {
+	return store(r).RecentNames(ctx, look)
 }

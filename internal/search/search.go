@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode"
 
+	"example.com/runner/internal/spelling"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
@@ -38,6 +39,27 @@ var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedu
 // ParseTerms parses a search such as state:failed queue:media "no space left". Words without a selector are texts to search for, and
 // adjacent texts are joined. Double quotes allow spaces and colons in a word, and a backslash allows a quote within quotes.
 func ParseTerms(text string) ([]Term, error) {
+	terms, err := splitTerms(text)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range terms {
+		near := spelling.Nearest(t.Key, termKeys)
+		switch {
+		case t.Key == "" || slices.Contains(termKeys, t.Key) && t.Value != "":
+		case slices.Contains(termKeys, t.Key):
+			return nil, invalid("search", "%s: needs a value", t.Key)
+		case near != "":
+			return nil, invalid("search", "unknown selector %q; did you mean %s:?", t.Key+":", near)
+		default:
+			return nil, invalid("search", "unknown selector %q (%s); quote a text that has a colon", t.Key+":", strings.Join(termKeys, " "))
+		}
+	}
+	return terms, nil
+}
+
+// splitTerms splits a search into terms. It checks neither the selectors nor their values.
+func splitTerms(text string) ([]Term, error) {
 	var terms []Term
 	for rest := strings.TrimLeftFunc(text, unicode.IsSpace); rest != ""; rest = strings.TrimLeftFunc(rest, unicode.IsSpace) {
 		word, colon, after, err := cutWord(rest)
@@ -46,17 +68,12 @@ func ParseTerms(text string) ([]Term, error) {
 		}
 		rest = after
 		switch {
-		case colon < 0 && len(terms) > 0 && terms[len(terms)-1].Key == "":
-			terms[len(terms)-1].Value += " " + word
-		case colon < 0:
-			terms = append(terms, Term{"", word})
-		case !slices.Contains(termKeys, word[:colon]):
-			return nil, invalid("search", "unknown selector %q (%s); quote a text that has a colon", word[:colon]+":",
-				strings.Join(termKeys, " "))
-		case word[colon+1:] == "":
-			return nil, invalid("search", "%s: needs a value", word[:colon])
-		default:
+		case colon >= 0:
 			terms = append(terms, Term{word[:colon], word[colon+1:]})
+		case len(terms) > 0 && terms[len(terms)-1].Key == "":
+			terms[len(terms)-1].Value += " " + word
+		default:
+			terms = append(terms, Term{"", word})
 		}
 	}
 	return terms, nil
@@ -190,11 +207,23 @@ func ParseStates(text string) ([]jobs.State, error) {
 		case slices.Contains(jobs.States(), jobs.State(word)):
 			list = append(list, jobs.State(word))
 		default:
+			if near := spelling.Nearest(word, stateWords()); near != "" {
+				return nil, fmt.Errorf("unknown state %q; did you mean %s?", word, near)
+			}
 			return nil, fmt.Errorf("unknown state %q (%s, unfinished or finished)", word, join(jobs.States()))
 		}
 	}
 	slices.Sort(list)
 	return slices.Compact(list), nil
+}
+
+// stateWords returns the words that ParseStates accepts.
+func stateWords() []string {
+	words := []string{"unfinished", "finished"}
+	for _, s := range jobs.States() {
+		words = append(words, string(s))
+	}
+	return words
 }
 
 func join(list []jobs.State) string {

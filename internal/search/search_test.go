@@ -36,7 +36,8 @@ func TestParseTerms(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		`quue:media`: `unknown selector "quue:"`, `state:`: `state: needs a value`, `a "b`: `a quotation mark is missing at the end`,
+		`quue:media`: `unknown selector "quue:"; did you mean queue:?`, `color:red`: `unknown selector "color:" (state queue `,
+		`state:`: `state: needs a value`, `a "b`: `a quotation mark is missing at the end`,
 	} {
 		if _, err := ParseTerms(text); !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got error %v, want jobs.ErrInvalid with %q", text, err, want)
@@ -201,7 +202,7 @@ func TestParseStates(t *testing.T) {
 			t.Errorf("ParseStates(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", ",", "pending,", "Pending", "snoozed", "done", "pending running", "pending;running"} {
+	for _, text := range []string{"", ",", "pending,", "snoozed", "done", "pending running", "pending;running"} {
 		got, err := ParseStates(text)
 		if err == nil || got != nil {
 			t.Errorf("ParseStates(%q) = %v, %v, want an error", text, got, err)
@@ -211,6 +212,15 @@ func TestParseStates(t *testing.T) {
 			if !strings.Contains(err.Error(), string(s)) {
 				t.Errorf("%q: got error %v, want one that offers %s", text, err, s)
 			}
+		}
+	}
+}
+
+func TestParseStatesNamesTheSimilarState(t *testing.T) {
+	for text, want := range map[string]string{"faild": "failed", "Pending": "pending", "compelted": "completed", "unfinishd": "unfinished"} {
+		_, err := ParseStates(text)
+		if err == nil || !strings.HasSuffix(err.Error(), "; did you mean "+want+"?") {
+			t.Errorf("%s: got error %v, want one that offers %s", text, err, want)
 		}
 	}
 }

@@ -246,7 +246,16 @@ const count = () => {
 	$$('.bar button').forEach(button => { button.disabled = !n })
 	$('#all').checked = n > 0 && n === boxes().length
 }
+// complete lets the list of a search field complete its last word.
+const complete = field => {
+	const head = field.value.replace(/(?:"[^"]*"?|[^\s"])*$/, '')
+	for (const option of field.list.options) {
+		option.dataset.word ??= option.value
+		option.value = head + option.dataset.word
+	}
+}
 document.addEventListener('input', event => {
+	if (event.target.list?.id === 'words') complete(event.target)
 	const form = event.target.closest('.find')
 	clearTimeout(finding)
 	if (form) finding = setTimeout(find, 300, form)

@@ -1,0 +1,137 @@
+package db
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// A search that no index serves compares the tasks one by one. The lists in this file look at a limited number of tasks, in the order of
+// the list, and return where they have stopped. The next list can continue there.
+
+// newestFloor returns the id of the last of the [2]+1 newest tasks before id [1]. It reads the end of the table.
+var newestFloor = query(`SELECT id FROM {tasks} WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET 0 + ?`)
+
+// timeFloor returns the time and the id of the last task in a part of a list by time. Indexes: tasks_failed, tasks_finished and tasks_due.
+var timeFloor = query(`SELECT {time} AS at, tasks.id FROM {tasks}{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
+
+// TimeMark is the place of a task in a list by time.
+type TimeMark struct {
+	At time.Time
+	ID int64 // 0: no task
+}
+
+// scans reports whether the engine compares tasks one by one to find those that a filter selects.
+func (d *DB) scans(ctx context.Context, f jobs.Filter) (bool, error) {
+	if f.IDs != nil || f.Batch != 0 || f.Schedule != "" || f.Held {
+		return false, nil
+	}
+	if len(f.Metadata) > 0 {
+		indexed, err := d.filledKeys(ctx, f)
+		return len(indexed) == 0, err
+	}
+	return len(f.States) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.FinishedBefore.IsZero() || compares(f), nil
+}
+
+// compares reports whether a filter has conditions other than the states, the times and the ids of tasks.
+func compares(f jobs.Filter) bool {
+	return len(f.Queues) > 0 || len(f.Jobs) > 0 || comparesText(f)
+}
+
+func comparesText(f jobs.Filter) bool {
+	return f.Label != "" || f.Lane != "" || f.Worker != "" || f.Match != "" || len(f.Metadata) > 0
+}
+
+// ListBounded is List for the newest tasks. If it compares tasks one by one, it looks at no more tasks than the number in look. Then rest is
+// the id of the last task at which it looked, and a list with tasks before rest continues. If it looked at all tasks or found as many as
+// limit, rest is 0.
+func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
+	o, err := d.order(ctx, f, Page{Limit: limit})
+	if err != nil {
+		return nil, 0, err
+	}
+	scans, err := d.scans(ctx, f)
+	if err != nil {
+		return nil, 0, err
+	}
+	var floor []int64
+	if scans && !o.sorts {
+		before := f.Before
+		if before == 0 {
+			before = math.MaxInt64
+		}
+		if floor, err = readRows[int64](ctx, d, newestFloor, before, look-1); err != nil {
+			return nil, 0, err
+		}
+	}
+	if len(floor) == 0 {
+		tasks, err = d.list(ctx, f, o)
+		return tasks, 0, err
+	}
+	part := f
+	part.After = max(f.After, floor[0]-1)
+	if tasks, err = d.list(ctx, part, o); err != nil || len(tasks) == limit {
+		return tasks, 0, err
+	}
+	// Old tasks may wait behind many newer ones that have finished. A user who lists the pending tasks expects to see them.
+	if slices.Equal(f.States, []jobs.State{jobs.Pending}) && !comparesText(f) && f.Since.IsZero() && f.Until.IsZero() {
+		o.sorts = compares(f) // the index of pending tasks has all conditions
+		tasks, err = d.list(ctx, f, o)
+		return tasks, 0, err
+	}
+	return tasks, floor[0], nil
+}
+
+// ListByTimeBounded is ListByTime, but if it compares tasks one by one, it looks at no more tasks than the number in look. Then rest is the
+// last task at which it looked, and a list after rest continues. If it looked at all tasks or found as many as o.Limit, rest is zero.
+func (d *DB) ListByTimeBounded(ctx context.Context, f jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task, rest TimeMark, err error) {
+	scans, err := d.scans(ctx, f)
+	if err != nil {
+		return nil, rest, err
+	}
+	failed := slices.Equal(f.States, []jobs.State{jobs.Failed})
+	if indexed := (failed || o.Due) && !compares(f) && f.Since.IsZero() && f.Until.IsZero(); scans && !indexed {
+		index := jobs.Filter{}
+		if failed {
+			index.States = f.States
+		}
+		parts, args := o.parts(index)
+		parts["limit"] = " LIMIT 1 OFFSET " + strconv.Itoa(look-1)
+		marks, err := readRows[struct {
+			At number `db:"at"`
+			ID int64  `db:"id"`
+		}](ctx, d, timeFloor.With(parts), args...)
+		if err != nil {
+			return nil, rest, err
+		}
+		if len(marks) > 0 {
+			o.end = TimeMark{marks[0].At.time(), marks[0].ID}
+		}
+	}
+	if tasks, err = d.ListByTime(ctx, f, o); len(tasks) < o.Limit {
+		rest = o.end
+	}
+	return tasks, rest, err
+}
+
+// RecentNames are the queue, the job, the label and the lane of a task.
+type RecentNames struct {
+	Queue string `db:"queue"`
+	Job   string `db:"job"`
+	Label string `db:"label"`
+	Lane  string `db:"lane"`
+}
+
+// recentNames reads the names of the newest [1] tasks. It reads the end of the table.
+var recentNames = query(`SELECT DISTINCT queue, job, coalesce(label, '') AS label, coalesce(lane, '') AS lane
+FROM (SELECT queue, job, label, lane FROM {tasks} ORDER BY id DESC LIMIT 0 + ?) AS recent`)
+
+// RecentNames returns the names that the newest tasks have, without duplicates. It looks at as many tasks as the number in look.
+func (d *DB) RecentNames(ctx context.Context, look int) ([]RecentNames, error) {
+	return readRows[RecentNames](ctx, d, recentNames, look)
+}
+

@@ -1,0 +1,73 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+)
+
+func TestTheSearchFieldOffersTheNamesOfTheDatabase(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true", jobs.Queue("media"), jobs.Label("night run"), jobs.Lane("disk"))
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "backup", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	page := serve(t, r, webOptions).page("/tasks")
+	testkit.Contains(t, page, `list="words"`, `<option value="state:failed">`, `<option value="queue:media">`, `<option value="job:command">`,
+		`<option value="label:&#34;night run&#34;">`, `<option value="lane:disk">`, `<option value="schedule:backup">`,
+		`<option value="since:1d">`, `<option value="meta:">`, "How to search")
+}
+
+func TestEachPartOfASearchCanBeRemoved(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, webOptions)
+	page := s.page(`/tasks?q=state:failed+queue:media+"no+space"`)
+	testkit.Contains(t, page,
+		`href="/tasks?q=queue%3Amedia%20%22no%20space%22"><span class="hidden">Remove </span>state:failed `,
+		`href="/tasks?q=state%3Afailed%20%22no%20space%22"><span class="hidden">Remove </span>queue:media `,
+		`href="/tasks?q=state%3Afailed%20queue%3Amedia"><span class="hidden">Remove </span>&#34;no space&#34; `)
+	testkit.Contains(t, s.page("/tasks?q=state:failed"), `href="/tasks"><span class="hidden">Remove </span>state:failed `)
+	testkit.ContainsNone(t, s.page("/tasks"), `class="terms"`)
+}
+
+func TestThePageOffersTheSearchThatTheUserMeant(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true", jobs.Queue("media"))
+	s := serve(t, r, webOptions)
+	for query, want := range map[string]string{"stat:faild": "state:failed", "state:pendign": "state:pending", "queue:meda": "queue:media",
+		"job:comand": "job:command", "quue:media": "queue:media"} {
+		testkit.Contains(t, s.page("/tasks?q="+query), `Did you mean <a href="/tasks?q=`+strings.Replace(want, ":", "%3A", 1)+`">`+want+"</a>?")
+	}
+	for _, query := range []string{"queue:media", "queue:reports", "state:failed", "color:red", ""} {
+		testkit.ContainsNone(t, s.page("/tasks?q="+query), "Did you mean")
+	}
+}
+
+// TestASearchSaysAtHowManyTasksItHasLooked follows the links of searches that look at two or four tasks.
+func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
+	r := open(t)
+	for i := range 7 {
+		shell(t, r, fmt.Sprint("echo needle >&2; exit ", 1+i%2), jobs.Label(fmt.Sprint("l", i)))
+		runnerkit.Drain(t, r) // one after the other, so that their ends have this order
+	}
+	s := serve(t, r, webOptions)
+	for _, query := range []string{"label:l0", "state:failed+label:l0"} { // by id, and by the time of the end
+		page := s.page("/tasks?q=" + query + "&look=2")
+		testkit.Contains(t, page, "None of the 2 tasks at which the search has looked matches.", "&amp;look=20")
+		_, link, _ := strings.Cut(page, `matches. <a href="`)
+		link, _, _ = strings.Cut(link, `"`)
+		page = s.page(strings.ReplaceAll(link, "&amp;", "&"))
+		testkit.Contains(t, page, `id="t1"`)
+		testkit.ContainsNone(t, page, "has looked", `id="t2"`)
+		testkit.ContainsNone(t, s.page("/tasks?q="+query), "has looked")
+	}
+	page := s.page("/tasks?q=needle&look=2")
+	testkit.Contains(t, page, "2 of the 2 tasks at which the search has looked <a href=", "Retry all matching…", `id="t7"`, `id="t6"`)
+	if status, _ := s.get("/tasks?look=0"); status != 400 {
+		t.Errorf("look=0: got status %d, want 400", status)
+	}
+}
