@@ -8,6 +8,7 @@ import (
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
@@ -19,12 +20,14 @@ func listCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Category: "Inspect", Usage: "list tasks, newest first",
 		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID | --sort due]\n" +
-			"runner list [SELECTOR] --format TEMPLATE | --json",
+			"runner list [SELECTOR] --format TEMPLATE | --json\n" +
+			"runner list --group [SELECTOR]",
 		Flags: append(a.Selectors(),
 			cli.IntOption("rows n", "ROWS", "maximum number of tasks; 0: all (30; all given ids)", 30, 0),
 			cli.BoolOption("reverse r", "oldest first"),
 			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
 			cli.ChoiceOption("sort", "due: the waiting tasks, in the order of their due times (id)", "id", "id", "due"),
+			cli.BoolOption("group", "failed tasks, grouped by their cause; the largest group first"),
 			cli.BoolOption("held", "tasks that wait for runner release"),
 			cli.BoolOption("wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
@@ -39,6 +42,10 @@ its values must match. Without a selector it lists every task.
 --sort due lists pending, scheduled and retrying tasks by due time, the next one
 first. Other selectors may narrow them down to the 10,000 that it sorts at most.
 
+--group lists the causes of the last 10,000 failed tasks that match. A cause is
+the job, the way in which the attempt ended, and the last error line, whose
+numbers, ids and paths do not count. runner retry --group KEY retries a group.
+
 COLUMNS
   TRY   attempt/maximum; 0/– until the first start if the job sets the maximum
   AGE   time since the task was enqueued
@@ -46,7 +53,9 @@ COLUMNS
   CPU, MEMORY
         CPU time and largest resident set of the last attempt of a command
   NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...
-  A narrow terminal omits columns: TRY, QUEUE, AGE, TIME, NOTE, in this order.
+  ERROR last line that the failed command printed, or the error of a function
+  A narrow terminal omits columns: TRY, ERROR, QUEUE, AGE, TIME, NOTE, in this
+  order.
   In a pipe, tabs separate id, state, queue, try, created_at, duration
   (seconds), note, worker and job.
 
@@ -65,6 +74,7 @@ type listOptions struct {
 	rows         int // maximum number of rows; 0 means all
 	oldest       bool
 	byDue        bool // order by due time, not by id
+	group        bool // groups of failed tasks instead of tasks
 	wide, reveal bool
 	format       *record.Formatter // template of --format; nil if not given
 }
@@ -86,6 +96,11 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 			o.filter.States = []jobs.State{jobs.Pending, jobs.Retrying, jobs.Scheduled}
 		}
 	}
+	if o.group = cli.Get[bool](c, "group"); o.group {
+		if err := o.onlyFailed(c); err != nil {
+			return o, err
+		}
+	}
 	if len(o.filter.IDs) > 0 && !c.IsSet("rows") {
 		o.rows = 0
 	}
@@ -93,7 +108,69 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	return o, err
 }
 
+// onlyFailed limits a list of groups to failed tasks. It rejects options that do not apply to groups.
+func (o *listOptions) onlyFailed(c *cli.Context) error {
+	for _, name := range []string{"before", "reverse", "sort", "held", "reveal"} {
+		if c.IsSet(name) {
+			return failure.Exclusive("--group", "--"+name)
+		}
+	}
+	if len(o.filter.IDs) > 0 {
+		return failure.Exclusive("--group", "task ids")
+	}
+	if len(o.filter.States) > 0 && !slices.Equal(o.filter.States, []jobs.State{jobs.Failed}) {
+		return failure.Usage("--group is for failed tasks; leave out --state").Hint("runner list --group --since 1d")
+	}
+	return nil
+}
+
+// listGroups prints groups of failed tasks.
+func listGroups(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
+	groups, err := present.ReadFailures(ctx, r, o.filter, present.MaxGrouped)
+	if err != nil {
+		return err
+	}
+	all, tasks := len(groups), 0
+	for _, g := range groups {
+		tasks += len(g.IDs)
+	}
+	if o.rows > 0 {
+		groups = groups[:min(len(groups), o.rows)]
+	}
+	for _, g := range groups {
+		one := record.NewFailureGroup(g, view.RetryGroup(o.filter, g.Key))
+		switch {
+		case p.JSON:
+			err = p.Record(one)
+		case o.format != nil:
+			err = o.format.Record(one)
+		case !p.Stdout.TTY:
+			view.FailureLine(p, g)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if all == 0 {
+		p.Note("no failed tasks")
+		return view.WarnUnknown(ctx, r, p, o.filter)
+	}
+	if p.Stdout.TTY && !p.JSON && o.format == nil {
+		p.Table(view.FailureTable(groups, p.Now(), o.wide))
+		text := "%s in %s"
+		if tasks == present.MaxGrouped {
+			text = "the last " + text
+		}
+		p.Note(text+"; retry a group: %s", humanize.Plural(tasks, "failed task"), humanize.Plural(all, "group"),
+			view.RetryGroup(o.filter, groups[0].Key))
+	}
+	return nil
+}
+
 func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptions) error {
+	if o.group {
+		return listGroups(ctx, r, p, o)
+	}
 	now := p.Now()
 	var shown []jobs.Task // rows of the table; the table needs all rows first, because the widest cell decides the width of its column
 	held, err := r.Holds(ctx)
@@ -135,7 +212,7 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 	}
 	if n == 0 {
 		p.Note("no tasks")
-		if err := view.WarnUnknownQueues(ctx, r, p, o.filter.Queues); err != nil {
+		if err := view.WarnUnknown(ctx, r, p, o.filter); err != nil {
 			return err
 		}
 	}

@@ -42,6 +42,7 @@ EXIT STATUS
   3   some ids do not exist; the other tasks are retried
   75  the database is busy, or the disk is full`,
 		Flags: bulk.Options(a, cli.DurationOption("in", "start the tasks after this delay (0s)", 0),
+			cli.TextOption("group", "KEY", "the failed tasks of this group of runner list --group", ""),
 			cli.BoolOption("dependents", "also retry the tasks that were cancelled because of these tasks")),
 		Action: cli.Action(a, false, readRetryOptions, runRetry),
 	}
@@ -54,7 +55,7 @@ type retryOptions struct {
 }
 
 func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
-	s, err := bulk.Read(c, a.Now(), "retry", "retried")
+	s, err := bulk.ReadGroup(c, a.Now(), "retry", "retried")
 	o := retryOptions{Action: s, in: cli.Get[time.Duration](c, "in"), dependents: cli.Get[bool](c, "dependents")}
 	if err == nil && o.in > taskspec.MaxDelay {
 		return o, failure.Usage("--in %s is too long; use at most 10 years", timetext.WriteDuration(o.in))

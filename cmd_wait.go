@@ -126,7 +126,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.ids) == 0 && o.selection.Filter.Batch != 0:
 		return o.noneInBatch(ctx, r)
 	case len(w.ids) == 0 && len(w.missing) == 0:
-		return view.WarnUnknownQueues(ctx, r, p, o.selection.Filter.Queues)
+		return view.WarnUnknown(ctx, r, p, o.selection.Filter)
 	case len(w.ids) == 0:
 		return failure.NoTasks(w.missing)
 	case len(w.missing) > 0 && !p.JSON:

@@ -134,4 +134,3 @@ FROM (SELECT queue, job, label, lane FROM {tasks} ORDER BY id DESC LIMIT 0 + ?) 
 func (d *DB) RecentNames(ctx context.Context, look int) ([]RecentNames, error) {
 	return readRows[RecentNames](ctx, d, recentNames, look)
 }
-

@@ -143,7 +143,6 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 			var err error
 			if a.form.Get("group") != "" {
 				ids, err = a.groupIDs(ctx)
-				d.cli = a.groupCLI(ids)
 			} else {
 				ids, err = r.IDs(ctx, filter, runner.Page{})
 			}
@@ -286,9 +285,6 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 	return v
 }
 
-// flagOf maps the keys of a query to flags of the command line.
-var flagOf = map[string]string{search.KeyState: "-s", search.KeyQueue: "-q", search.KeyJob: "-j", "": "--match"}
-
 // cli returns the command line that does the same as the action.
 func (a *actionRequest) cli() string {
 	args := []string{a.name}
@@ -300,11 +296,10 @@ func (a *actionRequest) cli() string {
 		args = append(args, strconv.FormatInt(id, 10))
 	}
 	for _, t := range a.terms {
-		flag, ok := flagOf[t.Key]
-		if !ok {
-			flag = "--" + t.Key
-		}
-		args = append(args, flag, t.Value)
+		args = append(args, t.Flag(), t.Value)
+	}
+	if key := a.form.Get("group"); key != "" {
+		args = append(args, "--group", key)
 	}
 	return humanize.Safe(shellLine(args...))
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 )
-
-// maxGrouped is the number of failed tasks that the page groups, the latest first.
-const maxGrouped = 10_000
 
 // groupView is a group of failed tasks with the same cause.
 type groupView struct {
@@ -23,7 +21,7 @@ type groupView struct {
 
 // failureGroups returns the groups of the failed tasks that a filter selects.
 func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]present.FailureGroup, error) {
-	tasks, err := admin.Failures(ctx, h.r, filter, maxGrouped)
+	tasks, err := admin.Failures(ctx, h.r, filter, present.MaxGrouped)
 	if h.o.HideArgs {
 		for i := range tasks {
 			tasks[i].Error, tasks[i].ErrorLine = "", ""
@@ -32,15 +30,42 @@ func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]pres
 	return present.GroupFailures(tasks), err
 }
 
+// causesOf is the number of failed tasks among which the overview looks for causes, the latest first.
+const causesOf = 500
+
+// causes returns the most frequent cause of the latest failures of each queue.
+func (h *handler) causes(ctx context.Context, since time.Time) (map[string]string, error) {
+	if h.o.HideArgs {
+		return nil, nil
+	}
+	tasks, err := admin.Failures(ctx, h.r, jobs.Filter{Since: since}, causesOf)
+	if err != nil {
+		return nil, err
+	}
+	byQueue := map[string][]jobs.Task{}
+	for _, t := range tasks {
+		byQueue[t.Queue] = append(byQueue[t.Queue], t)
+	}
+	causes := map[string]string{}
+	for queue, list := range byQueue {
+		largest := present.GroupFailures(list)[0]
+		words := "such as "
+		if 2*len(largest.IDs) > len(list) {
+			words = "most of them "
+		}
+		if len(largest.IDs) == len(list) {
+			words = ""
+		}
+		causes[queue] = words + humanize.Safe(truncate(largest.Cause(), maxErrorText))
+	}
+	return causes, nil
+}
+
 // groups sets the groups of a list of failed tasks.
 func (h *handler) groups(ctx context.Context, v *tasksView, filter jobs.Filter) error {
 	list, err := h.failureGroups(ctx, filter)
 	for _, g := range list {
-		cause := strings.Trim(g.Ending+" · "+g.Line, " ·")
-		if g.Job != jobs.CommandJob {
-			cause = g.Job + " · " + cause
-		}
-		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(cause, maxErrorText)), humanize.Safe(strings.Join(g.Queues, ", ")),
+		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)), humanize.Safe(strings.Join(g.Queues, ", ")),
 			humanize.Plural(len(g.IDs), "task")})
 		v.Total += len(g.IDs)
 	}
@@ -60,14 +85,6 @@ func (a *actionRequest) groupIDs(ctx context.Context) ([]int64, error) {
 		}
 	}
 	return nil, nil
-}
-
-// groupCLI returns the command line for the tasks of a group.
-func (a *actionRequest) groupCLI(ids []int64) string {
-	terms, filter := a.terms, a.filter
-	defer func() { a.terms, a.filter = terms, filter }()
-	a.terms, a.filter.IDs = nil, ids
-	return a.cli()
 }
 
 // groupQuestion returns the question about the tasks of a group.

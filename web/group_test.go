@@ -6,9 +6,25 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/web"
 )
+
+func TestTheOverviewShowsTheCauseOfFailures(t *testing.T) {
+	r := open(t)
+	for i := range 3 {
+		shell(t, r, fmt.Sprintf("echo '535 authentication failed for user %d' >&2; exit 1", i), jobs.Queue("mail"))
+	}
+	shell(t, r, "echo 'no route to host' >&2; exit 1", jobs.Queue("mail"))
+	shell(t, r, "exit 3", jobs.Queue("bulk"))
+	runnerkit.Drain(t, r)
+	page := serve(t, r, webOptions).page("/")
+	testkit.Contains(t, page, `<span class="cause">most of them exit 1 · 535 authentication failed for user `, `<span class="cause">exit 3</span>`)
+	page = serveEmbedded(t, r, web.Options{BasePath: "/x", HideArgs: true}).page("/")
+	testkit.ContainsNone(t, page, "authentication failed")
+}
 
 func TestAGroupOfFailuresIsRetriedInABrowser(t *testing.T) {
 	r := open(t)

@@ -46,6 +46,7 @@ const maxProblems = 6
 type problemView struct {
 	page
 	Message, Hint string
+	Cause         string // most frequent cause of the failures; empty if the problem is another one
 	Link, Label   string // page that shows the problem, and the text of the link
 	Action        string // action of the form: resume or empty
 	Critical      bool   // whether no task can run
@@ -104,8 +105,18 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if v.Workers, err = h.workers(ctx, s.Workers, v.Now); err != nil {
 		return "", nil, err
 	}
+	causes := map[string]string{}
+	if slices.ContainsFunc(s.Problems, func(p present.Problem) bool { return p.Code == "failed" }) {
+		if causes, err = h.causes(ctx, v.Now.Add(-24*time.Hour)); err != nil {
+			return "", nil, err
+		}
+	}
 	for _, p := range s.Problems {
-		v.Problems = append(v.Problems, v.problem(p))
+		view := v.problem(p)
+		if p.Code == "failed" {
+			view.Cause = causes[p.About]
+		}
+		v.Problems = append(v.Problems, view)
 	}
 	if len(v.Problems) > maxProblems {
 		v.Problems, v.MoreProblems = v.Problems[:maxProblems-1], v.Problems[maxProblems-1:]

@@ -25,7 +25,8 @@ import (
 type Action struct {
 	Verb, Done  string // cancel, cancelled
 	Selection   cli.Selection
-	Nothing     bool // whether the filter selects no task that the verb applies to
+	Group       string // key of a group of failed tasks; empty for all tasks of the selection
+	Nothing     bool   // whether the filter selects no task that the verb applies to
 	yes, DryRun bool
 }
 
@@ -44,6 +45,19 @@ func Read(c *cli.Context, now time.Time, verb, done string) (Action, error) {
 	return Action{Verb: verb, Done: done, Selection: s, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
 }
 
+// ReadGroup is Read for a command with the option --group. The group selects tasks, so it needs no other selector.
+func ReadGroup(c *cli.Context, now time.Time, verb, done string) (Action, error) {
+	key := cli.Get[string](c, "group")
+	if key == "" {
+		return Read(c, now, verb, done)
+	}
+	s, err := cli.ReadSelection(c, now)
+	if f := s.Filter; err == nil && (len(f.IDs) > 0 || len(f.States) > 0) {
+		err = failure.Exclusive("--group", "task ids and --state")
+	}
+	return Action{Verb: verb, Done: done, Selection: s, Group: key, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
+}
+
 // OnlyEligible limits the filter to the tasks that the verb applies to.
 func (s *Action) OnlyEligible() {
 	only, ok := search.Verb(s.Verb).Filter(s.Selection.Filter)
@@ -58,7 +72,11 @@ func (s *Action) Tasks(ctx context.Context, r *runner.Runner, p *term.Printer) (
 	}
 	var ids []int64
 	var err error
-	if !s.Nothing {
+	switch {
+	case s.Nothing:
+	case s.Group != "":
+		ids, err = present.FailureIDs(ctx, r, f, s.Group)
+	default:
 		ids, err = r.IDs(ctx, f, runner.Page{})
 	}
 	switch {

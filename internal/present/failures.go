@@ -1,6 +1,7 @@
 package present
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
@@ -8,8 +9,31 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 )
+
+// MaxGrouped is the number of failed tasks that ReadFailures groups, the latest first.
+const MaxGrouped = 10_000
+
+// ReadFailures groups the failed tasks that a filter selects, up to the number in most. The largest group is first.
+func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]FailureGroup, error) {
+	tasks, err := admin.Failures(ctx, r, filter, most)
+	return GroupFailures(tasks), err
+}
+
+// FailureIDs returns the tasks of the group with this key among the failed tasks that a filter selects. It returns nil if there is no such
+// group.
+func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key string) ([]int64, error) {
+	groups, err := ReadFailures(ctx, r, filter, MaxGrouped)
+	for _, g := range groups {
+		if g.Key == key {
+			return g.IDs, err
+		}
+	}
+	return nil, err
+}
 
 // FailureGroup is a group of failed tasks with the same cause: the job, the way in which the attempt ended, and the last error line, whose
 // numbers, ids and paths do not count.
@@ -20,6 +44,15 @@ type FailureGroup struct {
 	IDs         []int64
 	Queues      []string
 	First, Last time.Time
+}
+
+// Cause returns the cause of a group in one line. The text is not safe for a terminal.
+func (g FailureGroup) Cause() string {
+	cause := strings.Trim(g.Ending+" · "+g.Line, " ·")
+	if g.Job != jobs.CommandJob {
+		cause = strings.Trim(g.Job+" · "+cause, " ·")
+	}
+	return cause
 }
 
 // varying matches the parts of an error line that differ between failures with the same cause: paths, ids and numbers.
@@ -38,7 +71,7 @@ func GroupFailures(tasks []jobs.Task) []FailureGroup {
 			sum := sha256.Sum256([]byte(cause))
 			i = len(groups)
 			at[cause] = i
-			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:8]), Job: t.Job, Ending: ending, Line: line,
+			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:5]), Job: t.Job, Ending: ending, Line: line,
 				Last: t.FinishedAt})
 		}
 		g := &groups[i]

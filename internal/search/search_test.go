@@ -2,10 +2,8 @@ package search
 
 import (
 	"errors"
-	"maps"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +97,7 @@ func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
 			}
 		}
 		slices.Sort(f.States)
-		written := JoinTerms(termsOf(f))
+		written := JoinTerms(TermsOf(f))
 		terms, err := ParseTerms(written)
 		if err != nil {
 			t.Fatalf("%s: got error %v, want none", written, err)
@@ -108,47 +106,6 @@ func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
 			t.Fatalf("written as %s: got %+v, error %v; want %+v", written, again, err, f)
 		}
 	})
-}
-
-// termsOf converts a filter into a search. It omits IDs, FinishedBefore, Before and After, because they have no selectors.
-func termsOf(f jobs.Filter) []Term {
-	var terms []Term
-	add := func(key, value string) {
-		if value != "" {
-			terms = append(terms, Term{key, value})
-		}
-	}
-	words := make([]string, len(f.States))
-	for i, s := range f.States {
-		words[i] = string(s)
-	}
-	add(KeyState, strings.Join(words, ","))
-	for _, queue := range f.Queues {
-		add(KeyQueue, queue)
-	}
-	for _, job := range f.Jobs {
-		add(KeyJob, job)
-	}
-	add(KeyLabel, f.Label)
-	add(KeyLane, f.Lane)
-	add(KeySchedule, f.Schedule)
-	if f.Batch != 0 {
-		add(KeyBatch, strconv.FormatInt(f.Batch, 10))
-	}
-	add(KeyWorker, f.Worker)
-	for _, key := range slices.Sorted(maps.Keys(f.Metadata)) {
-		add(KeyMeta, key+"="+f.Metadata[key])
-	}
-	for _, t := range []struct {
-		key string
-		at  time.Time
-	}{{KeySince, f.Since}, {KeyUntil, f.Until}} {
-		if !t.at.IsZero() {
-			add(t.key, t.at.UTC().Format(time.RFC3339Nano))
-		}
-	}
-	add("", f.Match)
-	return terms
 }
 
 func FuzzParseTerms(f *testing.F) {

@@ -6,7 +6,9 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/search"
 	"example.com/runner/internal/spelling"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -117,49 +119,41 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 	return nil
 }
 
-// WarnUnknownQueues prints a warning for each queue that has no tasks, no schedule and no worker that names it. The name of such a queue is
+// WarnUnknown prints a warning for each queue and job of a filter that has no tasks, no schedule and no worker that names it. Such a name is
 // probably mistyped. Without a warning, a script would conclude from "no tasks" that all tasks are done.
-func WarnUnknownQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
-	var used []string
-	known, err := r.Queues(ctx)
+func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.Filter) error {
+	queues, err := r.Queues(ctx)
 	if err != nil {
 		return err
 	}
-	for _, q := range known {
-		used = append(used, q.Queue)
-	}
-	workers, err := r.Workers(ctx)
+	known, err := present.ReadNames(ctx, r, queues)
 	if err != nil {
 		return err
 	}
-	for _, w := range workers {
-		for _, q := range w.Queues {
-			used = append(used, q.Queue)
+	warn := func(kind, name string, filter jobs.Filter) error {
+		if slices.Contains(known[kind], name) {
+			return nil
 		}
-	}
-	schedules, err := r.Schedules(ctx)
-	if err != nil {
-		return err
-	}
-	for _, s := range schedules {
-		used = append(used, s.Spec.Queue)
-	}
-	for _, name := range queues {
-		if slices.Contains(used, name) {
-			continue
-		}
-		n, err := admin.CountUpTo(ctx, r, jobs.Filter{Queues: []string{name}}, 1)
-		if err != nil {
+		n, err := admin.CountUpTo(ctx, r, filter, 1)
+		if err != nil || n > 0 {
 			return err
 		}
-		if n > 0 {
-			continue
-		}
 		similar := ""
-		if near := spelling.Nearest(name, used); near != "" {
-			similar = " (" + near + "?)"
+		if near := spelling.Nearest(name, known[kind]); near != "" {
+			similar = "; did you mean " + near + "?"
 		}
-		p.Say("queue %s has no tasks, and no worker or schedule names it%s", name, similar)
+		p.Say("%s %s has no tasks, and no worker or schedule names it%s", kind, name, similar)
+		return nil
+	}
+	for _, name := range f.Queues {
+		if err := warn(search.KeyQueue, name, jobs.Filter{Queues: []string{name}}); err != nil {
+			return err
+		}
+	}
+	for _, name := range f.Jobs {
+		if err := warn(search.KeyJob, name, jobs.Filter{Jobs: []string{name}}); err != nil {
+			return err
+		}
 	}
 	return nil
 }

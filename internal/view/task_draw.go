@@ -217,7 +217,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 	}
 	t := term.Table{Columns: []term.Column{{Name: "  TRY", AlignRight: true}, {Name: "STARTED", DropOrder: 2},
 		{Name: "TIME", AlignRight: true}, {Name: "CPU", AlignRight: true, DropOrder: 3}, {Name: "MEMORY", AlignRight: true, DropOrder: 4},
-		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}}}
+		{Name: "RESULT"}, {Name: "WORKER", DropOrder: 1}, {Name: "OUTPUT", AlignRight: true}, {Name: "ERROR", DropOrder: 1}}}
 	for _, a := range shown {
 		result := string(a.State)
 		if a.State == jobs.Failed {
@@ -228,7 +228,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 			output = "" // the worker counts the output when the attempt ends
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration),
-			present.CPU(a.Usage), present.Memory(a.Usage), result, a.Worker, output})
+			present.CPU(a.Usage), present.Memory(a.Usage), result, a.Worker, output, a.ErrorLine})
 	}
 	p.Table(t)
 }
