@@ -46,9 +46,9 @@ func comparesText(f jobs.Filter) bool {
 	return f.Label != "" || f.Lane != "" || f.Worker != "" || f.Match != "" || len(f.Metadata) > 0
 }
 
-// ListBounded is List for the newest tasks. If it compares tasks one by one, it looks at no more tasks than the number in look. Then rest is
-// the id of the last task at which it looked, and a list with tasks before rest continues. If it looked at all tasks or found as many as
-// limit, rest is 0.
+// ListBounded is List for the newest tasks. If it compares tasks one by one, it looks at no more tasks than the number in look. Then rest
+// is the id of the last task at which it looked, and a list with tasks before rest continues. If it looked at all tasks or found as many
+// as limit, rest is 0.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	o, err := d.order(ctx, f, Page{Limit: limit})
 	if err != nil {

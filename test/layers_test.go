@@ -97,8 +97,8 @@ var layers = []layer{
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
 		"internal/supervisor", "internal/taskoption", "internal/taskspec"}},
-	{path: "internal/present", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/tasktext", "jobs",
-		"internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/present", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/tasktext",
+		"jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// web reaches the database through runner and internal/admin, so it does not import db.
 	{path: "web", ours: []string{"internal/taskspec", "runner", "internal/search", "internal/timetext", "internal/admin",
 		"internal/taskoption",

@@ -28,7 +28,7 @@ var records = map[string]any{
 	"task of a schedule": record.NewScheduleTask(jobs.Spec{}), "revealed task of a schedule": record.Record{}.With("input", nil),
 	"attempt": record.Attempt{}, "step": record.Step{}, "change": record.TaskChange{},
 	"queue": record.Queue{}, "queue in detail": record.QueueStats{}, "worker": record.Worker{}, "status": record.Status{},
-	"problem":   record.Problem{},
+	"problem": record.Problem{}, "group of failures": record.FailureGroup{},
 	"log chunk": record.Chunk{},
 	"schedule":  record.Schedule{}, "schedule in full": record.FullSchedule{}, "applied schedule": record.AppliedSchedule{},
 	"removed schedule": record.Removed{},

@@ -65,8 +65,8 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 func (h *handler) groups(ctx context.Context, v *tasksView, filter jobs.Filter) error {
 	list, err := h.failureGroups(ctx, filter)
 	for _, g := range list {
-		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)), humanize.Safe(strings.Join(g.Queues, ", ")),
-			humanize.Plural(len(g.IDs), "task")})
+		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)),
+			humanize.Safe(strings.Join(g.Queues, ", ")), humanize.Plural(len(g.IDs), "task")})
 		v.Total += len(g.IDs)
 	}
 	return err

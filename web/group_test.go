@@ -21,7 +21,8 @@ func TestTheOverviewShowsTheCauseOfFailures(t *testing.T) {
 	shell(t, r, "exit 3", jobs.Queue("bulk"))
 	runnerkit.Drain(t, r)
 	page := serve(t, r, webOptions).page("/")
-	testkit.Contains(t, page, `<span class="cause">most of them exit 1 · 535 authentication failed for user `, `<span class="cause">exit 3</span>`)
+	testkit.Contains(t, page, `<span class="cause">most of them exit 1 · 535 authentication failed for user `,
+		`<span class="cause">exit 3</span>`)
 	page = serveEmbedded(t, r, web.Options{BasePath: "/x", HideArgs: true}).page("/")
 	testkit.ContainsNone(t, page, "authentication failed")
 }

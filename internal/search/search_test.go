@@ -174,7 +174,8 @@ func TestParseStates(t *testing.T) {
 }
 
 func TestParseStatesNamesTheSimilarState(t *testing.T) {
-	for text, want := range map[string]string{"faild": "failed", "Pending": "pending", "compelted": "completed", "unfinishd": "unfinished"} {
+	for text, want := range map[string]string{"faild": "failed", "Pending": "pending", "compelted": "completed",
+		"unfinishd": "unfinished"} {
 		_, err := ParseStates(text)
 		if err == nil || !strings.HasSuffix(err.Error(), "; did you mean "+want+"?") {
 			t.Errorf("%s: got error %v, want one that offers %s", text, err, want)

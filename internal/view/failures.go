@@ -30,8 +30,8 @@ func RetryGroup(f jobs.Filter, key string) string {
 
 // FailureLine writes a group of failed tasks as a line for other programs.
 func FailureLine(p *term.Printer, g present.FailureGroup) {
-	p.Fields(g.Key, strconv.Itoa(len(g.IDs)), record.Stamp(g.First).String(), record.Stamp(g.Last).String(), strings.Join(g.Queues, ","), g.Job,
-		g.Ending, g.Line)
+	p.Fields(g.Key, strconv.Itoa(len(g.IDs)), record.Stamp(g.First).String(), record.Stamp(g.Last).String(), strings.Join(g.Queues, ","),
+		g.Job, g.Ending, g.Line)
 }
 
 // FailureTable returns the table of groups of failed tasks for a terminal.
@@ -40,8 +40,8 @@ func FailureTable(groups []present.FailureGroup, now time.Time, wide bool) term.
 		{Name: "FIRST", AlignRight: true, DropOrder: 1}, {Name: "LAST", AlignRight: true, DropOrder: 4}, {Name: "QUEUES", DropOrder: 2},
 		{Name: "JOB", DropOrder: 3}, {Name: "ENDING", DropOrder: 5}, {Name: "ERROR"}}}
 	for _, g := range groups {
-		t.Rows = append(t.Rows, []string{g.Key, humanize.Count(int64(len(g.IDs))), humanize.Age(now.Sub(g.First)), humanize.Age(now.Sub(g.Last)),
-			strings.Join(g.Queues, ","), g.Job, g.Ending, g.Line})
+		t.Rows = append(t.Rows, []string{g.Key, humanize.Count(int64(len(g.IDs))), humanize.Age(now.Sub(g.First)),
+			humanize.Age(now.Sub(g.Last)), strings.Join(g.Queues, ","), g.Job, g.Ending, g.Line})
 	}
 	return t
 }

@@ -119,8 +119,8 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 	return nil
 }
 
-// WarnUnknown prints a warning for each queue and job of a filter that has no tasks, no schedule and no worker that names it. Such a name is
-// probably mistyped. Without a warning, a script would conclude from "no tasks" that all tasks are done.
+// WarnUnknown prints a warning for each queue and job of a filter that has no tasks, no schedule and no worker that names it. Such a name
+// is probably mistyped. Without a warning, a script would conclude from "no tasks" that all tasks are done.
 func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.Filter) error {
 	queues, err := r.Queues(ctx)
 	if err != nil {
