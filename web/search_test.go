@@ -18,7 +18,8 @@ func TestTheSearchFieldOffersTheNamesOfTheDatabase(t *testing.T) {
 	}
 	page := serve(t, r, webOptions).page("/tasks")
 	testkit.Contains(t, page, `list="words"`, `<option value="state:failed">`, `<option value="queue:media">`,
-		`<option value="job:command">`, `<option value="label:&#34;night run&#34;">`, `<option value="lane:disk">`, `<option value="schedule:backup">`,
+		`<option value="job:command">`,
+		`<option value="label:&#34;night run&#34;">`, `<option value="lane:disk">`, `<option value="schedule:backup">`,
 		`<option value="since:1d">`, `<option value="meta:">`, "How to search")
 }
 
