@@ -110,5 +110,5 @@ func TestMissingRightsNameTheGrant(t *testing.T) {
 	try(`GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA missing_rights TO "Eve"`)
 	try("")
 	run(t, root, "UPDATE missing_rights.runner_schema SET version = 3")
-	try("runner --db postgres://OWNER@… status, once, with the role that owns the tables")
+	try("open the database once as the role that owns the tables")
 }

@@ -123,7 +123,7 @@ func grantFor(hasSchema, hasTables bool, schema, role, database string) string {
 func (s *Server) needsOwner(have int, err error) error {
 	return &jobs.Error{Kind: jobs.ErrPermission, What: "only the owner of the tables can upgrade " + s.Name(), Err: err,
 		Why:  []string{fmt.Sprintf("their schema is %d, this program needs %d", have, schema.Version(schema.Postgres)), firstLine(err)},
-		Hint: "runner --db postgres://OWNER@… status, once, with the role that owns the tables"}
+		Hint: "open the database once as the role that owns the tables"}
 }
 
 // firstLine returns the first line of the text of an error, or the second line if the first ends with a colon. Drivers put the name of
