@@ -79,8 +79,12 @@ func (d *Doctor) vacuum(ctx context.Context, report reportFunc) error {
 
 // replication reports late standbys and replication slots.
 func (d *Doctor) replication(ctx context.Context, report reportFunc) error {
-	_, err := d.serverProblems(ctx, report, "no standby or replication slot is behind", "slot_behind", "no_sync_standby",
+	health, err := d.serverProblems(ctx, report, "no standby or replication slot is behind", "slot_behind", "no_sync_standby",
 		"standby_behind", "replica_behind")
+	if err == nil && health.Replica == nil && len(health.Standbys) > 0 && health.SyncNames == "" {
+		report(OK, "the replication is asynchronous: a standby that takes over lacks the confirmed writes that it has not received",
+			`psql -c "ALTER SYSTEM SET synchronous_standby_names = '*'" -c "SELECT pg_reload_conf()"`)
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -91,4 +92,28 @@ func TestASchemaIsDumpedAndRestored(t *testing.T) {
 		testkit.NoError(t, err)
 		testkit.Equal(t, "state", task.State, jobs.Completed)
 	}
+}
+
+// TestAnOlderWorkerEndsWhenItReconnectsAfterAnUpgrade upgrades the tables while a worker has no connection, and so no heartbeat. The
+// worker must not write to the tables of the newer program. Its process ends, and the service manager starts the installed program.
+func TestAnOlderWorkerEndsWhenItReconnectsAfterAnUpgrade(t *testing.T) {
+	name := pgkit.NewSchema()
+	at := pgkit.Shared(t).Address("postgres", "search_path="+name)
+	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+name, "application_name=older_"+name), runner.Options{Lease: time.Second})
+	started, stopped := make(chan bool), make(chan error, 1)
+	r.Register(count.Handler(func(ctx context.Context, _ int) error {
+		started <- true
+		<-ctx.Done()
+		stopped <- context.Cause(ctx)
+		return ctx.Err()
+	}))
+	done := make(chan error, 1)
+	go func() { done <- r.Work(t.Context()) }()
+	_, err := r.Enqueue(t.Context(), count.With(1))
+	testkit.NoError(t, err)
+	<-started
+	run(t, connection(t, at), "UPDATE "+name+".runner_schema SET version = 1000",
+		"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'older_"+name+"'")
+	testkit.ErrorIs(t, <-done, jobs.ErrSchema, "was written by a newer runner")
+	t.Logf("the attempt was stopped: %v", <-stopped)
 }
