@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestTestsNamedInDocsExist checks that the tests, scripts and mutants that docs/reliability.md and docs/postgres.md name exist.
+// TestTestsNamedInDocsExist checks that the tests, scripts and mutants that docs/reliability.md and docs/dev/postgres-tests.md name exist.
 func TestTestsNamedInDocsExist(t *testing.T) {
 	proofsExist(t, "docs/reliability.md", 120)
-	proofsExist(t, "docs/postgres.md", 20)
+	proofsExist(t, "docs/dev/postgres-tests.md", 20)
 }
 
 func proofsExist(t *testing.T, page string, least int) {

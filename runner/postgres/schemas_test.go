@@ -99,7 +99,8 @@ func TestASchemaIsDumpedAndRestored(t *testing.T) {
 func TestAnOlderWorkerEndsWhenItReconnectsAfterAnUpgrade(t *testing.T) {
 	name := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+name)
-	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+name, "application_name=older_"+name), runner.Options{Lease: time.Second})
+	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+name, "application_name=older_"+name),
+		runner.Options{Lease: time.Second})
 	started, stopped := make(chan bool), make(chan error, 1)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
 		started <- true
