@@ -26,7 +26,7 @@ func TestOverview(t *testing.T) {
 		"<title>Overview – runner</title>")
 	shell(t, r, "exit 1")
 	shell(t, r, "true", jobs.Queue("media"))
-	testkit.Contains(t, s.page("/"), "no worker runs, and 2 tasks wait", `class="problem grave"`, "<code>runner work</code>",
+	testkit.Contains(t, s.page("/"), "no worker runs, and 2 tasks are unfinished", `class="problem grave"`, "<code>runner work</code>",
 		"<title>! no worker – runner</title>")
 	runnerkit.Drain(t, r)
 	page := s.page("/")

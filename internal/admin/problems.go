@@ -13,7 +13,7 @@ import (
 
 // Problem is a condition that needs attention. Code decides which of the other fields are set:
 //
-//	paused           Queue is paused since Since, and Tasks wait; an empty Queue means all queues
+//	paused           Queue is paused since Since because of Reason, and Tasks are pending; an empty Queue means all queues
 //	deletion_paused  workers delete no old tasks, because of Reason
 //	lost_worker      Worker has no heartbeat since Since, and holds Tasks
 //	overloaded       Worker starts no task, because the load of its machine is too high
@@ -21,10 +21,11 @@ import (
 //	leaked           Worker has released the slots of Tasks, and their functions still run
 //	cursor_behind    Cursor has not delivered the ends of Tasks, the first since Since, for more than an hour
 //	low_memory       Worker starts no task, because its machine has too little free memory
-//	no_worker        no worker is ready, and Tasks wait; if Tasks is 0, Schedules is the number of active schedules
+//	no_worker        no worker is ready, and Tasks are unfinished; if Tasks is 0, Schedules is the number of active schedules
 //	no_queue         no ready worker serves Queue, and Tasks wait
 //	no_job           no ready worker of Queue has Job, and Tasks wait
-//	failed           Tasks of Queue failed in the last 24 hours
+//	failed           Tasks of Queue failed in the last 24 hours and are still failed; if Ends is set, the number is that of failures, and a
+//	                 task may have failed more than once
 //	schedule_failed  the last task of Schedule failed
 //	schedule_late    no task of Schedule has completed since Since, for longer than its AlertAfter
 //	schedule_waits   the tick of Schedule at Since has no task, because no worker has its function or the function fails
@@ -41,6 +42,7 @@ type Problem struct {
 	Since     time.Time
 	Reason    string
 	Tasks     int
+	Ends      bool
 	Task      int64 // id
 	Schedules int
 	Schedule  jobs.Schedule
@@ -60,12 +62,12 @@ type snapshot struct {
 // Problems returns the conditions that need attention. The parameter workers contains the workers that have a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	s := snapshot{queues: queues, pauses: pauses, workers: workers, schedules: schedules}
-	s.paused()
 	s.lostWorkers(now)
 	s.unserved()
+	ends := FailuresOnly(queues)
 	for _, q := range queues {
 		if q.Failed > 0 {
-			s.add(Problem{Code: "failed", Queue: q.Queue, Tasks: q.Failed})
+			s.add(Problem{Code: "failed", Queue: q.Queue, Tasks: q.Failed, Ends: ends})
 		}
 	}
 	for _, schedule := range schedules {
@@ -85,7 +87,34 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 			s.add(Problem{Code: "schedule_skips", Schedule: schedule})
 		}
 	}
+	s.paused()
 	return s.found
+}
+
+// FailuresOnly reports whether so many tasks are failed that the numbers of failed tasks may be numbers of failures; see runner.Queue.
+func FailuresOnly(queues []runner.Queue) bool {
+	failed := 0
+	for _, q := range queues {
+		failed += q.Failed
+	}
+	return failed >= 1000
+}
+
+// SortProblems puts the lack of a worker first. It moves pauses behind the other problems, because a user decided on them, and pauses
+// without a pending task to the end.
+func SortProblems(list []Problem) {
+	rank := func(p Problem) int {
+		switch {
+		case p.Code == "no_worker":
+			return 0
+		case p.Code != "paused" && p.Code != "deletion_paused":
+			return 1
+		case p.Tasks > 0:
+			return 2
+		}
+		return 3
+	}
+	slices.SortStableFunc(list, func(a, b Problem) int { return rank(a) - rank(b) })
 }
 
 // tickWaits is the age of a due tick above which a schedule with a function has a problem.
@@ -124,11 +153,11 @@ func (s *snapshot) paused() {
 	for _, q := range s.queues {
 		pending += q.Counts[jobs.Pending]
 		if own, ok := s.pauses[q.Queue]; ok && !everything {
-			s.add(Problem{Code: "paused", Queue: q.Queue, Since: own.At, Tasks: q.Counts[jobs.Pending]})
+			s.add(Problem{Code: "paused", Queue: q.Queue, Since: own.At, Reason: own.Reason, Tasks: q.Counts[jobs.Pending]})
 		}
 	}
 	if everything {
-		s.add(Problem{Code: "paused", Since: all.At, Tasks: pending})
+		s.add(Problem{Code: "paused", Since: all.At, Reason: all.Reason, Tasks: pending})
 	}
 	if pause, ok := s.pauses[runner.DeletionPause]; ok {
 		s.add(Problem{Code: "deletion_paused", Reason: pause.Reason})

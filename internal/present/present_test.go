@@ -38,20 +38,30 @@ func TestAdvice(t *testing.T) {
 func TestProblems(t *testing.T) {
 	now := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 	queues := []runner.Queue{{Queue: "media", Counts: map[jobs.State]int{jobs.Pending: 2},
-		Jobs: map[string]int{"email.send": 2}, Failed: 1}}
+		Jobs: map[string]int{"email.send": 2}, Failed: 1}, {Queue: "empty"}}
 	worker := runner.Worker{Name: "web1:8", Jobs: []string{"command"}, Lease: time.Minute, BeatAt: now}
 	for name, test := range map[string]struct {
 		workers []runner.Worker
 		pauses  runner.Pauses
 		want    []Problem
 	}{
-		"no worker": {nil, nil, []Problem{{"no_worker", "no worker runs, and 2 tasks wait", "runner work", ""},
+		"no worker": {nil, nil, []Problem{{"no_worker", "no worker runs, and 2 tasks are unfinished", "runner work", ""},
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"}}},
 		"no job": {[]runner.Worker{worker}, nil, []Problem{{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
 			"runner list -q media -j email.send -s pending", "media"},
 			{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"}}},
 		"all paused": {[]runner.Worker{worker}, runner.Pauses{runner.AllQueues: {At: now.Add(-time.Hour)}, "media": {At: now}},
-			[]Problem{{"paused", "all queues have been paused for 1h with 2 tasks waiting", "runner resume --all", ""}}},
+			[]Problem{{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
+				"runner list -q media -j email.send -s pending", "media"},
+				{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
+				{"paused", "all queues have been paused for 1h with 2 tasks waiting", "runner resume --all", ""}}},
+		"paused": {[]runner.Worker{worker},
+			runner.Pauses{"empty": {At: now}, "media": {At: now.Add(-time.Hour), Reason: "disk is full"}},
+			[]Problem{{"no_job", "no worker of queue media has job email.send, and 2 tasks wait",
+				"runner list -q media -j email.send -s pending", "media"},
+				{"failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media"},
+				{"paused", "media has been paused for 1h with 2 tasks waiting: disk is full", "runner resume media", "media"},
+				{"paused", "empty has been paused for 0s with 0 tasks waiting", "runner resume empty", "empty"}}},
 	} {
 		got := Problems(queues, test.pauses, test.workers, nil, now)
 		testkit.Equal(t, name+": result", got[:len(test.want)], test.want)

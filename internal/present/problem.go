@@ -27,9 +27,10 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 	return worded(admin.Problems(queues, pauses, workers, schedules, now), now)
 }
 
-// worded returns problems as text.
+// worded sorts problems and returns them as text.
 func worded(found []admin.Problem, now time.Time) []Problem {
 	list := []Problem{}
+	admin.SortProblems(found)
 	for _, p := range found {
 		words := Problem{Code: p.Code, About: p.Queue}
 		switch p.Code {
@@ -78,22 +79,30 @@ func stuckProblem(p admin.Problem) (message, try string) {
 		fmt.Sprintf("runner show %d", p.Task)
 }
 
+// maxReason is the largest number of bytes of a reason in a message.
+const maxReason = 200
+
 func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
-	switch {
-	case p.Code == "deletion_paused":
+	if p.Code == "deletion_paused" {
 		return "workers delete no old tasks for an hour: " + p.Reason, "runner resume --deletion"
-	case p.Queue == "":
-		return fmt.Sprintf("all queues have been paused for %s with %s waiting", humanize.Age(now.Sub(p.Since)),
-			humanize.Plural(p.Tasks, "task")), "runner resume --all"
 	}
-	return fmt.Sprintf("%s has been paused for %s with %s waiting", p.Queue, humanize.Age(now.Sub(p.Since)),
-		humanize.Plural(p.Tasks, "task")), "runner resume " + p.Queue
+	what, has, target := p.Queue, "has", p.Queue
+	if p.Queue == "" {
+		what, has, target = "all queues", "have", "--all"
+	}
+	message = fmt.Sprintf("%s %s been paused for %s with %s waiting", what, has, humanize.Age(now.Sub(p.Since)),
+		humanize.Plural(p.Tasks, "task"))
+	if p.Reason != "" {
+		message += ": " + humanize.Safe(humanize.Cut(p.Reason, maxReason))
+	}
+	return message, "runner resume " + target
 }
 
 func waitProblem(p admin.Problem) (message, try string) {
 	waits := humanize.Does(p.Tasks, "task", "waits", "wait")
 	switch p.Code {
 	case "no_worker":
+		waits = humanize.Does(p.Tasks, "task", "is unfinished", "are unfinished")
 		if p.Tasks == 0 {
 			waits = humanize.Does(p.Schedules, "schedule", "ticks", "tick")
 		}
@@ -107,7 +116,11 @@ func waitProblem(p admin.Problem) (message, try string) {
 		}
 		return fmt.Sprintf("no worker of queue %s has job %s, and %s", p.Queue, p.Job, waits), try
 	case "failed":
-		return fmt.Sprintf("%s failed in %s in 24h", humanize.Plural(p.Tasks, "task"), p.Queue),
+		count := humanize.Plural(p.Tasks, "task") + " failed"
+		if p.Ends {
+			count = humanize.Plural(p.Tasks, "failure")
+		}
+		return fmt.Sprintf("%s in %s in 24h", count, p.Queue),
 			fmt.Sprintf("runner list -q %s -s failed --since 1d", p.Queue)
 	}
 	return p.Code, ""

@@ -38,13 +38,13 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		want    []present.Problem
 	}{
 		{nil, nil, nil},
-		{[]runner.Queue{waits}, nil, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks wait", "runner work", "")}},
-		{[]runner.Queue{waits}, []runner.Worker{draining}, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks wait",
+		{[]runner.Queue{waits}, nil, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks are unfinished", "runner work", "")}},
+		{[]runner.Queue{waits}, []runner.Worker{draining}, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks are unfinished",
 			"runner work", "")}},
 		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.Worker{lost}, []present.Problem{
+			problem("no_worker", "no worker runs, and 1 task is unfinished", "runner work", ""),
 			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'",
-				"my web"),
-			problem("no_worker", "no worker runs, and 1 task waits", "runner work", "")}},
+				"my web")}},
 		{[]runner.Queue{queue("media", map[jobs.State]int{jobs.Pending: 118}, map[string]int{"command": 118})}, []runner.Worker{mail},
 			[]present.Problem{problem("no_queue", "no worker serves queue media, and 118 tasks wait", "runner work -q media", "media")}},
 		{[]runner.Queue{waits}, []runner.Worker{command}, []present.Problem{
@@ -57,6 +57,8 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		{[]runner.Queue{again}, []runner.Worker{command}, nil},
 		{[]runner.Queue{failed}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
+		{[]runner.Queue{{Queue: "media", Failed: 1234}}, []runner.Worker{command}, []present.Problem{ // see runner.Queue
+			problem("failed", "1,234 failures in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {
 		got := present.Problems(test.queues, nil, test.workers, nil, noon)
 		if got == nil || len(got) != len(test.want) {

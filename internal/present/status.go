@@ -56,9 +56,8 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 		return s, err
 	}
 	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers, now)
-	s.Problems = Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now)
 	more, err := admin.MoreProblems(ctx, r, now)
-	s.Problems = append(s.Problems, worded(more, now)...)
+	s.Problems = worded(append(admin.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now), more...), now)
 	return s, err
 }
 

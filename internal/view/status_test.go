@@ -64,8 +64,8 @@ WORKER    SLOTS  QUEUES  UP    SEEN
 web1:811    2/4  all     6d1h  1s ago
 
 SCHEDULES  next feed in 2m · report paused
-! media has been paused for 20m with 118 tasks waiting   runner resume media
 ! 4 tasks failed in default in 24h   runner list -q default -s failed --since 1d
+! media has been paused for 20m with 118 tasks waiting   runner resume media
 `, 40: `● 1 worker, 2 of 4 slots busy
   /var/lib/runner/runner.db  84 MB
 
@@ -79,12 +79,12 @@ web1:811    2/4  all     6d1h  1s ago
 
 SCHEDULES  next feed in 2m · report
            paused
-! media has been paused for 20m with 118
-  tasks waiting
-    runner resume media
 ! 4 tasks failed in default in 24h
     runner list -q default -s failed
     --since 1d
+! media has been paused for 20m with 118
+  tasks waiting
+    runner resume media
 `} {
 		if got := statusText(columns, sampleStatus()); got != want {
 			t.Errorf("%d columns: got\n%s\nwant\n%s", columns, got, want)
