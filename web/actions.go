@@ -46,8 +46,10 @@ type actionResult struct {
 type confirmView struct {
 	page
 	Action, Question, Button, CLI string
-	Changed                       string // reason why the page asks again
+	Changed                       string // why the page asks again
 	Fields                        []field
+	AskReason                     bool   // whether the question has a field for a reason
+	Reason                        string // its content
 }
 
 type field struct{ Name, Value string }
@@ -279,11 +281,12 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 	for _, id := range a.filter.IDs {
 		v.Fields = append(v.Fields, field{"id", strconv.FormatInt(id, 10)})
 	}
-	if reason := a.form.Get("reason"); reason != "" {
-		v.Fields = append(v.Fields, field{"reason", reason})
-	}
+	v.AskReason, v.Reason = takesReason[a.name], a.form.Get("reason")
 	return v
 }
+
+// takesReason has the actions with a reason. The question of such an action has a field for it.
+var takesReason = map[string]bool{"pause": true, "cancel": true, "hold": true}
 
 // cli returns the command line that does the same as the action.
 func (a *actionRequest) cli() string {
@@ -301,6 +304,9 @@ func (a *actionRequest) cli() string {
 	if key := a.form.Get("group"); key != "" {
 		args = append(args, "--group", key)
 	}
+	if reason := a.form.Get("reason"); reason != "" && takesReason[a.name] {
+		args = append(args, "--reason", reason)
+	}
 	return humanize.Safe(shellLine(args...))
 }
 
@@ -310,11 +316,18 @@ func (a *actionRequest) pauseAction(ctx context.Context) (actionResult, error) {
 	if a.form["queue"] == nil {
 		return actionResult{}, &jobs.FieldError{Field: "queue", Msg: "is missing"}
 	}
+	if len(a.form.Get("reason")) > taskspec.MaxError {
+		return actionResult{}, &jobs.FieldError{Field: "reason", Msg: "is too long"}
+	}
 	what, target := queue, queue
 	if queue == runner.AllQueues {
 		what, target = "all queues", "--all"
 	}
-	d := actionResult{line: what + " paused: running tasks continue, no other task starts", cli: humanize.Safe(shellLine(a.name, target))}
+	args := []string{a.name, target}
+	if reason := a.form.Get("reason"); reason != "" && a.name == "pause" {
+		args = append(args, "--reason", reason)
+	}
+	d := actionResult{line: what + " paused: running tasks continue, no other task starts", cli: humanize.Safe(shellLine(args...))}
 	if d.ask = a.question(a.name, what, d.cli); d.ask != nil {
 		return d, nil
 	}

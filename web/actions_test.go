@@ -123,12 +123,12 @@ func TestQueuesAndSchedulesArePausedAndResumed(t *testing.T) {
 	}
 	shell(t, r, "true", jobs.Queue("media"))
 	s := serve(t, r, web.ServerOptions{})
-	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "back": {"/"}})
+	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
 	testkit.Contains(t, body, "media paused", "runner pause media", "media has been paused", `action="/actions/resume"`)
 	if pauses, err := r.Pauses(t.Context()); err != nil || len(pauses) != 1 {
 		t.Errorf("got pauses %v, error %v; want one", pauses, err)
 	}
-	_, body = s.post("/actions/resume", url.Values{"queue": {"media"}, "back": {"/"}})
+	_, body = s.post("/actions/resume", url.Values{"queue": {"media"}, "confirmed": {"1"}, "reason": {"disk is full"}, "back": {"/"}})
 	testkit.Contains(t, body, "media resumed")
 	if err := r.Pause(t.Context(), "maintenance", runner.AllQueues); err != nil {
 		t.Fatal(err)

@@ -51,15 +51,17 @@ func (h *handler) ask(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// question returns the question of an action on a queue or on a schedule. It returns nil if no question is needed.
+// question returns the question of an action on a queue or on a schedule. It returns nil if no question is needed. The question about a
+// pause asks for its reason.
 func (a *actionRequest) question(verb, what, cli string) *confirmView {
-	if a.form.Get("ask") != "1" || a.confirmed {
+	if a.confirmed || a.form.Get("ask") != "1" && !takesReason[a.name] {
 		return nil
 	}
 	text := strings.ToUpper(verb[:1]) + verb[1:] + " " + what
 	v := &confirmView{Action: a.name, Question: text + "?", Button: text, CLI: cli}
 	v.Fields = []field{{"confirmed", "1"}, {"back", a.h.localPath(a.form.Get("back"))}}
-	for _, key := range []string{"queue", "name", "reason"} {
+	v.AskReason, v.Reason = takesReason[a.name], a.form.Get("reason")
+	for _, key := range []string{"queue", "name"} {
 		if values, ok := a.form[key]; ok {
 			v.Fields = append(v.Fields, field{key, values[0]})
 		}

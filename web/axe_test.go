@@ -48,7 +48,7 @@ func TestPagesAreAccessible(t *testing.T) {
 		{"figures", "/?range=24h", func() { eval[bool](b, `document.querySelector("details").open = true`) }},
 		{"tasks", "/tasks", nil},
 		{"failed", "/tasks?q=state:failed", nil},
-		{"question", "/tasks?q=state:failed", press("#pager form[action$=retry] button", "#ask[open]")},
+		{"question", "/tasks?q=state:failed", press("#bulk form:not(#selection) button", "#ask[open]")},
 		{"keys", "/tasks", press("#help", "#keys[open]")},
 		{"mistake", "/tasks?q=quue:x", nil},
 		{"none", "/tasks?q=nothing-is-called-so", nil},

@@ -135,7 +135,8 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	if !eval[bool](b, "document.activeElement === document.querySelector('#t1 input') && !document.querySelector('#t3')") {
 		t.Error("got the rows replaced while one had the focus, want them kept")
 	}
-	b.run(chromedp.Click("#pager")) // no row has the focus
+	b.run(chromedp.Click("footer > span")) // no row has the focus
+	b.point("footer")
 	id := shell(t, r, "true")
 	b.until("the rows are swapped", fmt.Sprintf("document.querySelector('#t%d')", id))
 
@@ -146,7 +147,8 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	if eval[bool](b, fmt.Sprintf("document.querySelector('#t%d') !== null", id)) {
 		t.Error("got the rows replaced while the mouse button was down, want them kept so that no click is lost")
 	}
-	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft), chromedp.Click("#pager"))
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft), chromedp.Click("footer > span"))
+	b.point("footer")
 	id = shell(t, r, "true")
 	b.until("the rows are swapped again", fmt.Sprintf("document.querySelector('#t%d')", id))
 	if !eval[bool](b, "window.mine === true") {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -181,6 +182,14 @@ func eval[T any](b *browser, script string) T {
 func (b *browser) open(path string) {
 	b.t.Helper()
 	b.run(chromedp.Navigate(b.site.url+path), chromedp.WaitReady("main"))
+}
+
+// point moves the mouse to the centre of an element.
+func (b *browser) point(selector string) {
+	b.t.Helper()
+	at := eval[[]float64](b, fmt.Sprintf("(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector(%q).getBoundingClientRect())",
+		selector))
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }
 
 // until waits until a condition is true in the page. The parameter script is the condition as an expression in JavaScript.
@@ -377,7 +386,7 @@ func TestManyTasksAreRetriedByAQuery(t *testing.T) {
 	for name, script := range map[string]bool{"with": true, "without": false} {
 		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !script})
 		b.open("/tasks?q=state:failed")
-		b.run(chromedp.Click("#pager form[action$=retry] button"), chromedp.WaitVisible("button.primary"))
+		b.run(chromedp.Click("#bulk form:not(#selection) button"), chromedp.WaitVisible("button.primary"))
 		b.shot("question-" + name + "-script")
 		b.run(chromedp.Click("button.primary"), chromedp.WaitVisible(".flash"))
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})

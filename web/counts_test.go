@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"net/url"
 	"testing"
 
 	"example.com/runner/internal/testkit"
@@ -21,7 +22,7 @@ func TestTheOverviewShowsAnActionWhenManyTasksArePending(t *testing.T) {
 	}
 	s := serve(t, r, webOptions)
 	testkit.Contains(t, s.page("/"), "100,000", "Pause media")
-	_, body := s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}})
+	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "back": {"/"}})
 	testkit.Contains(t, body, "Resume media")
 	testkit.Contains(t, s.page("/tasks/100000"), "Why")
 }

@@ -29,6 +29,7 @@ type live struct {
 	subscribers map[chan struct{}]struct{}
 	stop        context.CancelFunc // stops polling; nil while nothing polls
 	done        chan struct{}      // closed when polling has ended
+	changed     time.Time          // time of the last notification
 }
 
 var errTooMany = errors.New("too many pages are open")
@@ -63,12 +64,20 @@ func (l *live) subscribe() (chan struct{}, error) {
 func (l *live) notify() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.changed = time.Now()
 	for subscriber := range l.subscribers {
 		select {
 		case subscriber <- struct{}{}:
 		default: // the last notification is still unread
 		}
 	}
+}
+
+// lastChange returns the time of the last notification.
+func (l *live) lastChange() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.changed
 }
 
 // closeAll closes the channels of the remaining subscribers when polling has ended with an error.

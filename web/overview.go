@@ -28,11 +28,13 @@ type overviewView struct {
 	MoreProblems []problemView // problems that are shown after a click
 	Empty        bool          // whether the database has no task
 	Alive        int           // number of workers that are not lost
-	Busy, Slots  int
+	Slots        int           // slots of these workers
+	Running      int
 	Waiting      int
 	Oldest       time.Time // due time of the oldest pending task
-	Failed       int       // tasks that failed in the last 24 hours
-	StillFailed  int       // number of these failed tasks that are still in the failed state
+	Failed       int       // failures in the last 24 hours; a task that failed twice counts twice
+	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
+	FailuresOnly bool      // whether StillFailed is a number of failures, too
 	Done         int
 	Chart        *chart // nil if no task has ended
 	Queues       []queueView
@@ -45,6 +47,7 @@ const maxProblems = 6
 // problemView is a problem and its remedy.
 type problemView struct {
 	page
+	Key           string // identifies the problem
 	Message, Hint string
 	Cause         string // most frequent cause of the failures; empty if the problem is another one
 	Link, Label   string // page that shows the problem, and the text of the link
@@ -84,7 +87,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 	if err != nil {
 		return "", nil, err
 	}
-	v.Alive, v.Busy, v.Slots = s.Alive, s.Busy, s.Slots
+	v.Alive, v.Slots, v.FailuresOnly = s.Alive, s.Slots, admin.FailuresOnly(queues)
 	hour, err := admin.History(ctx, h.r, v.Now.Add(-time.Hour))
 	if err != nil {
 		return "", nil, err
@@ -94,6 +97,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 		view.setLimit(s.Holds)
 		view.Hour = lastHour(hour, q.Queue, v.Now)
 		v.Queues = append(v.Queues, view)
+		v.Running += q.Counts[jobs.Running]
 		v.Waiting += q.Counts[jobs.Pending] + q.Counts[jobs.Blocked] + q.Counts[jobs.Retrying]
 		v.Failed += q.Ended[jobs.Failed]
 		v.StillFailed += q.Failed
@@ -182,10 +186,21 @@ func (v *overviewView) titleText() string {
 		return "! no worker"
 	case v.StillFailed > 0:
 		return fmt.Sprintf("✗ %s failed", humanize.Count(int64(v.StillFailed)))
-	case v.Busy > 0:
-		return fmt.Sprintf("▶ %d running", v.Busy)
+	case v.Running > 0:
+		return fmt.Sprintf("▶ %d running", v.Running)
 	}
 	return "Overview"
+}
+
+// Failures returns the number of failures as text if it differs from the number of tasks that are still failed.
+func (v *overviewView) Failures(failures, tasks int) string {
+	switch {
+	case v.FailuresOnly && tasks > 0:
+		return "failures"
+	case failures == tasks:
+		return ""
+	}
+	return humanize.Plural(failures, "failure")
 }
 
 func (v *overviewView) queue(q runner.Queue) queueView {
@@ -232,7 +247,8 @@ func (p page) Find(pairs ...string) string {
 
 // problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p present.Problem) problemView {
-	view := problemView{page: v.page, Message: humanize.Safe(p.Message), Hint: humanize.Safe(p.Try), Label: "Show"}
+	view := problemView{page: v.page, Key: p.Code + " " + humanize.Safe(p.About), Message: humanize.Safe(p.Message),
+		Hint: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "resume", "Resume", p.About

@@ -206,7 +206,7 @@ func (h *handler) page(load loader) http.HandlerFunc {
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		stale := ""
-		if !isFragment || time.Since(m.page.at) > freshFor {
+		if !isFragment || time.Since(m.page.at) > freshFor || m.page.at.Before(h.live.lastChange()) {
 			switch made, err := h.render(req, load); {
 			case err == nil:
 				m.page = made

@@ -47,6 +47,7 @@ type tasksView struct {
 	Looked     int    // number of tasks at which the search has looked
 	Further    string // URL of the search that looks further; empty if the search has looked at all tasks
 	Actions    []queryAction
+	Can        []string // verbs that can change a task of this page
 }
 
 // tab links to the tasks of one state. The rest of the query stays the same.
@@ -64,6 +65,7 @@ type taskRow struct {
 	Ran                      bool
 	When                     time.Time // time of the end, of the next attempt, or of the creation
 	Due                      bool      // whether When is the time of the next attempt
+	Can                      []string  // verbs that can change the task
 }
 
 // queryAction is a button for an action on all tasks of the query.
@@ -131,6 +133,11 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	}
 	v.Many = v.Total < 0 || v.Total > len(v.Rows)
 	v.Actions = queryActions(filter, terms, v.Total)
+	for _, verb := range selectionVerbs {
+		if slices.ContainsFunc(v.Rows, func(row taskRow) bool { return slices.Contains(row.Can, string(verb)) }) {
+			v.Can = append(v.Can, string(verb))
+		}
+	}
 	return "tasks", v, nil
 }
 
@@ -218,6 +225,19 @@ func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, 
 	return nil
 }
 
+// selectionVerbs are the actions on selected tasks.
+var selectionVerbs = []search.Verb{search.VerbRetry, search.VerbCancel, search.VerbDelete}
+
+// verbsOf returns the actions that can change a task of the list in this state.
+func verbsOf(s jobs.State) (verbs []string) {
+	for _, verb := range selectionVerbs {
+		if _, ok := verb.Filter(jobs.Filter{States: []jobs.State{s}}); ok || verb == search.VerbRetry && s == jobs.Completed {
+			verbs = append(verbs, string(verb))
+		}
+	}
+	return verbs
+}
+
 // queryActions returns the buttons for the actions that apply to the states of the query. A button shows the number of
 // tasks if the action applies to all tasks of the query. Without a query there are no buttons, because one click must
 // not act on all tasks.
@@ -242,7 +262,8 @@ func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []qu
 }
 
 func (h *handler) taskRow(p page, t jobs.Task, holds runner.Holds) taskRow {
-	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt, Note: humanize.Safe(present.Note(t, holds, p.Now))}
+	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt, Note: humanize.Safe(present.Note(t, holds, p.Now)),
+		Can: verbsOf(t.State)}
 	switch {
 	case t.State == jobs.Scheduled || t.State == jobs.Retrying:
 		row.When, row.Due, row.Note = t.RunAt, true, ""

@@ -38,7 +38,7 @@ func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 		f.Held = len(f.IDs) == 0
 		return limited(f, []jobs.State{jobs.Blocked}, []jobs.State{jobs.Blocked})
 	}
-	return limited(f, []jobs.State{jobs.Failed}, slices.DeleteFunc(jobs.States(), func(s jobs.State) bool { return s == jobs.Completed }))
+	return limited(f, []jobs.State{jobs.Failed}, []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Retrying, jobs.Scheduled})
 }
 
 // limited limits the states of a filter. If the filter names no state, it gets the states in defaults. Otherwise it keeps its states that

@@ -29,11 +29,29 @@ $('.tools').hidden = false
 const ask = $('#ask')
 // After a change the page loads itself and replaces its live regions.
 const parser = new DOMParser()
-let stream, timer, busy, again, have = {} // have: hashes of the live regions
-const inUse = region => {
+let stream, timer, releasing, busy, again, have = {} // have: hashes of the live regions
+const touched = part => {
 	const selection = getSelection()
-	return region.contains(document.activeElement) || region.open || region.matches(':active,:has([name=id]:checked)') ||
-		(!selection.isCollapsed && region.contains(selection.anchorNode))
+	return part.contains(document.activeElement) || part.matches(':active') || (!selection.isCollapsed && part.contains(selection.anchorNode))
+}
+const inUse = region => touched(region) || region.open || region.matches(':has([name=id]:checked)')
+// A region that the reader points at or uses holds still: its rows do not move. Its cells change.
+const shape = region => $$('tr,.problem', region).map(row => row.id).join()
+let held = [], force // held: regions that hold still
+const hold = (region, next) => {
+	for (const row of $$('tr[id]', region)) {
+		const fresh = [...next.querySelector('#' + CSS.escape(row.id))?.children || []]
+		;[...row.children].forEach((cell, i) => { if (fresh[i] && !touched(cell) && !cell.isEqualNode(fresh[i])) cell.replaceWith(fresh[i]) })
+	}
+	held.push(region)
+}
+const sign = () => {
+	$('#live').classList.toggle('amber', lost || held.length > 0)
+	$('#live').lastElementChild.textContent = lost ? 'offline' : held.length ? 'held' : 'live'
+}
+const release = () => { if (live && held.some(region => !inUse(region) && !region.matches(':hover'))) refresh() }
+for (const kind of ['mouseout', 'focusout', 'change']) {
+	document.addEventListener(kind, () => { if (held.length) { clearTimeout(releasing); releasing = setTimeout(release, 300) } })
 }
 const ids = page => $$('[data-live]', page).map(r => r.id).join()
 const replace = text => {
@@ -51,10 +69,24 @@ const replace = text => {
 		$('#log').hidden = false
 		swapLog(next)
 	}
+	const known = $$('.problem').map(problem => problem.dataset.key), checked = $$('[name=id]:checked').map(box => box.value)
+	let label = ''
+	held = []
 	for (const region of $$('[data-live]')) {
 		const next = fresh.getElementById(region.id)
 		if (!next || next.dataset.same !== undefined) continue
-		if (inUse(region)) { delete have[region.id]; continue }
+		const moves = shape(region) !== shape(next)
+		if (!force && (inUse(region) || (moves && region.matches(':hover')))) {
+			delete have[region.id]
+			if (next.isEqualNode(region)) continue
+			if (moves && region.id === 'rows') {
+				const news = $$('tr[id]', next).filter(row => !document.getElementById(row.id)).length
+				label = (news ? news + ' new' : 'changed') + ' ↑'
+			}
+			hold(region, next)
+			if (!moves && $('tr[id]', region)) held.pop()
+			continue
+		}
 		have[region.id] = hashes[region.id]
 		if (next.isEqualNode(region)) continue
 		const open = $$('details', region).map(d => d.open), places = $$('.graph', region).map(g => [g.scrollLeft, g.scrollTop])
@@ -62,14 +94,19 @@ const replace = text => {
 		$$('.graph', next).forEach((g, i) => places[i] && g.scrollTo(...places[i]))
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
 	}
+	if (force) boxes().forEach(box => { box.checked = checked.includes(box.value) })
+	force = false
+	const news = $$('.problem').filter(problem => !known.includes(problem.dataset.key))
+	if (news.length) $('#news').textContent = news.map(problem => $('p', problem).textContent).join('. ')
+	if ($('#fresh')) { $('#fresh').textContent = label; $('#fresh').hidden = !label }
+	sign()
 	ready()
 }
 let lost = false // whether the server does not answer
 const offline = now => {
 	if (lost === now) return
 	lost = now
-	$('#live').classList.toggle('offline', now)
-	$('#live').lastElementChild.textContent = now ? 'offline' : 'live'
+	sign()
 	$('#stale').textContent = now ? 'The server does not answer since ' + new Date().toLocaleTimeString('en-GB') + '. This page tries again.' : ''
 }
 const refresh = async () => {
@@ -234,16 +271,18 @@ document.addEventListener('submit', event => {
 document.addEventListener('click', event => {
 	if (event.target.closest('[data-close]') && ask.open) { event.preventDefault(); ask.close() }
 	if (event.target.closest('[data-again]')) repeat()
+	if (event.target.closest('#fresh')) { force = true; scrollTo(0, 0); refresh() }
 	const copy = event.target.closest('[data-copy]')
 	if (copy) navigator.clipboard.writeText($('#again').textContent)
 })
 
 const boxes = () => $$('[name=id]')
 const count = () => {
-	const n = boxes().filter(box => box.checked).length, label = $('#selected')
+	const chosen = boxes().filter(box => box.checked), n = chosen.length, label = $('#selected')
 	if (!label) return
 	label.textContent = n ? n + ' selected' : 'none selected'
-	$$('.bar button').forEach(button => { button.disabled = !n })
+	const can = chosen.map(box => $('[data-can]', box.closest('tr')).dataset.can).join(' ')
+	$$('#selection button').forEach(button => { button.disabled = !can.includes(button.dataset.verb) })
 	$('#all').checked = n > 0 && n === boxes().length
 }
 // complete lets the list of a search field complete its last word.
@@ -287,15 +326,17 @@ const move = by => {
 	if (link) link.focus({ preventScroll: true })
 }
 const act = name => {
-	const id = $('tr.on [name=id]') || $('#head [name=id]')
-	if (!id) return
-	post(base + '/actions/' + name, new URLSearchParams({ id: id.value, ask: 1, back: location.pathname + location.search }))
+	const chosen = $$('[name=id]:checked'), one = $('tr.on [name=id]') || $('#head [name=id]')
+	if (!chosen.length && !one) return
+	const body = new URLSearchParams({ ask: 1, back: location.pathname + location.search })
+	for (const box of chosen.length ? chosen : [one]) body.append('id', box.value)
+	post(base + '/actions/' + name, body)
 }
 const keys = {
 	'/': () => ($('.query input') || $('#q')).focus(),
 	j: () => move(1), k: () => move(-1),
 	x: () => { const box = $('tr.on [name=id]'); if (box) { box.checked = !box.checked; count() } },
-	r: () => act('retry'), c: () => act('cancel'),
+	r: () => act('retry'), c: () => act('cancel'), d: () => act('delete'),
 	p: () => $('#live').click(), '?': () => $('#keys').showModal()
 }
 const pages = { o: '/', t: '/tasks', s: '/schedules' }
