@@ -96,6 +96,9 @@ soak: ## schedules, lanes, limits and retention for FOR=5m: no tick missed or do
 live-log: ## a browser follows a task that prints 1000 lines per second for a minute, and misses none
 	RUNNER_LOG_SECONDS=60 go test -count=1 -run TestALiveLogShowsEveryLineInABrowser -v ./web
 
+screenshots: ## pictures of every page at four widths in both themes; DIR=dist/screenshots
+	RUNNER_SCREENSHOTS=$(abspath $(or $(DIR),dist/screenshots)) go test -count=1 -run 'InABrowser|Story|AListHolds|FromAnAlert' -v ./web
+
 docs: ## rewrite the generated parts of docs/ and contrib/
 	UPDATE_DOCS=1 go test -count=1 -run 'TestStatesAreDocumented' ./internal/lifecycle
 	UPDATE_DOCS=1 go test -count=1 -run 'TestManualPageIsTheHelp' .

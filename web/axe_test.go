@@ -24,9 +24,10 @@ func axe(t *testing.T) string {
 	return ""
 }
 
-// audit returns the serious and critical findings of axe-core, one per line.
-const audit = `axe.run(document, {resultTypes: ['violations']}).then(all =>
-	all.violations.filter(v => v.impact === 'serious' || v.impact === 'critical').flatMap(v => v.nodes.map(n =>
+// audit returns the findings of axe-core, one per line.
+const audit = `axe.run(document, {resultTypes: ['violations'], rules: {'target-size': {enabled: true},
+	'label-content-name-mismatch': {enabled: true}, 'focus-order-semantics': {enabled: true}}}).then(all =>
+	all.violations.flatMap(v => v.nodes.map(n =>
 		v.impact + ' ' + v.id + ': ' + n.target.join(' ') + ': ' + (n.failureSummary || '').replace(/\s+/g, ' '))).join('\n'))`
 
 func TestPagesAreAccessible(t *testing.T) {
@@ -48,6 +49,9 @@ func TestPagesAreAccessible(t *testing.T) {
 		{"figures", "/?range=24h", func() { eval[bool](b, `document.querySelector("details").open = true`) }},
 		{"tasks", "/tasks", nil},
 		{"failed", "/tasks?q=state:failed", nil},
+		{"sorted", "/tasks?q=state:scheduled&sort=due", nil},
+		{"grouped", "/tasks?q=state:failed&sort=cause", nil},
+		{"pause", "/", press("button[aria-label='Pause mail']", "#ask[open]")},
 		{"question", "/tasks?q=state:failed", press("#bulk form:not(#selection) button", "#ask[open]")},
 		{"keys", "/tasks", press("#help", "#keys[open]")},
 		{"mistake", "/tasks?q=quue:x", nil},
@@ -62,10 +66,11 @@ func TestPagesAreAccessible(t *testing.T) {
 		{"schedules", "/schedules", nil},
 		{"schedule", "/schedules/report", nil},
 		{"label", "/jobs?label=webhook", nil},
+		{"job", "/jobs?job=email.send", nil},
 		{"missing", "/tasks/4711", func() { b.expect("404") }},
 		{"login", "/login", nil},
 	}
-	for _, width := range []int{320, 1280} {
+	for _, width := range []int{390, 1280} {
 		for _, theme := range themes {
 			b.screen(width, theme)
 			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{

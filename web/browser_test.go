@@ -212,7 +212,7 @@ func (b *browser) screen(width int, theme string) {
 // shot saves a screenshot in the directory of the environment variable RUNNER_SCREENSHOTS.
 func (b *browser) shot(name string) {
 	b.t.Helper()
-	dir := os.Getenv("RUNNER_SCREENSHOTS")
+	dir := os.Getenv("RUNNER_SCREENSHOTS") // make screenshots sets it
 	if dir == "" {
 		return
 	}
@@ -229,7 +229,7 @@ func (b *browser) shot(name string) {
 }
 
 var (
-	widths = []int{320, 768, 1280}
+	widths = []int{320, 390, 768, 1280}
 	themes = []string{"light", "dark"}
 )
 
@@ -239,7 +239,8 @@ func TestPagesInABrowser(t *testing.T) {
 	b := browse(t, serve(t, r, webOptions))
 	maps.Copy(pages, map[string]string{"overview": "/", "tasks": "/tasks", "failed": "/tasks?q=state:failed",
 		"workers": "/workers", "dependencies": pages["fan"] + "/dependencies",
-		"schedules": "/schedules", "schedule": "/schedules/report", "label": "/jobs?label=webhook", "wrong": "/tasks?q=quue:x"})
+		"schedules": "/schedules", "schedule": "/schedules/report", "label": "/jobs?label=webhook", "job": "/jobs?job=email.send",
+		"grouped": "/tasks?q=state:failed&sort=cause", "sorted": "/tasks?q=state:scheduled&sort=due", "wrong": "/tasks?q=quue:x"})
 	for name, path := range pages {
 		for _, width := range widths {
 			for _, theme := range themes {

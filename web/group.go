@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 )
 
@@ -59,6 +60,21 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 		causes[queue] = words + humanize.Safe(truncate(largest.Cause(), maxErrorText))
 	}
 	return causes, nil
+}
+
+// causeView selects the failed tasks that have the same cause as a task.
+type causeView struct{ Query, Key string }
+
+// cause returns the selection of the tasks that failed with the same cause as t. It returns nil if t has not failed.
+func (h *handler) cause(t jobs.Task) *causeView {
+	if t.State != jobs.Failed {
+		return nil
+	}
+	if h.o.HideArgs {
+		t.Error, t.ErrorLine = "", ""
+	}
+	query := []search.Term{{Key: search.KeyState, Value: string(jobs.Failed)}, {Key: search.KeyJob, Value: t.Job}}
+	return &causeView{search.JoinTerms(query), present.GroupFailures([]jobs.Task{t})[0].Key}
 }
 
 // groups sets the groups of a list of failed tasks.

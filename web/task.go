@@ -41,7 +41,8 @@ type taskView struct {
 	Earlier     *earlierRuns
 	Link        string // URL of this page without an attempt
 	CanRetry    bool
-	Now         bool // whether a retry makes the task due now
+	Now         bool       // whether a retry makes the task due now
+	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
 	CanStop     bool
 	CanHold     bool // whether the task waits; then it can be held, or released if it is held
 	Stopping    bool // whether the running task has a cancel request
@@ -130,6 +131,7 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 		return "", nil, err
 	}
 	v.CanRetry = t.State.Finished() || t.State == jobs.Retrying || t.State == jobs.Scheduled
+	v.Cause = h.cause(t)
 	v.Now = !t.State.Finished()
 	v.CanStop = !t.State.Finished()
 	v.CanHold = v.CanStop && t.State != jobs.Running

@@ -1,0 +1,60 @@
+package web_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+)
+
+// alertPage returns the path of the page in the alert about failed attempts of a queue.
+func alertPage(t *testing.T, queue string) string {
+	t.Helper()
+	rules, err := os.ReadFile("../contrib/prometheus/runner.rules.yml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile(`(?s)alert: RunnerAttemptsFail\n.*?page: '([^']+)'`).FindSubmatch(rules)
+	if found == nil {
+		t.Fatal("the alert RunnerAttemptsFail has no page, want one")
+	}
+	return strings.ReplaceAll(string(found[1]), "{{ $labels.queue }}", queue)
+}
+
+// At night somebody opens the page of an alert on a telephone. One click shows the traceback, and two more retry all tasks with this cause.
+func TestFromAnAlertToTheTracebackAndTheRepair(t *testing.T) {
+	r := open(t)
+	const trace = "Traceback (most recent call last):\\n  File \"send.py\", line 7\\nConnectionError: mail-7.example.com refused"
+	for range 12 {
+		shell(t, r, "seq 1 400; printf '"+trace+"' >&2; exit 1", jobs.Queue("mail"))
+	}
+	shell(t, r, "exit 3", jobs.Queue("mail"))
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	for _, width := range []int{390, 1280} {
+		b.screen(width, "dark")
+		b.open(alertPage(t, "mail"))
+		b.shot("story-1-dark")
+		b.run(chromedp.Click("a.cause")) // the largest group is first
+		inView := `[...document.querySelectorAll('pre.error')].some(e => e.textContent.includes('Traceback') &&
+			e.textContent.includes('ConnectionError') && e.getBoundingClientRect().bottom < innerHeight)`
+		b.until("the traceback is in view", "location.pathname.startsWith('/tasks/') && document.readyState === 'complete' && "+inView)
+		b.until("the script runs", "!document.querySelector('.tools').hidden")
+		b.shot("story-2-dark")
+		b.run(chromedp.Click("#head [name=group] ~ button"), chromedp.WaitVisible("#ask[open]"))
+		testkit.Contains(t, eval[string](b, "$('#ask').textContent"), "Retry these 12 tasks: exit 1 · ConnectionError", "runner retry ")
+		b.shot("story-3-dark")
+		b.run(chromedp.Click("#ask button.primary"))
+		b.until("the answer", "document.querySelector('.flash')?.textContent.includes('12 tasks retried')")
+		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
+		testkit.Equal(t, "error", err, nil)
+		testkit.Equal(t, "pending tasks", n, 12)
+		runnerkit.Drain(t, r) // they fail again
+	}
+}

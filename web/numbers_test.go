@@ -1,0 +1,102 @@
+package web_test
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+)
+
+// linkedNumbers matches a number on the overview that is a link to a list of tasks: in a tile, in a table and in a problem.
+var linkedNumbers = []*regexp.Regexp{
+	regexp.MustCompile(`<a class="tile[^"]*" href="([^"]*)"[^>]*><span>[^<]*</span><b>([0-9,]+)</b>`),
+	regexp.MustCompile(`<td class="n[^"]*">(?:<small[^>]*>[^<]*</small> )?<a [^>]*href="([^"]*)">([0-9,]+)</a></td>`),
+	regexp.MustCompile(`(?s)<p>([0-9,]+) tasks? failed in [^<]*</p>\s*<a class="button" href="([^"]*)"`),
+}
+
+func TestEveryNumberIsThatOfItsList(t *testing.T) {
+	r := open(t)
+	for n := range 6 {
+		shell(t, r, fmt.Sprintf("exit %d", n%2+1), jobs.Queue([]string{"mail", "media"}[n%2]))
+	}
+	for range 3 { // the tasks fail three times
+		runnerkit.Drain(t, r)
+		if _, err := r.Retry(t.Context(), []int64{1, 2, 3, 4}, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runnerkit.Drain(t, r)
+	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil { // this task is pending although it has failed
+		t.Fatal(err)
+	}
+	shell(t, r, "exit 1", jobs.Queue("mail"), jobs.In(time.Hour))
+	parent := shell(t, r, "true", jobs.Queue("media"))
+	shell(t, r, "true", jobs.Queue("media"), jobs.After(parent))
+	if err := r.Pause(t.Context(), "disk is full", "media", "empty"); err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, r, webOptions)
+	page := s.page("/")
+	testkit.Contains(t, page, `<b>5</b> <small>18 failures</small>`, "3 tasks failed in media in 24h", "2 tasks failed in mail in 24h",
+		"with 1 task waiting: disk is full", "no worker runs, and 4 tasks are unfinished")
+	chart := regexp.MustCompile(`(?s)<section class="panel" id="chart".*?</section>`) // it says that it counts each end of a task
+	page = chart.ReplaceAllString(page, "")
+	checked := 0
+	for i, re := range linkedNumbers {
+		for _, match := range re.FindAllStringSubmatch(page, -1) {
+			link, number := match[1], match[2]
+			if i == 2 {
+				link, number = number, link
+			}
+			list := s.page(html.UnescapeString(link))
+			rows := strings.Count(list, `<tr id="t`)
+			testkit.Equal(t, link, number, fmt.Sprint(rows))
+			checked++
+		}
+	}
+	if checked < 12 {
+		t.Errorf("got %d numbers with links, want at least 12", checked)
+	}
+	failures, pause := strings.Index(page, "tasks failed in"), strings.Index(page, "has been paused")
+	if failures > pause {
+		t.Errorf("got failures at %d and a pause at %d, want failures first", failures, pause)
+	}
+}
+
+func TestPausesNeverHideFailures(t *testing.T) {
+	r := open(t)
+	shell(t, r, "exit 1")
+	runnerkit.Drain(t, r)
+	for n := range 20 {
+		if err := r.Pause(t.Context(), "", fmt.Sprintf("empty-%02d", n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before, _, _ := strings.Cut(serve(t, r, webOptions).page("/"), `<details class="rest">`)
+	testkit.Contains(t, before, "1 task failed in default in 24h")
+}
+
+func TestAPauseAsksForItsReason(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true", jobs.Queue("media"))
+	s := serve(t, r, webOptions)
+	_, body := s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}})
+	testkit.Contains(t, body, "Pause media?", `name="reason"`)
+	_, body = s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}, "confirmed": {"1"}, "reason": {"disk is full"}})
+	testkit.Contains(t, body, "media paused", "runner pause media --reason &#39;disk is full&#39;", "with 1 task waiting: disk is full")
+	pauses, err := r.Pauses(t.Context())
+	testkit.Equal(t, "error", err, nil)
+	testkit.Equal(t, "reason", pauses["media"].Reason, "disk is full")
+	id := shell(t, r, "true")
+	_, body = s.post("/actions/cancel", map[string][]string{"id": {fmt.Sprint(id)}, "ask": {"1"}, "back": {"/"}})
+	testkit.Contains(t, body, "Cancel task 2?", `name="reason"`)
+	_, body = s.post("/actions/cancel", map[string][]string{"id": {fmt.Sprint(id)}, "confirmed": {"1"}, "reason": {"a mistake"},
+		"back": {"/"}})
+	testkit.Contains(t, body, "1 task cancelled", "runner cancel 2 --reason &#39;a mistake&#39;")
+}
