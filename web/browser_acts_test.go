@@ -70,7 +70,7 @@ var formSteps = []struct {
 		{"/tasks", []string{"#t2 input", "#t3 input"}, "#selection [data-verb=delete]", "Delete 2 tasks?", "2 tasks deleted",
 			"runner delete "}}},
 	{"schedule-run", []formStep{
-		{"/schedules", nil, "button[aria-label='Run nightly now']", "", "of schedule nightly enqueued", "runner schedule run nightly"}}},
+		{"/schedules", nil, "button[aria-label='Run now: nightly']", "", "of schedule nightly enqueued", "runner schedule run nightly"}}},
 	{"schedule-pause", []formStep{
 		{"/schedules", nil, "button[aria-label='Pause nightly']", "", "schedule nightly paused", "runner schedule pause nightly"}}},
 	{"schedule-resume", []formStep{
