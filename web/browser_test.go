@@ -187,8 +187,8 @@ func (b *browser) open(path string) {
 // point moves the mouse to the centre of an element.
 func (b *browser) point(selector string) {
 	b.t.Helper()
-	at := eval[[]float64](b, fmt.Sprintf("(r => [r.x + r.width / 2, r.y + r.height / 2])(document.querySelector(%q).getBoundingClientRect())",
-		selector))
+	at := eval[[]float64](b, fmt.Sprintf(`(r => [r.x + r.width / 2, r.y + r.height / 2])(
+		document.querySelector(%q).getBoundingClientRect())`, selector))
 	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseMoved, at[0], at[1]))
 }
 

@@ -88,7 +88,8 @@ func TestAPauseAsksForItsReason(t *testing.T) {
 	s := serve(t, r, webOptions)
 	_, body := s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}})
 	testkit.Contains(t, body, "Pause media?", `name="reason"`)
-	_, body = s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}, "confirmed": {"1"}, "reason": {"disk is full"}})
+	_, body = s.post("/actions/pause", map[string][]string{"queue": {"media"}, "back": {"/"}, "confirmed": {"1"},
+		"reason": {"disk is full"}})
 	testkit.Contains(t, body, "media paused", "runner pause media --reason &#39;disk is full&#39;", "with 1 task waiting: disk is full")
 	pauses, err := r.Pauses(t.Context())
 	testkit.Equal(t, "error", err, nil)
