@@ -208,7 +208,8 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	if eval[bool](b, fmt.Sprintf("document.querySelector('#t%d') !== null", id)) {
 		t.Error("got the rows replaced while the mouse button was down, want them kept so that no click is lost")
 	}
-	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft), chromedp.Click("footer > span"))
+	b.run(chromedp.MouseEvent(input.DispatchMouseEventTypeMouseReleased, at[0], at[1], chromedp.ButtonLeft),
+		chromedp.Click("footer > span"))
 	b.point("footer")
 	id = shell(t, r, "true")
 	b.until("the rows are swapped again", fmt.Sprintf("document.querySelector('#t%d')", id))

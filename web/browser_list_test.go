@@ -87,7 +87,8 @@ func TestAListOffersNoActionThatIsRefused(t *testing.T) {
 	shell(t, r, "true")
 	s := serve(t, r, webOptions)
 	for query, test := range map[string]struct{ offered, refused []string }{
-		"state:failed": {[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all 1", "Delete all 1"}, []string{`data-verb="cancel"`, "Cancel all"}},
+		"state:failed": {[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all 1", "Delete all 1"},
+			[]string{`data-verb="cancel"`, "Cancel all"}},
 		"state:pending": {[]string{`data-verb="cancel"`, "Cancel all 1"},
 			[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all", "Delete all"}},
 		"state:running":   {nil, []string{"data-verb", "Retry all"}},

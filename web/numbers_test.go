@@ -17,7 +17,8 @@ import (
 var linkedNumbers = []*regexp.Regexp{
 	regexp.MustCompile(`<a class="tile[^"]*" href="([^"]*)"[^>]*><span>[^<]*</span><b>([0-9,]+)</b>`),
 	regexp.MustCompile(`<td class="n[^"]*">(?:<small[^>]*>[^<]*</small> )?<a [^>]*href="([^"]*)">([0-9,]+)</a></td>`),
-	regexp.MustCompile(`(?s)<p>([0-9,]+) tasks? failed in [^<]*(?:<span class="cause">[^<]*</span>)?</p>\s*<a class="button" href="([^"]*)"`),
+	regexp.MustCompile(`(?s)<p>([0-9,]+) tasks? failed in [^<]*(?:<span class="cause">[^<]*</span>)?</p>\s*` +
+		`<a class="button" href="([^"]*)"`),
 }
 
 func TestEveryNumberIsThatOfItsList(t *testing.T) {

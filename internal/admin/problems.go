@@ -24,8 +24,8 @@ import (
 //	no_worker        no worker is ready, and Tasks are unfinished; if Tasks is 0, Schedules is the number of active schedules
 //	no_queue         no ready worker serves Queue, and Tasks wait
 //	no_job           no ready worker of Queue has Job, and Tasks wait
-//	failed           Tasks of Queue failed in the last 24 hours and are still failed; if Ends is set, the number is that of failures, and a
-//	                 task may have failed more than once
+//	failed           Tasks of Queue failed in the last 24 hours and are still failed; if Ends is set, Tasks is the number of failures, and
+//	                 a task may have failed more than once
 //	schedule_failed  the last task of Schedule failed
 //	schedule_late    no task of Schedule has completed since Since, for longer than its AlertAfter
 //	schedule_waits   the tick of Schedule at Since has no task, because no worker has its function or the function fails

@@ -38,9 +38,10 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		want    []present.Problem
 	}{
 		{nil, nil, nil},
-		{[]runner.Queue{waits}, nil, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks are unfinished", "runner work", "")}},
-		{[]runner.Queue{waits}, []runner.Worker{draining}, []present.Problem{problem("no_worker", "no worker runs, and 4 tasks are unfinished",
-			"runner work", "")}},
+		{[]runner.Queue{waits}, nil, []present.Problem{
+			problem("no_worker", "no worker runs, and 4 tasks are unfinished", "runner work", "")}},
+		{[]runner.Queue{waits}, []runner.Worker{draining}, []present.Problem{
+			problem("no_worker", "no worker runs, and 4 tasks are unfinished", "runner work", "")}},
 		{[]runner.Queue{queue("a", map[jobs.State]int{jobs.Running: 1}, nil)}, []runner.Worker{lost}, []present.Problem{
 			problem("no_worker", "no worker runs, and 1 task is unfinished", "runner work", ""),
 			problem("lost_worker", "worker my web has not been seen for 1m and holds 1 task", "runner list -s running --worker 'my web'",
