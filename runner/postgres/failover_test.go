@@ -79,13 +79,13 @@ func TestAStandbyTakesOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := time.Now()
+	before := seen.completed.Load() // no worker has completed a task on the new server yet
 	n := 151
 	testkit.Within(t, patience, "the client has found the other server", func() bool { n++; return enqueue(n) })
 	for range 50 {
 		n++
 		enqueue(n)
 	}
-	before := seen.completed.Load()
 	testkit.Within(t, patience, "work goes on", func() bool { return seen.completed.Load() > before })
 	t.Logf("work went on %v after the standby was promoted", time.Since(back).Round(time.Millisecond))
 	ranOnce(t, client, &seen, answered, stops)
