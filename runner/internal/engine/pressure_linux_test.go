@@ -14,16 +14,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// machine sets the figures of a simulated machine: its load, and its free memory in KiB.
+// machine sets the figures of a simulated machine: its load, and its free memory in KiB. It replaces the files, because a worker that
+// measures meanwhile must not find an empty one.
 func machine(t *testing.T, load float64, free int) {
 	t.Helper()
 	for name, text := range map[string]string{
 		"loadavg": fmt.Sprintf("%.2f 0.50 0.25 1/1027 12345\n", load),
 		"meminfo": fmt.Sprintf("MemTotal:       16384000 kB\nMemFree:          204800 kB\nMemAvailable:   %8d kB\nBuffers: 1 kB\n", free),
 	} {
-		if err := os.WriteFile(filepath.Join(procfs, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		path := filepath.Join(procfs, name)
+		testkit.NoError(t, os.WriteFile(path+".new", []byte(text), 0o600))
+		testkit.NoError(t, os.Rename(path+".new", path))
 	}
 }
 
