@@ -34,7 +34,8 @@ const rowsPerTask = 10
 
 // Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. The
 // first element of each result has the direct ones, the second one those one dependency further away, and so on. Each result has at most
-// as many tasks as the number in most, the nearest ones. The result more reports whether there may be others.
+// as many tasks as the number in most, the nearest ones. Which ones it has among many tasks at the same distance is not defined: an order
+// would read them all. The result more reports whether there may be others.
 func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	before, cut, err := d.byDistance(ctx, selectBefore, id, most)
 	if err == nil {

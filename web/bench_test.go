@@ -12,7 +12,8 @@ import (
 	"example.com/runner/web"
 )
 
-// BenchmarkPages prints the times of the pages for a million finished tasks, of which a tenth failed, and a million pending ones.
+// BenchmarkPages prints the times of the pages for a million finished tasks, of which a tenth failed, and a million pending ones. The first
+// page draws 200 dependencies.
 func BenchmarkPages(b *testing.B) {
 	const finished = 1_000_000
 	r := open(b)
@@ -42,11 +43,12 @@ func BenchmarkPages(b *testing.B) {
 		FROM n`, finished, now); err != nil {
 		b.Fatal(err)
 	}
+	_, last := fan(b, r, 300)
 	s := serve(b, r, web.ServerOptions{})
-	for _, path := range []string{"/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media",
+	for _, path := range []string{fmt.Sprintf("/tasks/%d", last), "/", "/?range=7d", "/tasks", "/tasks?q=state:failed", "/tasks?q=queue:media",
 		"/tasks?q=state:completed%20since:1d", "/tasks?q=state:failed%20since:1d",
-		"/tasks?q=worker:web1:811", "/tasks?q=lane:none", "/tasks?q=nothing-is-called-so",
-		"/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/workers?span=6h", "/metrics"} {
+		"/tasks?q=state:pending", "/tasks?q=state:pending%20queue:media", "/tasks?q=worker:web1:811", "/tasks?q=lane:none",
+		"/tasks?q=nothing-is-called-so", "/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/workers?span=6h", "/metrics"} {
 		b.Run(path, func(b *testing.B) {
 			for b.Loop() {
 				s.page(path)
