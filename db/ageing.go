@@ -30,9 +30,8 @@ var selectPriorities = query(`WITH RECURSIVE levels (priority, n) AS (
 SELECT priority FROM levels WHERE priority IS NOT NULL`)
 
 // selectLevel lists the first [4] pending tasks of queue [1], job [2] and priority [3]. It leaves out suspects. Index: tasks_pending.
-var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ?
-	AND priority = ?
-	AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY id LIMIT 0 + ?`)
+var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2
+	AND {priority_3} AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY priority DESC, id LIMIT 0 + ?4`)
 
 // claimThese claims the tasks that [1] lists. [1] is a JSON array with one list for each task: its id, its generation and the max
 // attempts of its job. The other arguments are those of claimTasks.

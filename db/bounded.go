@@ -50,6 +50,11 @@ func comparesText(f jobs.Filter) bool {
 // is the id of the last task at which it looked, and a list with tasks before rest continues. If it looked at all tasks or found as many
 // as limit, rest is 0.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
+	if onlyPending(f) { // old tasks may wait behind many newer ones that have finished
+		if tasks, whole, err := d.listPending(ctx, f, limit); whole || err != nil {
+			return tasks, 0, err
+		}
+	}
 	o, err := d.order(ctx, f, Page{Limit: limit})
 	if err != nil {
 		return nil, 0, err
@@ -77,9 +82,8 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 	if tasks, err = d.list(ctx, part, o); err != nil || len(tasks) == limit {
 		return tasks, 0, err
 	}
-	// Old tasks may wait behind many newer ones that have finished. A user who lists the pending tasks expects to see them.
-	if slices.Equal(f.States, []jobs.State{jobs.Pending}) && !comparesText(f) && f.Since.IsZero() && f.Until.IsZero() {
-		o.sorts = compares(f) // the index of pending tasks has all conditions
+	if onlyPending(f) {
+		o.sorts = true // the index of pending tasks has all conditions
 		tasks, err = d.list(ctx, f, o)
 		return tasks, 0, err
 	}

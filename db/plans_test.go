@@ -1,6 +1,7 @@
 package db
 
 import (
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/internal/statementtest"
 	"example.com/runner/jobs"
 )
@@ -239,12 +240,14 @@ var plans = statementtest.Plans{
 	"listFailures": {Text: latestFailures(), Allow: []string{"SCAN tasks USING INDEX tasks_failed"}},
 	"listByTime":   {Text: orderedByEnd(), Allow: []string{"SCAN tasks USING INDEX tasks_finished"}},
 	"newestFloor":  {Text: newestFloor, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}},
-	"timeFloor":    {Text: floorOfEnds(), Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed"}},
-	"recentNames":  {Text: recentNames, Allow: []string{"SCAN tasks", "SCAN recent", "USE TEMP B-TREE FOR DISTINCT"}},
-	"listSorted":   {Text: listSorted.With(order{}.parts(&condition{})), By: []string{byID}, Allow: []string{"SCAN tasks"}},
-	"listIDs":      {Text: listIDs.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"countTasks":   {Text: countTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"countSome":    {Text: countSome.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "SCAN part"}},
+	"listLevel": {Text: listLevel.With(sqltext.Parts{"limit": " LIMIT 5"}),
+		By: []string{"tasks USING INDEX tasks_pending (queue=? AND job=? AND priority=? AND rowid>? AND rowid<?)"}},
+	"timeFloor":   {Text: floorOfEnds(), Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed"}},
+	"recentNames": {Text: recentNames, Allow: []string{"SCAN tasks", "SCAN recent", "USE TEMP B-TREE FOR DISTINCT"}},
+	"listSorted":  {Text: listSorted.With(order{}.parts(&condition{})), By: []string{byID}, Allow: []string{"SCAN tasks"}},
+	"listIDs":     {Text: listIDs.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
+	"countTasks":  {Text: countTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
+	"countSome":   {Text: countSome.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks", "SCAN part"}},
 	"selectAttempts": {Text: selectAttempts, By: []string{byAttempt, byID},
 		Allow: []string{"SCAN ended", "USE TEMP B-TREE FOR ORDER BY"}},
 	"previousJobs":   {Text: previousJobs, By: []string{byRange}},

@@ -3,8 +3,8 @@ package db
 import (
 	"cmp"
 	"context"
-	"database/sql"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -45,8 +45,8 @@ const failedMost = 1000
 var (
 	nextJob      = query(`SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job > ?`)
 	nextPriority = query(`SELECT max(priority) FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority < ?`)
-	selectHead   = query(`SELECT run_at FROM {tasks} WHERE state = 'pending' AND queue = ? AND job = ? AND priority = ? ORDER BY id
-		LIMIT 1`)
+	selectHead   = query(`SELECT run_at FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2 AND {priority_3}
+		ORDER BY priority DESC, id LIMIT 1`)
 )
 
 // count is the key of a counter.
@@ -169,31 +169,21 @@ func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since
 // oldest returns the due time of the pending task of a queue that has waited longest. It compares the first task of each job and
 // priority.
 func (d *DB) oldest(ctx context.Context, queue string) (time.Time, error) {
+	levels, err := d.pendingLevels(ctx, queue, math.MaxInt)
+	if err != nil {
+		return time.Time{}, err
+	}
 	var oldest number
-	for job := ""; ; {
-		next, err := readValue[text](ctx, d, nextJob, queue, job)
-		if err != nil || next == "" {
-			return oldest.time(), err
+	for _, l := range levels {
+		heads, err := readRows[number](ctx, d, selectHead, queue, l.job, l.priority)
+		if err != nil {
+			return time.Time{}, err
 		}
-		job = string(next)
-		for priority := int64(1) << 32; ; {
-			lower, err := readValue[sql.NullInt64](ctx, d, nextPriority, queue, job, priority)
-			if err != nil {
-				return time.Time{}, err
-			}
-			if !lower.Valid {
-				break
-			}
-			priority = lower.Int64
-			heads, err := readRows[number](ctx, d, selectHead, queue, job, priority)
-			if err != nil {
-				return time.Time{}, err
-			}
-			for _, head := range heads {
-				if oldest == 0 || head < oldest {
-					oldest = head
-				}
+		for _, head := range heads {
+			if oldest == 0 || head < oldest {
+				oldest = head
 			}
 		}
 	}
+	return oldest.time(), nil
 }

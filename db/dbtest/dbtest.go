@@ -75,7 +75,8 @@ func Run(t *testing.T, open func(testing.TB) *db.DB) {
 		"finish": finishes, "lease": leases, "hooks": hookTests, "finished": finishedTests, "metadata": metadataTests, "alert": alertTests,
 		"revoke":  revocations,
 		"control": controls, "waiting": waits, "pause": pauses, "prune": prunes, "output": outputs, "step": steps, "list": lists,
-		"commit": commits, "transaction": transactions,
+		"bounded list": boundedLists,
+		"commit":       commits, "transaction": transactions,
 		"plain SQL": plains, "foreign rows": foreigners, "order": orders, "unique": uniques, "drawing": drawings} {
 		t.Run(name, func(t *testing.T) {
 			for name, test := range tests {

@@ -19,6 +19,9 @@ var fragments = sqltext.Parts{
 	// session prepared the statement.
 	"same_id": "tasks.id = ANY (ARRAY[next_id])",
 
+	// After "priority = ?3" the planner would ignore the priority in the order, and read the tasks of all states in the order of the ids.
+	"priority_3": "priority BETWEEN ?3 AND ?3",
+
 	"join_in_order": "JOIN",
 	"unindexed":     "'' || ",
 	"table_exists":  "to_regclass(?) IS NOT NULL",

@@ -20,6 +20,8 @@ var fragments = sqltext.Parts{
 	"same_id":     "tasks.id = next_id",
 	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
+	// priority_3 is the condition that a task has priority [3]. Its statement orders by priority and id, the end of index tasks_pending.
+	"priority_3": "priority = ?3",
 	// unindexed, before a column, prevents the planner from using an index on that column.
 	"unindexed": "+",
 	// table_exists reports whether the table named by the next parameter exists.
