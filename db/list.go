@@ -23,6 +23,7 @@ var (
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
 	listIDs    = query(`SELECT tasks.id FROM {tasks}{where}{order}`)
 	countTasks = query(`SELECT count(*) FROM {tasks}{where}`)
+	countState = query(`SELECT state, count(*) AS n FROM {tasks}{where} GROUP BY state`)
 	countSome  = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks}{where} LIMIT 0 + ?) AS part`)
 )
 
@@ -285,6 +286,23 @@ func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 		c := where(f, indexed...)
 		return readValue[int](ctx, d, countTasks.With(sqltext.Parts{"where": c.template()}), c.args...)
 	})
+}
+
+// CountByState counts the tasks that a filter selects by their states. It may scan the whole table.
+func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]int, error) {
+	type row struct {
+		State jobs.State `db:"state"`
+		N     int        `db:"n"`
+	}
+	rows, err := search(ctx, d, f, func(indexed []string) ([]row, error) {
+		c := where(f, indexed...)
+		return readRows[row](ctx, d, countState.With(sqltext.Parts{"where": c.template()}), c.args...)
+	})
+	counts := map[jobs.State]int{}
+	for _, r := range rows {
+		counts[r.State] = r.N
+	}
+	return counts, err
 }
 
 // CountUpTo is Count, but it stops counting at the number most. It may scan the whole table to find so many tasks.

@@ -1,7 +1,10 @@
 package runner_test
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -108,4 +111,25 @@ func TestAReleasedBatchFreesItsSlotBeforeItsFunctionReturns(t *testing.T) {
 			[]string{"failed ran for longer than 1m0s; the function ignored the end of its context", "completed"})
 		time.Sleep(time.Hour) // until the function returns
 	}, runner.Options{Concurrency: 1, StuckAfter: 10 * time.Second, ReleaseStuck: true})
+}
+
+func TestABatchFunctionThatDoesNotReturnIsLogged(t *testing.T) {
+	for after, want := range map[time.Duration]int{9 * time.Second: 0, time.Minute: 1} {
+		var log bytes.Buffer
+		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+			r.Register(bulk.BatchHandler(2, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
+				endAll(tasks)
+				time.Sleep(after)
+				return nil
+			}))
+			enqueueNumbers(t, r, 2)
+			runnertest.Drain(t, r)
+			counts, err := r.CountByState(t.Context(), jobs.Filter{})
+			testkit.NoError(t, err)
+			testkit.Equal(t, "tasks by state", counts, map[jobs.State]int{jobs.Completed: 2})
+		}, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
+		got := strings.Count(log.String(), `level=WARN msg="stuck: the function of a batch runs although all its tasks have ended" job=bulk `+
+			"queue=default since=10s")
+		testkit.Equal(t, "warnings about a function that returns "+after.String()+" after the last end", got, want)
+	}
 }

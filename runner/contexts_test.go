@@ -112,6 +112,10 @@ func readCalls(t *testing.T) map[string]contextCall {
 		},
 		"BackupTo": func(ctx context.Context, r *runner.Runner) error { _, err := r.BackupTo(ctx, io.Discard); return err },
 		"Count":    func(ctx context.Context, r *runner.Runner) error { _, err := r.Count(ctx, jobs.Filter{}); return err },
+		"CountByState": func(ctx context.Context, r *runner.Runner) error {
+			_, err := r.CountByState(ctx, jobs.Filter{})
+			return err
+		},
 		"Dependencies": func(ctx context.Context, r *runner.Runner) error {
 			_, _, err := r.Dependencies(ctx, 1, 10)
 			return err
@@ -256,7 +260,7 @@ func TestCallsWithAnEndedContextReturnItsCause(t *testing.T) {
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
-	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "Dependencies", "Fence", "Get", "GetSchedule",
+	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "CountByState", "Dependencies", "Fence", "Get", "GetSchedule",
 		"GetTx",
 		"Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "QueueStats", "Queues", "ScheduleRuns", "Schedules", "Steps", "Why",
 		"Workers"}

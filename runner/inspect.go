@@ -95,6 +95,12 @@ func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
 	return r.store.Count(ctx, filter)
 }
 
+// CountByState counts the tasks that a filter selects by their states. A state without a task is not in the result. CountByState may have
+// to read each task, and all counts are of the same moment.
+func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs.State]int, error) {
+	return r.store.CountByState(ctx, filter)
+}
+
 // Attempts returns the attempts of a task, oldest first. If the task is running, the last element is the attempt in progress, in state
 // running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {

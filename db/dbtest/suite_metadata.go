@@ -182,6 +182,10 @@ var metadataTests = group{
 		if n := must(s.CountUpTo(s.Context(), jobs.Filter{Metadata: map[string]string{"tenant": "a"}}, 9999))(s); n != 2400 {
 			s.Errorf("got %d tasks by a key with an index, want 2400", n)
 		}
+		byState := must(s.CountByState(s.Context(), jobs.Filter{Metadata: map[string]string{"tenant": "a"}}))(s)
+		if byState[jobs.Pending] != 2400 || len(byState) != 1 {
+			s.Errorf("got %v tasks by state, want 2400 pending ones", byState)
+		}
 		s.index()
 		s.wantTexts("")
 		s.insert(functionSpec("f", tenant("b")))

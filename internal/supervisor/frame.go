@@ -213,8 +213,10 @@ func (b *frameReader) nextFrame() (data []byte, ok bool, err error) {
 // space returns a buffer for the next read.
 func (b *frameReader) space() []byte {
 	const least = 4 << 10
-	copy(b.buffer, b.buffer[b.start:b.end])
-	b.start, b.end = 0, b.end-b.start
+	if b.start > 0 {
+		copy(b.buffer, b.buffer[b.start:b.end])
+		b.start, b.end = 0, b.end-b.start
+	}
 	if len(b.buffer)-b.end < least {
 		b.buffer = append(make([]byte, 0, 2*len(b.buffer)+2*least), b.buffer...)
 		b.buffer = b.buffer[:cap(b.buffer)]

@@ -95,7 +95,7 @@ var taskOptions = []OptionInfo{
 	{Key: "backoff", Group: "Retry", Flag: "backoff", Help: "growth of the delay between attempts",
 		Words:  []string{string(jobs.Fixed), string(jobs.Linear), string(jobs.Exponential)},
 		stored: func(o *jobs.Options) any { return (*string)(&o.Backoff.Strategy) }},
-	{Key: "backoff_delay", Group: "Retry", Flag: "backoff-delay", Help: "delay before the second attempt",
+	{Key: "backoff_delay", Group: "Retry", Flag: "backoff-delay", Help: "delay before the second attempt, ±10 %",
 		stored: func(o *jobs.Options) any { return &o.Backoff.Delay }},
 	{Key: "backoff_max", Group: "Retry", Flag: "backoff-max", Help: "longest delay",
 		stored: func(o *jobs.Options) any { return &o.Backoff.Max }},

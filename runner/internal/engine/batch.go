@@ -2,6 +2,7 @@ package engine
 
 import (
 	"slices"
+	"time"
 
 	"example.com/runner/internal/gather"
 )
@@ -13,12 +14,14 @@ import (
 // batch is the attempts that one call of a batch function runs. Only the loop uses the fields below queue.
 type batch struct {
 	group *gather.Group
+	job   string
 	queue string
 	size  int // number of attempts that were put into the batch
 	live  int // number of its attempts in Engine.running
 
-	watched  bool // whether the loop gets the batch from Engine.returned when the function returns
-	returned bool // whether the function has returned, or does not use the slot any more because of ReleaseStuck or a shutdown
+	watched  bool        // whether the loop gets the batch from Engine.returned when the function returns
+	returned bool        // whether the function has returned, or does not use the slot any more because of ReleaseStuck or a shutdown
+	stuck    *time.Timer // warns that the function does not return; nil if an attempt runs or StuckAfter is negative
 }
 
 // maxRunning returns the greatest number of attempts that may run at once.
@@ -45,7 +48,7 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 		}
 		k := key{a.task.Job, a.task.Queue}
 		if open[k] == nil || open[k].size == most {
-			open[k] = &batch{group: gather.NewGroup(), queue: a.task.Queue}
+			open[k] = &batch{group: gather.NewGroup(), job: a.task.Job, queue: a.task.Queue}
 		}
 		a.batch = open[k]
 		a.batch.size++
@@ -69,6 +72,7 @@ func (e *Engine) parted(a *attempt) {
 		e.shared--
 	} else if !e.hasReturned(b) {
 		e.held[b] = true
+		e.watchBatch(b)
 	}
 }
 
@@ -92,6 +96,14 @@ func (e *Engine) freeSlot(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	b.returned, e.claimMore = true, true
+	e.drop(b)
+}
+
+// drop forgets a batch in e.held.
+func (e *Engine) drop(b *batch) {
+	if b.stuck != nil {
+		b.stuck.Stop()
+	}
 	delete(e.held, b)
 }
 
@@ -137,7 +149,7 @@ func (e *Engine) abandonBatches() {
 		}
 	}
 	for b := range e.held {
-		e.log.Warn("the function of a batch does not return", "queue", b.queue)
-		delete(e.held, b)
+		e.log.Warn("the function of a batch does not return", "job", b.job, "queue", b.queue)
+		e.drop(b)
 	}
 }

@@ -52,6 +52,19 @@ func (a *attempt) checkStuck(stopped time.Time) {
 	a.e.ended <- a
 }
 
+// watchBatch plans a warning for the case that the function of a batch does not return. All tasks of the batch have just ended. The slot
+// stays taken even with ReleaseStuck, because nothing has told the function to stop.
+func (e *Engine) watchBatch(b *batch) {
+	if e.o.StuckAfter < 0 {
+		return
+	}
+	ended := now()
+	b.stuck = time.AfterFunc(e.o.StuckAfter, func() {
+		e.log.Warn("stuck: the function of a batch runs although all its tasks have ended", "job", b.job, "queue", b.queue,
+			"since", now().Sub(ended).Round(time.Millisecond))
+	})
+}
+
 // returned stops the check whether the attempt is stuck, because its function has returned.
 func (a *attempt) returned() {
 	if check := a.stuckCheck.Load(); check != nil {
