@@ -45,7 +45,7 @@ type Task struct {
 	LeaseExpiresAt    time.Time
 	CancelRequestedAt time.Time
 	CancelNow         bool   // whether the command is killed with SIGKILL at once, without SIGTERM
-	CancelText        string // user who asked for the cancellation, and the reason
+	CancelText        string // user who asked for the cancellation of a running task, and the reason
 	CreatedAt         time.Time
 	CreatedBy         string
 	UpdatedAt         time.Time
@@ -54,7 +54,7 @@ type Task struct {
 	FinishedAt      time.Time // end of the task; zero while it is unfinished
 	Duration        time.Duration
 	Result          json.RawMessage
-	Error           string
+	Error           string // error of the last attempt; for a task that was cancelled, the user who did so and the reason
 	ErrorLine       string // last line that the failed command printed, to stderr if it printed there; at most 200 bytes of plain text
 	ExitCode        *int
 	Signal          int
