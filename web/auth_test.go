@@ -117,7 +117,8 @@ func TestAnUnknownHostIsRejected(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, route := range append(routes, struct{ method, path string }{"GET", "/login"}, struct{ method, path string }{"POST", "/login"}) {
+	for _, route := range append(routes, []struct{ method, path string }{{"GET", "/login"}, {"POST", "/login"}, {"GET", "/api/v1/tasks"},
+		{"POST", "/api/"}}...) {
 		for _, host := range []string{"evil.com:" + u.Port(), "evil.com", "127.0.0.1:1", "127.0.0.2:" + u.Port(),
 			"127.0.0.1." + "evil.com:" + u.Port(), ""} {
 			req := s.request(route.method, route.path, nil)
@@ -126,8 +127,13 @@ func TestAnUnknownHostIsRejected(t *testing.T) {
 				req.Host = "\t" // a blank host, because net/http replaces an empty one by the address
 				continue
 			}
-			if status, _, _ := s.do(req); status != http.StatusForbidden {
+			status, body, header := s.do(req)
+			if status != http.StatusForbidden {
 				t.Errorf("%s %s to %q: got status %d, want 403", route.method, route.path, host, status)
+			}
+			if got := header.Get("Content-Type"); strings.HasPrefix(route.path, "/api/") && (!strings.HasPrefix(got, "application/json") ||
+				!strings.HasPrefix(body, `{"error":"unknown host`)) {
+				t.Errorf("%s %s to %q: got type %s and %s, want JSON", route.method, route.path, host, got, body)
 			}
 		}
 	}

@@ -372,6 +372,18 @@ func TestThePagesCanBeUsedWithTheKeyboard(t *testing.T) {
 	b.run(chromedp.SendKeys("input[name=q]", "state:failed"), chromedp.KeyEvent("\r"))
 	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2 && "+
 		"!document.querySelector('.tools').hidden")
+	key("g", "w")
+	b.until("workers", "location.pathname == '/workers' && document.querySelector('details:not([open]) tr') && "+
+		"!document.querySelector('.tools').hidden")
+	key("j")
+	if eval[bool](b, "!!document.querySelector('details tr.on, details :focus')") {
+		t.Error("the key j moved to a row of a closed table, want visible rows only")
+	}
+	key("g", "o")
+	b.until("overview", "location.pathname == '/' && document.querySelector('details:not([open]) tr') && "+
+		"!document.querySelector('.tools').hidden")
+	key("j", "k", "j")
+	b.until("a visible row", "document.querySelector('tr.on') && !document.querySelector('details tr.on')")
 	key("?")
 	b.until("help", "document.querySelector('#keys[open]')")
 }

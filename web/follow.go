@@ -44,7 +44,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 	var to sink = &rawSink{}
 	kind := "text/plain; charset=utf-8"
 	if strings.Contains(req.Header.Get("Accept"), fragment) {
-		to, kind = &pageSink{lines: newLineSplitter(from), filter: filter}, "text/html; charset=utf-8"
+		to, kind = &pageSink{lines: newLineSplitter(from), filter: filter, zone: zone(req)}, "text/html; charset=utf-8"
 	} else if !follow {
 		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, id, n))
 	}
@@ -108,10 +108,11 @@ func (s *rawSink) end() []byte   { return nil }
 type pageSink struct {
 	lines  *lineSplitter
 	filter logFilter
+	zone   *time.Location
 }
 
 func (s *pageSink) html(list []logLine) []byte {
-	return []byte(htmlOf(slices.DeleteFunc(list, func(l logLine) bool { return !s.filter.match(l) })))
+	return []byte(htmlOf(slices.DeleteFunc(list, func(l logLine) bool { return !s.filter.match(l) }), s.zone))
 }
 
 func (s *pageSink) add(c jobs.Chunk) []byte { return s.html(s.lines.add(c)) }

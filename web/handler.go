@@ -154,7 +154,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("Cache-Control", "no-store")
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // fails for writers without deadlines
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
-		http.Error(w, "403: unknown host "+quoted(req.Host)+"; see runner serve --public-url", http.StatusForbidden)
+		deny(w, req, "unknown host "+quoted(req.Host)+"; see runner serve --public-url")
 		return
 	}
 	rest, ok := strings.CutPrefix(req.URL.Path, h.base)

@@ -28,8 +28,8 @@ type logLine struct {
 	dropped int64 // number of bytes that are missing here, for a line that says so
 }
 
-// html returns the line as an element of the page.
-func (l logLine) html(b *strings.Builder) {
+// html writes the line as an element of a page, with its time in the zone of the page.
+func (l logLine) html(b *strings.Builder, zone *time.Location) {
 	if l.dropped > 0 {
 		fmt.Fprintf(b, "<span class=\"l dim\">--- %s not kept ---\n</span>", humanize.Size(l.dropped))
 		return
@@ -41,14 +41,14 @@ func (l logLine) html(b *strings.Builder) {
 	if l.stream == "stderr" {
 		b.WriteString(" e")
 	}
-	b.WriteString(`"><i>` + l.at.Local().Format(time.TimeOnly) + ` </i>` + string(l.text) + "\n</span>")
+	b.WriteString(`"><i>` + l.at.In(zone).Format(time.TimeOnly) + ` </i>` + string(l.text) + "\n</span>")
 }
 
-// htmlOf returns the lines as HTML.
-func htmlOf(list []logLine) template.HTML {
+// htmlOf returns the lines as HTML, with times in a zone.
+func htmlOf(list []logLine, zone *time.Location) template.HTML {
 	var b strings.Builder
 	for _, l := range list {
-		l.html(&b)
+		l.html(&b, zone)
 	}
 	return template.HTML(b.String())
 }

@@ -107,14 +107,14 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	if len(list) > maxLines {
 		list, l.Cut = list[len(list)-maxLines:], true
 	}
-	l.Lines, l.Count = htmlOf(list), humanize.Plural(len(list), "line")
+	l.Lines, l.Count = htmlOf(list, v.page.Now.Location()), humanize.Plural(len(list), "line")
 	if a.State == jobs.Running {
 		l.Follow = fmt.Sprintf("%s&follow=1%s&from=%s", l.Link, filter.query(), split.from)
 		return l, nil
 	}
 	if a.State == jobs.Failed {
 		for _, l.TailOf = range []string{"stderr", "stdout"} {
-			if l.Tail = htmlOf(lastShown(tails[l.TailOf])); l.Tail != "" {
+			if l.Tail = htmlOf(lastShown(tails[l.TailOf]), v.page.Now.Location()); l.Tail != "" {
 				break
 			}
 		}

@@ -21,7 +21,7 @@ const (
 	perPage      = 50
 	maxCount     = 10_000                // larger counts are not exact
 	countTimeout = 40 * time.Millisecond // time to count the tasks of a query
-	lookTasks    = 20_000                // tasks at which a search without an index looks
+	lookTasks    = 15_000                // tasks at which a search without an index looks
 	lookPlain    = 100_000               // the same for a search by id that compares columns only
 	lookFurther  = 10                    // a search that continues looks at this many times the tasks
 	maxLook      = 50_000_000

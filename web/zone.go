@@ -58,5 +58,11 @@ func (p page) Zone() string {
 // ServerZone returns the short name of the zone of the server.
 func (p page) ServerZone() string { return p.Now.Local().Format("MST") }
 
+// Offset returns the difference of the zone of the page from UTC, in seconds.
+func (p page) Offset() int {
+	_, offset := p.Now.Zone()
+	return offset
+}
+
 // zoneName returns the short name of the zone of the page at a time, such as CET.
 func (p page) zoneName(at time.Time) string { return at.In(p.Now.Location()).Format("MST") }

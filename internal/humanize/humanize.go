@@ -134,9 +134,9 @@ func Plural(n int, thing string) string {
 	return Count(int64(n)) + " " + thing + "s"
 }
 
-// Clock formats a time in the local zone. It leaves out the date of today.
+// Clock formats a time in the zone of now. It leaves out the date of today.
 func Clock(t, now time.Time) string {
-	t, now = t.Local(), now.Local()
+	t = t.In(now.Location())
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
 		return t.Format(time.TimeOnly)
 	}

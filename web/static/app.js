@@ -102,12 +102,14 @@ const replace = text => {
 	sign()
 	ready()
 }
+// clock returns the time of day in the zone of the page.
+const clock = () => new Date(Date.now() + document.body.dataset.offset * 1000).toISOString().slice(11, 19)
 let lost = false // whether the server does not answer
 const offline = now => {
 	if (lost === now) return
 	lost = now
 	sign()
-	$('#stale').textContent = now ? 'The server does not answer since ' + new Date().toLocaleTimeString('en-GB') + '. This page tries again.' : ''
+	$('#stale').textContent = now ? 'The server does not answer since ' + clock() + '. This page tries again.' : ''
 }
 const refresh = async () => {
 	if (busy) { again = true; return }
@@ -339,7 +341,7 @@ const keys = {
 	r: () => act('retry'), c: () => act('cancel'), d: () => act('delete'),
 	p: () => $('#live').click(), '?': () => $('#keys').showModal()
 }
-const pages = { o: '/', t: '/tasks', s: '/schedules' }
+const pages = { o: '/', t: '/tasks', s: '/schedules', w: '/workers' }
 document.addEventListener('keydown', event => {
 	const typing = event.target.matches('input:not([type=checkbox]),textarea,select')
 	if (event.key === 'Escape' && typing) event.target.blur()
