@@ -38,7 +38,8 @@ func TestAHandlerRunsTasksOfItsAliases(t *testing.T) {
 	testkit.Equal(t, "aliases of the first handler", len(handler.Aliases), 0)
 }
 
-// TestAWorkerOfTheOldProgramLeavesTasksWithTheNewName runs the last step of a rename: the old program has no task that it does not know.
+// TestAWorkerOfTheOldProgramLeavesTasksWithTheNewName checks the last step of a rename. A worker of the old program does not know the new
+// name, and leaves the tasks with that name to workers of the new program.
 func TestAWorkerOfTheOldProgramLeavesTasksWithTheNewName(t *testing.T) {
 	before := runnerkit.Open(t, runner.Options{})
 	none := func(context.Context, string) error { return nil }
@@ -71,7 +72,7 @@ func jobStates(t *testing.T, r *runner.Runner) (list []string) {
 	return list
 }
 
-// A program renames the job email.send to mail.send, and still runs the tasks with the old name.
+// A program has renamed the job email.send to mail.send. It still runs the tasks that were stored under the old name.
 func ExampleRunner_Register_alias() {
 	ctx := context.Background()
 	r, remove := temp()

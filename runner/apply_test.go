@@ -10,8 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestApplySchedulesReportsEveryInvalidDefinition checks that one call returns all errors. An import of many lines would otherwise need a
-// call for each line that it refuses.
+// TestApplySchedulesReportsEveryInvalidDefinition checks that one call returns the errors of all definitions. A user who imports many lines
+// can then correct all of them at once.
 func TestApplySchedulesReportsEveryInvalidDefinition(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	schedule := func(name, expression string) jobs.Schedule {

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// hardWords are words that shells, templates, formats, JSON or SQL could interpret.
+// hardWords are words that shells, templates, formats, JSON or SQL interpret as syntax.
 var hardWords = []string{"", " ", "a b", "\t", "\n", "\r\n", "'", `"`, "`id`", "$(id)", "$HOME", "${HOME}", "~", "*", "?", "[a-z]",
 	"{a,b}", "!", "!!", "#", ";", "&&", "|",
 	"> x", "<", "\\", `\\`, `\n`, `\0`, "%s", "%d%n", "{{.id}}", "{{", "}}", "<script>", "&amp;", "--", "-", "-rf", "--help", "=", "a=b",

@@ -55,7 +55,7 @@ func TestFunctionsOfAnAttemptTakeTheContextOfATaskOfABatch(t *testing.T) {
 	})
 }
 
-// TestOneTransactionEndsSeveralTasksOfABatch commits the effects and the ends of a batch together.
+// TestOneTransactionEndsSeveralTasksOfABatch finishes several tasks of a batch in the same transaction as their effects.
 func TestOneTransactionEndsSeveralTasksOfABatch(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 2})
 	handle := app(t, r)
@@ -100,7 +100,7 @@ func TestOneTransactionEndsSeveralTasksOfABatch(t *testing.T) {
 // taskKey is the key of a value that a middleware adds to a context.
 type taskKey struct{}
 
-// TestMiddlewareRunsForEachTaskOfABatch uses a middleware that lets one task pass at a time, as a semaphore does.
+// TestMiddlewareRunsForEachTaskOfABatch uses middleware that works as a semaphore of size one: only one task at a time can pass it.
 func TestMiddlewareRunsForEachTaskOfABatch(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		one := make(chan struct{}, 1)

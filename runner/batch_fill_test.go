@@ -41,12 +41,13 @@ func TestABatchWaitsUntilItIsFullOrItsFirstTaskHasWaited(t *testing.T) {
 		time.Sleep(time.Minute)
 		stop()
 		runnerkit.Enqueue(t, r, bulk.With(9))
-		runnertest.Drain(t, r) // waits, too
+		runnertest.Drain(t, r) // one task does not fill a batch, so it waits, too
 		testkit.Equal(t, "calls", l.calls, []string{"1s [0 1 2]", "3.5s [3 4]", "1m4.5s [9]"})
 	}, runner.Options{Concurrency: 4})
 }
 
-// TestARateLimitsTheCallsOfABatchFunction is a mailer whose provider allows two requests a second.
+// TestARateLimitsTheCallsOfABatchFunction limits the calls of a batch function to two a second, like a mail provider that allows two
+// requests a second.
 func TestARateLimitsTheCallsOfABatchFunction(t *testing.T) {
 	for name, test := range map[string]struct {
 		options runner.Options
@@ -78,7 +79,8 @@ func TestARateLimitsTheCallsOfABatchFunction(t *testing.T) {
 	}
 }
 
-// TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace is a collector that sends readings in their order to a server that often fails.
+// TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace sends readings in order to a server that often fails. A reading whose request failed
+// must be sent again before later readings.
 func TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l, calls := newCallLog(), 0

@@ -20,8 +20,8 @@ import (
 // point at which the worker kills itself.
 const batchVariable = "RUNNER_TEST_BATCH"
 
-// batchWorker runs a worker until no task is due. Each batch commits the effects and the ends of its even tasks in one transaction. The odd
-// tasks have no effect, and end one by one before that.
+// batchWorker runs a worker until no task is due. For each batch, the worker first ends the odd tasks one by one; they have no effect. Then
+// it commits the effects of the even tasks and finishes these tasks, in one transaction.
 func batchWorker(path string, how []string) error {
 	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: 2, Lease: runner.MinLease})
 	if err != nil {
@@ -75,7 +75,7 @@ func startBatchWorker(t *testing.T, path, point string) *exec.Cmd {
 	worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", batchVariable, path, point), "GORACE=atexit_sleep_ms=0")
 	worker.Stderr = os.Stderr
 	testkit.NoError(t, worker.Start())
-	t.Cleanup(func() { _ = worker.Process.Kill() }) // the worker still runs only if the test has failed
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // a successful test has killed the worker by now; after a failure it may still run
 	return worker
 }
 
@@ -89,7 +89,7 @@ func TestEffectsOfBatchesHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 			}
 			r := runnerkit.OpenAt(t, filepath.Join(t.TempDir(), "batch.db"), runner.Options{})
 			handle := app(t, r)
-			enqueueNumbers(t, r, n, jobs.MaxLosses(100)) // the high limit keeps tasks from failing after losses
+			enqueueNumbers(t, r, n, jobs.MaxLosses(100)) // the high limit of losses lets the tasks survive all kills of this test
 			if point == "anywhere" {
 				for i := range 5 {
 					worker := startBatchWorker(t, r.Path(), "none")
@@ -118,7 +118,7 @@ func TestABatchSurvivesAFaultAtAnyCommit(t *testing.T) {
 				for _, task := range tasks {
 					calls[task.Input]++
 				}
-				inject(t, r) // the next write ends this batch and claims the next one
+				inject(t, r) // the next write ends the tasks of this batch and claims those of the next one
 				return nil
 			}))
 			ids := enqueueNumbers(t, r, 10)

@@ -58,7 +58,8 @@ func TestASlotIsTakenUntilTheBatchFunctionReturns(t *testing.T) {
 	}
 }
 
-// TestAShutdownEndsABatchFunctionThatHasEndedItsTasks checks a function that waits for its context, and one that ignores it.
+// TestAShutdownEndsABatchFunctionThatHasEndedItsTasks checks two functions that have ended all tasks of their batch: one waits for its
+// context, and the other ignores its context.
 func TestAShutdownEndsABatchFunctionThatHasEndedItsTasks(t *testing.T) {
 	for name, test := range map[string]struct {
 		ignores bool
@@ -86,7 +87,7 @@ func TestAShutdownEndsABatchFunctionThatHasEndedItsTasks(t *testing.T) {
 			testkit.ErrorIs(t, cause, jobs.ErrShutdown)
 			testkit.Equal(t, name+": time of the shutdown", time.Since(began).Round(time.Second), test.took)
 			if test.ignores {
-				time.Sleep(time.Minute) // until the function returns
+				time.Sleep(time.Minute) // the worker waits until the function returns
 			}
 		}, runner.Options{Grace: -1})
 	}
@@ -109,7 +110,7 @@ func TestAReleasedBatchFreesItsSlotBeforeItsFunctionReturns(t *testing.T) {
 		testkit.Equal(t, "time until the second call has returned", time.Since(began).Round(time.Second), 70*time.Second)
 		testkit.Equal(t, "states", states(t, r, []int64{2, 4}),
 			[]string{"failed ran for longer than 1m0s; the function ignored the end of its context", "completed"})
-		time.Sleep(time.Hour) // until the function returns
+		time.Sleep(time.Hour) // the worker waits until the function returns
 	}, runner.Options{Concurrency: 1, StuckAfter: 10 * time.Second, ReleaseStuck: true})
 }
 

@@ -21,7 +21,7 @@ import (
 
 var bulk = jobs.Define[int]("bulk", jobs.MaxAttempts(3))
 
-// enqueueNumbers adds a task of bulk for each number from 1 to n.
+// enqueueNumbers adds a task of the job bulk for each number from 1 to n.
 func enqueueNumbers(t testing.TB, r *runner.Runner, n int, options ...jobs.Option) []int64 {
 	t.Helper()
 	specs := make([]jobs.Spec, n)
@@ -78,7 +78,7 @@ func TestEachTaskOfABatchHasItsOwnOutcome(t *testing.T) {
 		boom := errors.New("boom")
 		r.Register(bulk.BatchHandler(10, func(_ context.Context, tasks []jobs.BatchTask[int]) error {
 			tasks[0].End(nil)
-			tasks[0].End(boom) // has no effect
+			tasks[0].End(boom) // a second End of the same task has no effect
 			tasks[1].End(boom)
 			tasks[2].End(jobs.RetryIn(time.Hour, boom))
 			tasks[3].End(jobs.Snooze(2 * time.Hour))
@@ -187,14 +187,15 @@ func TestABatchWithResultsStoresThemByTask(t *testing.T) {
 	})
 }
 
-// TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation checks the contexts of the tasks and of the batch.
+// TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation checks when the contexts of the tasks end, and that the context of the
+// batch does not end with them.
 func TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		began := make(chan struct{})
 		var batchEnded error
 		r.Register(bulk.BatchHandler(10, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
 			close(began)
-			<-tasks[0].Context.Done() // after its timeout
+			<-tasks[0].Context.Done() // this context ends at the timeout of the task
 			tasks[0].End(tasks[0].Context.Err())
 			<-tasks[1].Context.Done() // cancelled
 			tasks[1].End(tasks[1].Context.Err())
@@ -280,7 +281,7 @@ func TestASlotOfAQueueRunsABatch(t *testing.T) {
 			most = max(most, running)
 			mu.Unlock()
 			time.Sleep(time.Second)
-			tasks[0].End(nil) // the slot stays taken
+			tasks[0].End(nil) // the batch still uses its slot after this end
 			time.Sleep(time.Second)
 			mu.Lock()
 			running--

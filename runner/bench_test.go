@@ -20,8 +20,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The benchmarks compare the speed with that of a bare loop and print the ratio. The bare loop is one goroutine that executes prepared
-// statements on the same tables, without this package. It is the fastest possible program with these tables and this driver.
+// The benchmarks print the ratio of their speed to that of a bare loop. The bare loop is one goroutine that executes prepared statements on
+// the same tables, without this package. It is the fastest possible program with these tables and this driver.
 
 var noop = jobs.Define[string]("noop", jobs.MaxAttempts(1))
 
@@ -103,7 +103,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
 	updated_at) VALUES (1, ?, ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 )
 
-// drain claims and finishes n tasks in batches of k tasks. One transaction finishes a batch and claims the next one.
+// drain claims and finishes n tasks, k tasks at a time. Each transaction finishes k tasks and claims the next k.
 func (d *bareDB) drain(n, k int) {
 	type claim struct{ id, generation int64 }
 	const worker = 1

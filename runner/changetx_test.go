@@ -49,7 +49,8 @@ func TestACancelInATransactionStopsAHandlerAfterTheCommit(t *testing.T) {
 	testkit.Equal(t, "state", done.State, jobs.Cancelled)
 }
 
-// TestTheCallsOfATransactionBelongTogether makes all calls in one transaction. They take effect together or not at all.
+// TestTheCallsOfATransactionBelongTogether makes one call of each kind in a single transaction. After a rollback none of them has an
+// effect; after a commit all of them have.
 func TestTheCallsOfATransactionBelongTogether(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -112,7 +113,8 @@ func TestTheCallsOfATransactionReportTheirErrors(t *testing.T) {
 	testkit.Equal(t, "tasks", n, 0)
 }
 
-// TestATransactionWithoutTheWriteLockIsBusy lets a plain transaction wait for the lock that another transaction holds.
+// TestATransactionWithoutTheWriteLockIsBusy starts a transaction without the write lock, while another transaction holds that lock. A call
+// in the first transaction fails because the database is busy.
 func TestATransactionWithoutTheWriteLockIsBusy(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(1)")

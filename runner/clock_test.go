@@ -17,8 +17,8 @@ func (f *fakeTimeTest) taskCount() int {
 	return len(tasks)
 }
 
-// TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour starts a worker a day after the last heartbeat of any worker. The worker cannot
-// know whether the machine was off or the clock is wrong.
+// TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour starts a worker a day after the last heartbeat of any worker. The new worker cannot
+// know whether the machine was off or whether its clock is wrong, so it waits before it deletes old tasks.
 func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
@@ -37,8 +37,8 @@ func TestAWorkerThatStartsDaysLaterDeletesNothingForAnHour(t *testing.T) {
 	})
 }
 
-// TestAWorkerThatRunsWeeklyDeletesOneWeekLater runs a worker for some minutes every week. Each worker deletes the tasks that were
-// old when the previous worker ran.
+// TestAWorkerThatRunsWeeklyDeletesOneWeekLater runs a worker for some minutes every week. Each run deletes the tasks that were already old
+// enough at the previous run.
 func TestAWorkerThatRunsWeeklyDeletesOneWeekLater(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour}, nil, func(f *fakeTimeTest) {
 		for week, want := range []int{1, 2, 2, 2} {

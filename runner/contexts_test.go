@@ -41,7 +41,8 @@ func handleCalls(t *testing.T) map[string]contextCall {
 			return err
 		}
 		defer handle.Close()
-		tx, err := handle.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true}) // a deferred transaction, without the write lock
+		// a deferred transaction does not take the write lock when it begins
+		tx, err := handle.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
 		if err != nil {
 			return err
 		}
@@ -255,8 +256,8 @@ func TestCallsWithAnEndedContextReturnItsCause(t *testing.T) {
 	}
 }
 
-// TestNoCallOutlastsItsContext ends the context while another process holds the write lock. Reads do not wait for the lock and return no
-// error.
+// TestNoCallOutlastsItsContext ends the context of each call while another process holds the write lock. Each call must return soon. Reads
+// do not wait for the lock, so they return no error.
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")

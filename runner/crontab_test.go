@@ -16,7 +16,7 @@ import (
 	"example.com/runner/runner/internal/cron/crontest"
 )
 
-// spelledOut maps the nicknames of a crontab to five fields, because package crontest parses no nicknames.
+// spelledOut maps the nicknames of a crontab, such as @hourly, to five fields, because package crontest does not parse nicknames.
 var spelledOut = map[string]string{"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@weekly": "0 0 * * 0", "@monthly": "0 0 1 * *"}
 
 func doNothing(context.Context, jobs.Task) (json.RawMessage, error) { return nil, nil }
@@ -82,8 +82,8 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	})
 }
 
-// wantedTicks returns the ticks of a schedule between two times that get a task. It also returns the number of ticks that get their task
-// late. No worker runs between offAt and onAt, and only the last tick in that time gets a task.
+// wantedTicks returns the ticks of a schedule between two times for which a task is enqueued. It also returns how many of these tasks are
+// enqueued late. No worker runs between offAt and onAt, and only the last tick in that time gets a task.
 func wantedTicks(t *testing.T, s jobs.Schedule, from, to, offAt, onAt time.Time) (want []time.Time, caughtUp int) {
 	t.Helper()
 	expr := s.Cron

@@ -29,7 +29,7 @@ func (f *fakeTimeTest) failCommit(n int) {
 
 func TestAFinishWithALostConfirmationCountsOnce(t *testing.T) {
 	onFakeTimeAndDisk(t, func(_ context.Context, f *fakeTimeTest, in string) (string, error) {
-		f.failCommit(1) // the next commit writes the end of this attempt, because nothing else writes now
+		f.failCommit(1) // nothing else writes now, so the next commit is the one that ends this attempt
 		return in, nil
 	}, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -51,7 +51,7 @@ func TestAFinishWithALostConfirmationCountsOnce(t *testing.T) {
 
 func TestAClaimWithALostConfirmationIsReleasedAtTheNextHeartbeat(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
-		f.after(65*time.Second, func() { // between two heartbeats
+		f.after(65*time.Second, func() { // 65 s is between two heartbeats
 			f.failCommit(2) // the first commit is that of the enqueue, and the second one is that of the claim
 			f.enqueue(work.With("x"))
 		})
@@ -61,7 +61,7 @@ func TestAClaimWithALostConfirmationIsReleasedAtTheNextHeartbeat(t *testing.T) {
 		testkit.Len(f.T, "tasks", tasks, 1)
 		got := f.want(tasks[0].ID, jobs.Completed, "")
 		attempts, err := f.Attempts(f.Context(), got)
-		// Generation 5: the task was claimed, given back, claimed again, and finished.
+		// Four changes have increased the generation to 5: the task was claimed, given back, claimed again and finished.
 		testkit.NoError(f.T, err)
 		testkit.Len(f.T, "attempts", attempts, 1)
 		testkit.Equal(f.T, "losses", got.Losses, 0)
@@ -91,13 +91,13 @@ func TestAnEnqueueWithALostConfirmationCanBeRepeatedWithAKey(t *testing.T) {
 	})
 }
 
-// isUnusable reports whether err is an error that ends a Work.
+// isUnusable reports whether err says that the database cannot be used any more. Work ends with such an error.
 func isUnusable(err error) bool {
 	return errors.Is(err, jobs.ErrCorrupt) || errors.Is(err, jobs.ErrPermission) || errors.Is(err, jobs.ErrReplaced)
 }
 
-// TestWorkEndsWhenTheDiskFails makes every lock of a file fail. The worker then opens the database once more. That does not help, so the
-// worker cancels its attempts and ends.
+// TestWorkEndsWhenTheDiskFails makes every file lock fail. The worker then opens the database again, which fails, too. So the worker
+// cancels its attempts and ends.
 func TestWorkEndsWhenTheDiskFails(t *testing.T) {
 	for _, code := range []fault.Code{fault.IOErr, fault.Corrupt, fault.ReadOnly} {
 		onFakeTimeAndDisk(t, func(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
@@ -186,7 +186,7 @@ func TestAReplacedFileEndsTheWorkAndIsNotChanged(t *testing.T) {
 					}
 				})
 				testkit.ErrorIs(f.T, f.Work(f.Context()), jobs.ErrReplaced)
-				f.calls.Wait() // waits until the goroutine that replaces the file is done
+				f.calls.Wait() // wait for the goroutine that replaces the file
 				if _, err := f.Enqueue(f.Context(), work.With("y")); !errors.Is(err, jobs.ErrReplaced) {
 					f.Errorf("got error %v of an enqueue, want jobs.ErrReplaced", err)
 				}

@@ -17,11 +17,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// rounds is the number of rounds of a test that depends on chance. make storm uses 200.
+// rounds is the number of rounds of a test with random times. The target "make storm" sets it to 200.
 var rounds = flag.Int("rounds", 10, "of tests that depend on chance")
 
-// TestAWorkerThatStopsAtAnyTimeReleasesItsTasks stops a worker at random times. The test checks that no process of a command is left. Each
-// task must have ended, or must be pending as if it had never started. Only a task that must not run twice may have failed.
+// TestAWorkerThatStopsAtAnyTimeReleasesItsTasks stops a worker at random times. Afterwards no process of a command may be alive. Each task
+// must be finished, or must be pending as if it had never started. A task may have failed only if it must not run twice.
 func TestAWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Grace: -1, Concurrency: 4})
@@ -67,8 +67,8 @@ func TestAWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 	}
 }
 
-// TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing checks a task that cannot start because a guardian has no free descriptors. The
-// worker returns the task to its queue without counting an attempt. It claims the task again after pauses, until the task can start.
+// TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing checks a task whose guardian has no free file descriptor, so its command cannot
+// start. The worker gives the task back without counting an attempt. It claims the task again after a pause, until the command can start.
 func TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
@@ -77,7 +77,7 @@ func TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	first := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
 	runnerkit.Work(t, r)
 	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State == jobs.Completed })
-	guardian := pidsIn(file)[0] // idle by now
+	guardian := pidsIn(file)[0] // the guardian is idle by now
 	var most unix.Rlimit
 	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)

@@ -20,11 +20,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// The tests in this file check the costs of a worker on a small machine and inside another program. They check its memory, its wakeups, and
-// that a closed Runner leaves nothing behind.
+// The tests in this file check what a worker costs on a small machine and inside another program: its memory, and how often it wakes up.
+// They also check that a closed Runner leaves no goroutine and no file behind.
 
-// edgeVariable is an environment variable that makes the test program an embedding program, which is a program with a worker inside. Its
-// value is the path of the database. The worker runs the job noop, and ends when its standard input ends.
+// edgeVariable is an environment variable that makes the test program a program with an embedded worker. Its value is the path of the
+// database. The worker runs the job noop, and ends when its standard input ends.
 const edgeVariable = "RUNNER_TEST_EDGE"
 
 func init() {
@@ -51,7 +51,7 @@ func init() {
 	os.Exit(0)
 }
 
-// startEmbedded starts the embedding program on the file of r, and returns when its worker runs.
+// startEmbedded starts the program with the embedded worker on the file of r, and returns when the worker runs.
 func startEmbedded(t testing.TB, r *runner.Runner, environ ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -107,7 +107,7 @@ func usage(t testing.TB, pid int) (wakeups float64, ran time.Duration) {
 	for _, thread := range threads {
 		text, err := os.ReadFile(thread + "/status")
 		if err != nil {
-			continue // the thread has ended
+			continue // this thread ended after it was listed
 		}
 		_, after, _ := strings.Cut(string(text), "\nvoluntary_ctxt_switches:")
 		n, err := strconv.ParseFloat(strings.Fields(after)[0], 64)
@@ -133,7 +133,7 @@ func BenchmarkIdle(b *testing.B) {
 				b.Fatal(err)
 			}
 			p := startEmbedded(b, r)
-			time.Sleep(time.Second) // gives the worker time to start
+			time.Sleep(time.Second) // the worker needs some time to start
 			for b.Loop() {
 				wakeups, ran := usage(b, p.Process.Pid)
 				time.Sleep(window)
@@ -147,7 +147,7 @@ func BenchmarkIdle(b *testing.B) {
 	}
 }
 
-// TestAWorkerRunsWith24MiBOfMemory runs a worker with a memory limit of 24 MiB, as small machines set.
+// TestAWorkerRunsWith24MiBOfMemory runs a worker whose memory is limited to 24 MiB, as on a small machine.
 func TestAWorkerRunsWith24MiBOfMemory(t *testing.T) {
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -191,12 +191,12 @@ func idOf(stack string) string {
 	return head
 }
 
-// TestCloseLeavesNoGoroutineAndNoOpenFile checks that a closed Runner leaves no goroutine and no open file. Beside the database it leaves
-// only an empty directory.
+// TestCloseLeavesNoGoroutineAndNoOpenFile checks that a closed Runner leaves no goroutine and no open file, and only an empty directory
+// beside the database.
 func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "test.db")
-	before := moduleGoroutines(t) // includes the goroutines of other tests
+	before := moduleGoroutines(t) // these goroutines may belong to other tests
 	for range 3 {                 // the second round finds an existing file
 		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.Normal})
 		if err != nil {
@@ -222,7 +222,7 @@ func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 		}
 	}
 	var left []string
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // a goroutine may still be ending
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) { // a goroutine may need some time to end
 		left = slices.DeleteFunc(moduleGoroutines(t), func(stack string) bool {
 			return slices.ContainsFunc(before, func(old string) bool { return idOf(old) == idOf(stack) })
 		})

@@ -55,7 +55,7 @@ func TestAnEnvironmentFileIsARegularFileOfAtMost1MiB(t *testing.T) {
 		}
 		return at(name)
 	}
-	comment := "#" + strings.Repeat("x", 1022) + "\n" // 1 KiB
+	comment := "#" + strings.Repeat("x", 1022) + "\n" // the comment line has 1 KiB
 	largest := write("largest", strings.Repeat(comment, 1023)+"A=b\n#"+strings.Repeat("x", 1018)+"\n")
 	write("larger", strings.Repeat(comment, 1024)+"\n")
 	if err := syscall.Mkfifo(at("fifo"), 0o600); err != nil {
@@ -114,7 +114,7 @@ func TestAnEnvironmentFileThatHangsEndsWithItsAttempt(t *testing.T) {
 }
 
 func TestAnEnvironmentFileThatHangsFailsItsAttempt(t *testing.T) {
-	t.Parallel() // the test waits for ten seconds
+	t.Parallel() // this test waits for ten seconds, so other tests run meanwhile
 	hung := filepath.Join(hungFilesystem(t), "env")
 	r := runnerkit.Open(t, runner.Options{Concurrency: 1})
 	id := runnerkit.Enqueue(t, r, withEnvFile(hung, "exit 0")).ID
@@ -149,7 +149,7 @@ func hungFilesystem(t *testing.T) string {
 		t.Skip("no filesystem can be mounted:", err)
 	}
 	t.Cleanup(func() {
-		_ = unix.Close(fuse) // ends every waiting call with an error
+		_ = unix.Close(fuse) // closing the file ends every waiting call with an error
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			t.Error(err)
 		}

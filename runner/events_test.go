@@ -62,7 +62,7 @@ func TestEventsReportStartsAndEnds(t *testing.T) {
 
 func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
-	const n = 1234 // more than two pages of All
+	const n = 1234 // 1234 tasks are more than two pages of All
 	if _, err := r.EnqueueAll(t.Context(), repeat(quick.With(nil), n)); err != nil {
 		t.Fatal(err)
 	}

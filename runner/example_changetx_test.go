@@ -28,7 +28,7 @@ func orders(ctx context.Context) (r *runner.Runner, app *sql.DB, remove func()) 
 	}
 }
 
-// inTx calls the function do in a transaction. It commits the transaction unless that function returns an error.
+// inTx calls do in a transaction. It commits the transaction if do returns nil, and rolls it back otherwise.
 func inTx(ctx context.Context, app *sql.DB, do func(tx *sql.Tx) error) error {
 	tx, err := app.BeginTx(ctx, nil)
 	if err != nil {
@@ -41,7 +41,7 @@ func inTx(ctx context.Context, app *sql.DB, do func(tx *sql.Tx) error) error {
 	return tx.Commit()
 }
 
-// An order and all of its tasks are in the database together, or none of them.
+// One transaction adds an order and all of its tasks. After an error the database has neither the order nor any of the tasks.
 func ExampleRunner_AddTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -68,7 +68,7 @@ func ExampleRunner_AddTx() {
 	// <nil>
 }
 
-// A customer cancels an order. Its task is cancelled in the same transaction, so an order that is not cancelled keeps its task.
+// A customer cancels an order. The same transaction cancels the task of the order. If the transaction fails, the order keeps its task.
 func ExampleRunner_CancelTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -99,7 +99,7 @@ func ExampleRunner_CancelTx() {
 	// <nil>
 }
 
-// The transaction that corrects an address also makes the failed task due again.
+// A task has failed because an address was wrong. One transaction corrects the address and retries the task.
 func ExampleRunner_RetryTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -128,7 +128,8 @@ func ExampleRunner_RetryTx() {
 	// <nil>
 }
 
-// A transaction reads a task and decides by its state what to do. Nobody changes the task before the commit.
+// A transaction reads a task and decides by the state of the task what to do. The state cannot change before the commit, because the
+// transaction holds the write lock.
 func ExampleRunner_GetTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -155,7 +156,8 @@ func ExampleRunner_GetTx() {
 	// <nil>
 }
 
-// The effect of each step is in the database itself. StepTx records the step in the transaction of its effect, so a crash repeats neither.
+// Each step writes to the same database. StepTx records the step in the transaction of this write. So after a crash no write is repeated
+// and none is missing.
 func ExampleStepTx() {
 	ctx := context.Background()
 	r, app, remove := orders(ctx)
@@ -189,7 +191,7 @@ func ExampleStepTx() {
 	// <nil>
 }
 
-// A handler enqueues a task. It finds its Runner by its context.
+// A handler enqueues a task. It gets the Runner from its context.
 func ExampleFrom() {
 	ctx := context.Background()
 	r, remove := temp()

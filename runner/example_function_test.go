@@ -12,9 +12,9 @@ import (
 	"example.com/runner/runner"
 )
 
-var Order = jobs.Define[int]("order", jobs.Retry(jobs.Backoff{})) // retried at once
+var Order = jobs.Define[int]("order", jobs.Retry(jobs.Backoff{})) // failed attempts are retried at once
 
-// Steps keep their values across retries and crashes. A task that sleeps takes no slot.
+// A step returns its stored value after a retry or a crash. A sleeping task uses no slot.
 func ExampleStep() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -77,13 +77,13 @@ func ExampleProgress() {
 		runner.Logger(ctx).Info("called", "attempt", task.Attempt) // runner logs ID
 		switch {
 		case number == 1:
-			return jobs.Cancel(errors.New("unlucky")) // even if attempts are left
+			return jobs.Cancel(errors.New("unlucky")) // the task is cancelled, even if it has attempts left
 		case number == 2 && task.Attempt < 3:
-			return jobs.RetryIn(time.Millisecond, errors.New("not yet")) // after 1 ms instead of the backoff
+			return jobs.RetryIn(time.Millisecond, errors.New("not yet")) // the task is retried after 1 ms, without its backoff
 		case number == 3:
-			return jobs.Snooze(time.Hour) // this attempt does not count
+			return jobs.Snooze(time.Hour) // the task runs again in an hour, and this attempt does not count
 		}
-		return nil // any other error is retried with backoff while attempts are left
+		return nil // after any other error the task is retried with its backoff while it has attempts left
 	}))
 	for number := range 4 {
 		if _, err := r.Enqueue(ctx, Order.With(number)); err != nil {
@@ -130,7 +130,8 @@ func ExampleRunner_Use() {
 
 type tenantKey struct{}
 
-// UseEnqueue stores the tenant of the context with each new task. The other middleware gives it back to the function.
+// UseEnqueue stores the tenant of the context with each new task. The middleware of the attempts puts this tenant into the context of the
+// function.
 func ExampleRunner_UseEnqueue() {
 	ctx := context.Background()
 	r, remove := temp()

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// A program that often searches for the tasks of a tenant indexes this key when it starts.
+// A program that often searches for the tasks of a tenant creates an index of the key "tenant" when it starts.
 func ExampleRunner_IndexMetadata() {
 	ctx := context.Background()
 	r, remove := temp()

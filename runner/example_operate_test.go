@@ -21,7 +21,7 @@ func enqueue(r *runner.Runner, spec jobs.Spec) int64 {
 	return task.ID
 }
 
-// Each id has a result of its own, so one wrong id does not stop the others.
+// Each id gets its own result, so an unknown id does not affect the other ids.
 func ExampleRunner_Cancel() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -74,7 +74,7 @@ func ExampleRunner_Retry() {
 	// completed 1  <nil>
 }
 
-// While a queue is paused, its running tasks go on, and no other task of it starts. Why explains that.
+// While a queue is paused, its running tasks continue, but no other task of the queue starts. Why gives the pause as the reason.
 func ExampleRunner_Pause() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -101,7 +101,7 @@ func ExampleRunner_Pause() {
 	// <nil>
 }
 
-// The limit holds for all workers of the database together.
+// The limit applies to all workers of the database together.
 func ExampleRunner_SetLimit() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -117,7 +117,7 @@ func ExampleRunner_SetLimit() {
 	// Output: queue:mail 2 at once, 10 a 1m0s <nil>
 }
 
-// A task can wait for others, and read their results. Earlier names a task by its position in the same call.
+// A task can wait for other tasks, and read their results. Earlier refers to another task of the same call by its position.
 func ExampleRunner_Add() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -149,7 +149,7 @@ func ExampleRunner_Add() {
 	// <nil>
 }
 
-// A program states the schedules that it wants at each start. A plan says what a change would do.
+// At each start, a program applies the list of schedules that it needs. A plan shows the changes without making them.
 func ExampleRunner_ApplySchedules() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -188,7 +188,7 @@ func ExampleRunner_Backup() {
 	// Output: 1 <nil>
 }
 
-// Logger writes to the output of the task, which a program can read like that of a command.
+// Logger writes to the output of the task. A program can read this output like the output of a command.
 func ExampleLogger() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -233,9 +233,9 @@ func ExampleRunner_Queues() {
 	// Output: mail 1 pending, 1 scheduled <nil>
 }
 
-// OnFinished reacts to all failures: of any job, in any process, and without an attempt.
+// This function of OnFinished logs each failed task: of any job, in any process, and also tasks that failed without an attempt.
 func ExampleRunner_OnFinished() {
-	ctx := context.Background() // or one that ends with the program
+	ctx := context.Background() // a real program can use a context that ends with the program
 	r, remove := temp()
 	defer remove()
 	err := r.OnFinished(ctx, "dead-letters", func(ctx context.Context, task jobs.Task) error {
@@ -243,21 +243,21 @@ func ExampleRunner_OnFinished() {
 			return nil
 		}
 		log.Printf("task %d of job %s failed (%s): %s", task.ID, task.Job, task.Reason, task.Error)
-		return nil // the cursor moves on
+		return nil // the cursor then moves past this end
 	})
 	if ctx.Err() == nil { // OnFinished returns only when ctx ends, or when the database can no longer be used
 		log.Print(err)
 	}
 }
 
-// OnFinished begins in its own goroutine at some later time. The cursor is stored when AddCursor returns, so no end is missed: not that of
-// a task that is enqueued at once, and none while the program is down.
+// The goroutine of OnFinished may start at any later time. The cursor is already stored when AddCursor returns, so OnFinished misses no end
+// after that: not that of a task that is enqueued at once, and not one that comes while the program is down.
 func ExampleRunner_AddCursor() {
 	ctx, stop := context.WithCancel(context.Background())
 	r, remove := temp()
 	defer remove()
 	r.Register(SendEmail.Handler(func(context.Context, Email) error { return nil }))
-	if err := r.AddCursor(ctx, "audit"); err != nil { // at each start of the program
+	if err := r.AddCursor(ctx, "audit"); err != nil { // a real program does this at each start
 		log.Fatal(err)
 	}
 	ended, done := make(chan jobs.Task), make(chan error)
@@ -277,7 +277,7 @@ func ExampleRunner_AddCursor() {
 	// context canceled
 }
 
-// A call that returned an error may have added the task all the same. With UniqueFor it is safe to repeat the call.
+// A call that returned an error may nevertheless have added the task. With UniqueFor you can safely repeat the call.
 func ExampleRunner_Enqueue_repeated() {
 	ctx := context.Background()
 	r, remove := temp()

@@ -25,7 +25,7 @@ type (
 	Thumb struct{ Name string }
 )
 
-// These options are the defaults of the jobs. Options of With override them.
+// These options are the defaults of the jobs. Options given to With override them.
 var (
 	SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8), jobs.Timeout(30*time.Second))
 	MakeThumb = jobs.DefineResult[Image, Thumb]("image.thumb", jobs.Queue("media"))
@@ -104,7 +104,7 @@ func ExampleRunner_EnqueueAll() {
 		SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann")),
 		MakeThumb.With(Image{"sea.png"}),
 	}
-	added, err := r.EnqueueAll(ctx, slices.Values(specs)) // one transaction adds all tasks or none
+	added, err := r.EnqueueAll(ctx, slices.Values(specs)) // one transaction adds all tasks or none of them
 	for _, one := range added {
 		fmt.Println(one.ID, one.Kept)
 	}
@@ -116,9 +116,9 @@ func ExampleRunner_EnqueueAll() {
 	// <nil>
 }
 
-// Await works from any process. Result reads the result of the function.
+// Await can be called in any process. Result decodes the result of the function.
 func ExampleRunner_Await() {
-	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // the timeout ends the wait, not the task
+	ctx, stop := context.WithTimeout(context.Background(), time.Minute) // the timeout ends only this wait; the task continues
 	defer stop()
 	r, remove := temp()
 	defer remove()
@@ -172,7 +172,7 @@ func ExampleRunner_All() {
 	// 1 ann <nil>
 }
 
-// A schedule can be read from a record that `runner schedule list --json` prints. Applying the same definition again changes nothing.
+// A schedule can be read from the JSON that "runner schedule list --json" prints. Applying the same definition again changes nothing.
 func ExampleRunner_Schedule() {
 	ctx := context.Background()
 	r, remove := temp()

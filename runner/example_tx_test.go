@@ -11,13 +11,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// One transaction writes the row of the application and its task, so neither exists without the other. Workers notice the commit by
-// themselves.
+// One transaction writes a row of the application and enqueues a task, so neither exists without the other. Workers notice the commit
+// without a call.
 func ExampleRunner_EnqueueTx() {
 	ctx := context.Background()
 	r, remove := temp()
 	defer remove()
-	app, err := runner.OpenDB(ctx, r.Path()) // the same file
+	app, err := runner.OpenDB(ctx, r.Path()) // the tables of the application are in the same file
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func ExampleRunner_EnqueueTx() {
 		}
 		return tx.Commit()
 	}
-	fmt.Println(signUp("ann@example.com") == nil, signUp("ann@example.com") == nil) // the second sign-up fails, because the address exists
+	fmt.Println(signUp("ann@example.com") == nil, signUp("ann@example.com") == nil) // the second sign-up fails because the address exists
 	r.Register(SendEmail.Handler(send))
 	fmt.Println(r.WorkUntilEmpty(ctx))
 	// Output:
@@ -48,7 +48,7 @@ func ExampleRunner_EnqueueTx() {
 	// <nil>
 }
 
-// One transaction commits the effect of a task and its end. So the effect happens exactly once, even if a process dies.
+// One transaction commits the effect of a task and finishes the task. So the effect happens exactly once, even if a process dies.
 func ExampleFinishTx() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -70,8 +70,8 @@ func ExampleFinishTx() {
 		if _, err := tx.ExecContext(ctx, `INSERT INTO sent VALUES (?)`, mail.To); err != nil {
 			return err
 		}
-		if err := runner.FinishTx(ctx, tx, nil); err != nil { // without a result
-			return err // jobs.ErrLost: the task belongs to a newer generation; nothing is committed
+		if err := runner.FinishTx(ctx, tx, nil); err != nil { // the task has no result
+			return err // jobs.ErrLost means that another worker owns the task now; the deferred rollback undoes the effect
 		}
 		return tx.Commit()
 	}))
@@ -92,7 +92,7 @@ func ExampleFinishTx() {
 	// completed <nil>
 }
 
-// OpenDB opens the database of an application. Its transactions can read and then write, while workers write to the same file.
+// OpenDB opens a database for an application. Its transactions can read first and write later, while workers write to the same file.
 func ExampleOpenDB() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
@@ -109,7 +109,7 @@ func ExampleOpenDB() {
 		log.Fatal(err)
 	}
 	take := func(item string) error {
-		tx, err := app.BeginTx(ctx, nil) // takes the write lock, so nobody else changes the stock before the commit
+		tx, err := app.BeginTx(ctx, nil) // the transaction takes the write lock, so no other process changes the stock before the commit
 		if err != nil {
 			return err
 		}
@@ -130,7 +130,7 @@ func ExampleOpenDB() {
 	// Output: <nil> <nil> out of stock
 }
 
-// New uses the database of the application. Its tables stay as they are, and the names of runner's tables have a prefix.
+// New uses the database of the application. The names of runner's tables have a prefix, so the tables of the application stay as they are.
 func ExampleNew() {
 	ctx := context.Background()
 	dir, err := os.MkdirTemp("", "example")
@@ -143,7 +143,7 @@ func ExampleNew() {
 		log.Fatal(err)
 	}
 	defer app.Close()
-	// A table of the application, which runner does not touch.
+	// This table belongs to the application; runner does not touch it.
 	if _, err := app.ExecContext(ctx, `CREATE TABLE tasks (title TEXT)`); err != nil {
 		log.Fatal(err)
 	}

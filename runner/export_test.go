@@ -6,7 +6,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Surroundings holds the data that Why reads about a task.
+// Surroundings holds the data that Why needs about a task.
 type Surroundings struct {
 	Ahead   int
 	Holders []int64
@@ -15,7 +15,7 @@ type Surroundings struct {
 	Run     time.Duration
 }
 
-// Wait returns the reason why a task waits, according to this data.
+// Wait returns the reason why task t waits, according to this data.
 func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
 	return waitContext{ahead: s.Ahead, holders: s.Holders, holds: s.Holds, workers: s.Workers, run: s.Run}.wait(t, now)
 }

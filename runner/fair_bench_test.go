@@ -14,13 +14,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// flood is a job whose task runs for a millisecond and then enqueues another task of flood. So the number of these tasks stays the same.
+// flood is a job that runs for a millisecond and then enqueues another task of itself. So the number of waiting flood tasks stays the same.
 var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 
-// BenchmarkFair measures the time from the enqueue to the start of single tasks on a worker with ten slots. It enqueues one task every 5
-// ms. It runs without a flood, with a flood of tasks in another queue, and with a flood of a higher priority in the same queue. The last
-// case has a variant with MaxWait. The benchmark prints p50 and p99 of the wait, and the share of the flood in all starts. With a flood of
-// a higher priority and without MaxWait, the tasks wait until the flood ends.
+// BenchmarkFair measures how long single tasks wait until they start, on a worker with ten slots. It enqueues such a task every 5 ms. In
+// the first case no other tasks run. In the other cases the worker also has a flood of tasks: in another queue, or with a higher priority
+// in the same queue, without MaxWait and with it. The benchmark prints p50 and p99 of the wait, and the share of the flood in all starts.
+// If the flood has the higher priority and MaxWait is not set, the single tasks wait until the flood ends.
 func BenchmarkFair(b *testing.B) {
 	const late = 100 * time.Millisecond
 	for _, c := range []struct {

@@ -16,8 +16,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The tests on fake time use bubbles of testing/synctest. The clock of a bubble stands still while a goroutine runs, and jumps when all
-// goroutines wait. So the tests can check exact times, and an hour takes milliseconds.
+// The tests on fake time use bubbles of package testing/synctest. The clock of a bubble stands still while any goroutine of it runs, and
+// jumps forward when all of them wait. So the tests can check exact times, and an hour takes milliseconds.
 
 // fakeTimeTest is a test on fake time. It has a Runner in a bubble, and records the calls of the function of the job work.
 type fakeTimeTest struct {
@@ -40,7 +40,7 @@ type run struct {
 var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
 	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 
-// workFunc is the function of the job work.
+// workFunc is the function that the job work calls.
 type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, error)
 
 // onFakeTime runs a test on fake time. The job work calls the function do. If do is nil, the job does nothing.
@@ -49,7 +49,7 @@ func onFakeTime(t *testing.T, options Options, do workFunc, test func(f *fakeTim
 	runOnFakeTime(t, nil, options, do, test)
 }
 
-// onFakeTimeAndDisk is onFakeTime with a disk that the test can make fail.
+// onFakeTimeAndDisk does the same as onFakeTime, on a simulated disk whose operations the test can make fail.
 func onFakeTimeAndDisk(t *testing.T, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
 	runOnFakeTime(t, fault.Under, Options{}, do, test)

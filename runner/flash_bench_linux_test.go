@@ -14,8 +14,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// writtenBytes returns the number of bytes that this process has caused to be written to the disk. Linux counts a page once for all writes
-// between two syncs.
+// writtenBytes returns how many bytes this process has written to the disk, according to Linux. Linux counts a page only once if a process
+// changes it several times between two syncs.
 func writtenBytes(b *testing.B) float64 {
 	b.Helper()
 	text, err := os.ReadFile("/proc/self/io")
@@ -30,16 +30,16 @@ func writtenBytes(b *testing.B) float64 {
 	return n
 }
 
-// BenchmarkBytesWritten measures how many bytes a process sends to the disk for a task, from its enqueue to its end. The process enqueues a
-// task each 20 ms and runs it. That is one task a second, made 50 times faster, so WriteEvery is 100 ms in place of 5 s. With a batch the
-// tasks have metadata, and a batch handler runs those of one call. TMPDIR must be on a disk.
+// BenchmarkBytesWritten measures how many bytes a process writes to the disk for each task, from its enqueue to its end. The process
+// enqueues and runs a task every 20 ms. This is the pattern of one task a second, 50 times faster, so WriteEvery is 100 ms instead of 5 s.
+// In the cases with a batch, the tasks have metadata, and one call of a batch handler runs several of them. TMPDIR must be on a disk.
 func BenchmarkBytesWritten(b *testing.B) {
 	const pace = 20 * time.Millisecond
 	for _, c := range []struct {
 		name     string
 		sync     runner.Sync
-		existing bool // whether the file has the usual pages of 4 KiB
-		seconds  int  // WriteEvery, and the number of tasks that are enqueued in this time
+		existing bool // whether the file exists before, with SQLite's usual pages of 4 KiB
+		seconds  int  // value of WriteEvery, and the number of tasks that are enqueued in this time
 		together int  // number of tasks that one call enqueues
 		batch    bool
 	}{

@@ -41,8 +41,8 @@ func recordRuns(r *runner.Runner, path string) error {
 	return nil
 }
 
-// flashProgram works, and enqueues tasks without a pause. It prints "added ID" when a task is confirmed, and "ended ID GENERATION" when
-// another connection can see that the task has completed.
+// flashProgram runs a worker, and enqueues tasks without a pause. It prints "added ID" when a task is confirmed, and "ended ID GENERATION"
+// when another connection can see that the task has completed.
 func flashProgram(path string, _ []string) error {
 	ctx := context.Background()
 	r, err := runner.Open(ctx, path, runner.Options{Sync: runner.Flash, WriteEvery: 50 * time.Millisecond, Concurrency: 8})
@@ -80,14 +80,14 @@ func flashProgram(path string, _ []string) error {
 	return <-failed
 }
 
-// TestKilledFlashWorkersLoseNoConfirmedTask kills a worker with Flash at random times. Each task that was confirmed must run. A task whose
-// end was visible must not run again. Each run after the first one must follow a loss, and a task that must not run twice has no such run.
+// TestKilledFlashWorkersLoseNoConfirmedTask kills a worker with Flash at random times. Each confirmed task must run. A task must not run
+// again after its end was visible. Each repeated run must follow a loss, and a task that must not run twice has no repeated run.
 func TestKilledFlashWorkersLoseNoConfirmedTask(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "x.db")
 	self, err := os.Executable()
 	testkit.NoError(t, err)
-	added, ended := map[string]bool{}, map[string]string{} // ended holds the generation of each id
+	added, ended := map[string]bool{}, map[string]string{} // ended maps the id of a task to its generation
 	for range 10 {
 		p := exec.Command(self)
 		p.Env = append(os.Environ(), flashVariable+"="+path, "GORACE=atexit_sleep_ms=0")

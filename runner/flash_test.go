@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestFlashCollectsWrites checks that a worker with Flash claims at most once in WriteEvery, and that it writes the ends of attempts at the
-// same time. The worker of this test has been idle, so it claims the first task at once.
+// TestFlashCollectsWrites checks that a worker with Flash claims at most once per WriteEvery, and that it writes the ends of attempts in
+// the same transaction. The worker of this test has been idle before, so it claims the first task at once.
 func TestFlashCollectsWrites(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 10}, nil, func(f *fakeTimeTest) {
 		const second = time.Second
@@ -26,7 +26,7 @@ func TestFlashCollectsWrites(t *testing.T) {
 	})
 }
 
-// TestFlashWritesAtOnceWhenItStops checks that Work does not collect the last ends.
+// TestFlashWritesAtOnceWhenItStops checks that a worker that stops writes the ends of its attempts at once, without waiting for WriteEvery.
 func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -40,7 +40,7 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	})
 }
 
-// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or for a lane.
+// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or for their lane.
 func TestFlashDoesNotDelayABacklog(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {
@@ -53,12 +53,13 @@ func TestFlashDoesNotDelayABacklog(t *testing.T) {
 		for range 5 {
 			f.enqueue(work.With("x", jobs.Lane("device 1")))
 		}
-		f.work(7 * time.Second) // the worker collects the end of the first task, since nothing waits for a slot
+		f.work(7 * time.Second) // no task waits for a slot, so the worker delays the write that ends the first task
 		f.wantRuns(0, 5*time.Second, 5*time.Second, 5*time.Second, 5*time.Second)
 	})
 }
 
-// TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce checks a task that fails if its worker dies before its end is written.
+// TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce checks a task that must not run twice. If its worker died before it wrote the end, the task
+// would fail, so the worker does not delay this write.
 func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.AtMostOnce()))
@@ -67,7 +68,7 @@ func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
 	})
 }
 
-// TestFlashRenewsTheLeasesOfEndedAttempts checks that a task does not count as lost while the worker collects its end.
+// TestFlashRenewsTheLeasesOfEndedAttempts checks that no worker takes a task for lost while its own worker delays the write of its end.
 func TestFlashRenewsTheLeasesOfEndedAttempts(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
 		in string) (string, error) {

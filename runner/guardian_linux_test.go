@@ -45,7 +45,7 @@ func TestLeftOverCommandsOfAKilledWorkerAndGuardianAreKilledBeforeTheRetry(t *te
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	task, worker, members := startProcessTree(t, r, longLease)
 	guardian := guardianOf(t, task.WorkerID)
-	signal(t, worker.Pid, syscall.SIGSTOP) // so that the worker cannot kill the processes after its guardian has died
+	signal(t, worker.Pid, syscall.SIGSTOP) // the stopped worker cannot kill the processes when its guardian dies
 	signal(t, guardian, syscall.SIGKILL)
 	signal(t, worker.Pid, syscall.SIGKILL)
 	_, _ = worker.Wait()
@@ -67,7 +67,7 @@ func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	task, worker, members := startProcessTree(t, r, runner.MinLease)
 	runnerkit.Work(t, r)
 	stopOutsideTransaction(t, r, worker.Pid)
-	lease := runnerkit.Get(t, r, task.ID).LeaseExpiresAt // the stopped worker does not renew it
+	lease := runnerkit.Get(t, r, task.ID).LeaseExpiresAt // the stopped worker does not renew this lease
 	var died time.Time
 	testkit.Eventually(t, "the end of the process tree", func() bool { died = time.Now(); return living(members) == 0 })
 	t.Log("all dead", lease.Sub(died), "before the end of the lease")
@@ -77,7 +77,8 @@ func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 		t.Errorf("got a start of the retry at %v, want one after the end of the lease at %v", again.StartedAt, lease)
 	}
 	signal(t, worker.Pid, syscall.SIGCONT)
-	// Any worker may run this task. The stopped worker can write again, but the database refuses its writes for the old claim.
+	// After the lease, any worker may run the task, also the stopped one when it continues. But the database rejects its writes for the old
+	// claim.
 	next := runnerkit.Enqueue(t, r, quick.With(nil))
 	until(t, r, func() bool { return runnerkit.Get(t, r, next.ID).State == jobs.Completed })
 	got := runnerkit.Get(t, r, task.ID)
@@ -85,14 +86,14 @@ func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 	testkit.Equal(t, "state", got.State, jobs.Running)
 }
 
-// TestTheOnlyWorkerContinuesItsTasksAfterAStop stops a worker, as ^Z or a frozen container does. The worker then continues its tasks,
-// because no other worker has taken them over.
+// TestTheOnlyWorkerContinuesItsTasksAfterAStop stops a worker for longer than its lease, as ^Z or a frozen container does. There is no
+// other worker that could take over the tasks, so the worker then continues them.
 func TestTheOnlyWorkerContinuesItsTasksAfterAStop(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
 	task := runnerkit.Enqueue(t, r, hang.With(nil))
 	worker := startWorker(t, r, 2, runner.MinLease)
-	// The test waits until the function has begun, because the worker would give back a task that it has only claimed.
+	// The test waits until the function runs, because a worker that stops gives back a task that it has claimed and not started.
 	until(t, r, func() bool { return runnerkit.Get(t, r, task.ID).Progress != nil })
 	stopOutsideTransaction(t, r, worker.Pid)
 	before := runnerkit.Get(t, r, task.ID)
@@ -176,7 +177,8 @@ func text(s string) []byte { return append([]byte{byte(2 * len(s))}, s...) }
 func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 	t.Parallel()
 	const protocol = 4
-	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6)) // numbers are varints
+	// the numbers of a message are varints
+	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6))
 	path := filepath.Join(t.TempDir(), "guardian")
 	script := fmt.Sprintf("#!/bin/sh\ncat %q >&3\nexit 1\n", path+".hello")
 	if err := errors.Join(os.WriteFile(path, []byte(script), 0o700),

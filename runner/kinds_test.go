@@ -18,8 +18,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestCallsReturnTheirKindsOfErrors provokes the errors of the kinds invalid, not found and conflict that the table in docs/embedding.md
-// has.
+// TestCallsReturnTheirKindsOfErrors makes the calls of the table in docs/embedding.md that fail with an error of the kind invalid, not
+// found or conflict.
 func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 	kinds := map[string]error{"ErrInvalid": jobs.ErrInvalid, "ErrNotFound": jobs.ErrNotFound, "ErrConflict": jobs.ErrConflict}
 	calls := kindCalls(t)
@@ -34,7 +34,8 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 		}
 	}
 	slices.Sort(documented)
-	documented = slices.DeleteFunc(documented, func(s string) bool { return s == "IndexMetadata ErrConflict" }) // needs two calls at a time
+	// this error needs two calls at a time
+	documented = slices.DeleteFunc(documented, func(s string) bool { return s == "IndexMetadata ErrConflict" })
 	testkit.Equal(t, "errors in docs/embedding.md", strings.Join(documented, "\n"),
 		strings.Join(slices.Sorted(maps.Keys(calls)), "\n"))
 	for name, call := range calls {
@@ -45,7 +46,7 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 	}
 }
 
-// kindCalls has a call for each error that the table in docs/embedding.md has, by the name of the call and the kind of the error.
+// kindCalls has a call for each error in the table of docs/embedding.md. The key is the name of the call and the kind of the error.
 func kindCalls(t *testing.T) map[string]func() error {
 	ctx := t.Context()
 	r := runnerkit.Open(t, runner.Options{})
@@ -104,7 +105,7 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"Resume ErrInvalid":          func() error { return r.Resume(ctx, "no name!") },
 		"ResumeSchedule ErrNotFound": func() error { return r.ResumeSchedule(ctx, "x") },
 		"RetryTx ErrInvalid":         func() error { _, err := r.RetryTx(ctx, nil, []int64{1}, 0); return err },
-		"RunSchedule ErrConflict": func() error { // this program has no function for the schedule
+		"RunSchedule ErrConflict": func() error { // this program has not registered a function for the schedule
 			ticked := jobs.Schedule{Name: "ticked", Cron: "@daily", OnTick: true, Spec: quick.With(nil)}
 			testkit.NoError(t, r.Schedule(ctx, ticked))
 			_, err := r.RunSchedule(ctx, "ticked")
@@ -135,7 +136,7 @@ func sqlTx(t *testing.T, r *runner.Runner) (*sql.Tx, error) {
 	return handle.Begin()
 }
 
-// removedCursor removes the cursor of an OnFinished during a call of its function, and returns the error of OnFinished.
+// removedCursor calls OnFinished with a function that removes the cursor, and returns the error of OnFinished.
 func removedCursor(ctx context.Context, r *runner.Runner) error {
 	started := make(chan error, 1)
 	go func() {

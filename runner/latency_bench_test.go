@@ -20,13 +20,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// stamp is a job whose input is the time of the wall clock before its enqueue, in ns.
+// stamp is a job whose input is the time of its enqueue on the wall clock, in ns.
 var stamp = jobs.Define[int64]("stamp", jobs.MaxAttempts(1))
 
 // The other process of a benchmark runs this test binary. It enqueues n tasks of the job stamp, with a pause before each one, and prints
 // the duration of each enqueue.
 func init() {
-	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD")) // the path of the database (without spaces), n, and the pause
+	// the three words are the path of the database (without spaces), n, and the pause
+	words := strings.Fields(os.Getenv("RUNNER_BENCH_CHILD"))
 	if len(words) != 3 {
 		return
 	}
@@ -80,8 +81,8 @@ func startChild(b *testing.B, path string, n int, pause time.Duration) (finish f
 	}
 }
 
-// BenchmarkLatency measures the time from the start of an enqueue to the first line of the function. The worker is idle, and Options.Sync
-// has its default. The benchmark also measures the CPU time of the idle worker.
+// BenchmarkLatency measures the time from the start of an enqueue to the start of the function. The worker is idle, and Options.Sync has
+// its default. The benchmark also measures the CPU time of the idle worker.
 func BenchmarkLatency(b *testing.B) {
 	for _, other := range []bool{false, true} {
 		name := map[bool]string{false: "same_process", true: "other_process"}[other]
@@ -132,14 +133,14 @@ func idleCPU(d time.Duration) float64 {
 		}
 		return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 	}
-	time.Sleep(d / 2) // gives earlier work time to end
+	time.Sleep(d / 2) // earlier work needs some time to end
 	before := used()
 	time.Sleep(d)
 	return (used() - before).Seconds() / d.Seconds()
 }
 
-// BenchmarkBeside measures the duration of an enqueue by another process while this process runs tasks at full speed. It also measures how
-// much the enqueues slow this process down.
+// BenchmarkBeside measures how long an enqueue by another process takes while this process runs tasks at full speed. It also measures by
+// how much these enqueues slow this process down.
 func BenchmarkBeside(b *testing.B) {
 	for _, concurrency := range []int{10, 100} {
 		b.Run(fmt.Sprintf("c=%d", concurrency), func(b *testing.B) {

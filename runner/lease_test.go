@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// claimWithOtherWorker registers a second worker in the same file and claims a task with it. The test itself makes all other calls for that
-// worker.
+// claimWithOtherWorker registers a second worker in the same file, and claims a task for it. This worker has no process: the test makes all
+// further calls for it.
 func (f *fakeTimeTest) claimWithOtherWorker(lease time.Duration) (*db.Worker, jobs.Task) {
 	f.Helper()
 	w, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "other", Lease: lease, StartedAt: now()},
@@ -39,7 +39,7 @@ func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 }
 
 func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
-	// The lease of the other worker counts, not the lease of this one.
+	// The lease of the worker that has claimed the task decides, not the lease of the worker that reaps it.
 	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
 		onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 			id := f.enqueue(work.With("x"))
@@ -58,7 +58,7 @@ func TestANewReaperWaitsForAWholeLease(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.claimWithOtherWorker(time.Minute)
-		time.Sleep(24 * time.Hour) // on the wall clock the lease ended long ago
+		time.Sleep(24 * time.Hour) // on the wall clock, the lease ended long ago
 		f.work(time.Hour)
 		f.wantOneRun(24*time.Hour + time.Minute)
 	})
@@ -69,7 +69,7 @@ func TestAWorkerThatSendsHeartbeatsKeepsItsTask(t *testing.T) {
 		id := f.enqueue(work.With("x"))
 		w, task := f.claimWithOtherWorker(time.Minute)
 		go func() {
-			for range 60 { // for half an hour
+			for range 60 { // 60 rounds take half an hour
 				time.Sleep(30 * time.Second)
 				if owned, err := w.Beat(f.Context(), []db.ClaimID{claimID(task)}, time.Minute, now()); err != nil || len(owned) != 1 {
 					f.Errorf("after %v got claims %v (%v), want one", time.Since(f.began), owned, err)
@@ -110,7 +110,7 @@ func TestAnAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 		}
 		<-ctx.Done()
 		testkit.ErrorIs(f.T, context.Cause(ctx), jobs.ErrLost)
-		return "first", nil // the function ignores the loss
+		return "first", nil // this function does not stop when it has lost its task
 	}, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		reaper, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "reaper", Lease: time.Minute, StartedAt: now()}, nil)
@@ -133,7 +133,7 @@ func TestAnAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 		testkit.Equal(f.T, "result", string(got.Result), `"second"`)
 		testkit.Equal(f.T, "losses", got.Losses, 1)
 		testkit.Equal(f.T, "attempt", got.Attempt, 1)
-		f.wantRuns(0, 30*time.Second) // the heartbeat after the loss stops the attempt
+		f.wantRuns(0, 30*time.Second) // the first heartbeat after the loss stops the attempt
 		testkit.Equal(f.T, "rejected results", f.Runner.fenced.Load(), 1)
 	})
 }
@@ -215,7 +215,7 @@ func TestDrainWaitsForGraceThenReleasesTasks(t *testing.T) {
 		}
 	}, func(f *fakeTimeTest) {
 		short, long := f.enqueue(work.With("90s")), f.enqueue(work.With("1h"))
-		f.after(70*time.Second, func() { f.enqueue(work.With("0s")) }) // nothing starts during the drain
+		f.after(70*time.Second, func() { f.enqueue(work.With("0s")) }) // a worker that drains starts no task
 		f.work(time.Minute)
 		testkit.Equal(f.T, "end of the drain", time.Since(f.began), 2*time.Minute)
 		f.want(short, jobs.Completed, "")
@@ -238,7 +238,7 @@ func TestAFunctionThatIgnoresItsContextIsAbandoned(t *testing.T) {
 			f.Errorf("got a drain of %v, want at most 66s", at)
 		}
 		f.want(id, jobs.Pending, jobs.ReasonShutdown)
-		time.Sleep(2 * time.Hour) // the function returns only after the worker has abandoned it
+		time.Sleep(2 * time.Hour) // the function returns after the worker has given up waiting for it
 		if got := f.want(id, jobs.Pending, jobs.ReasonShutdown); got.Result != nil {
 			f.Errorf("got result %s, want none", got.Result)
 		}

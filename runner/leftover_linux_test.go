@@ -21,8 +21,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// leftOverVariable is an environment variable that makes the test program leave a process behind, and print the pid of that process. Its
-// value selects one of several ways to do so.
+// leftOverVariable is an environment variable that makes the test program start a process, leave it behind, and print its pid. The value
+// selects how the process escapes.
 const leftOverVariable = "RUNNER_TEST_LEFT_OVER"
 
 func init() {
@@ -30,12 +30,12 @@ func init() {
 	switch os.Getenv(leftOverVariable) {
 	case "":
 		return
-	case "clone": // the child belongs to the parent of this process
+	case "clone": // the new process becomes a sibling: its parent is the parent of this process
 		var pid int
 		pid, err = syscall.ForkExec("/bin/sleep", []string{"sleep", "300"},
 			&syscall.ProcAttr{Env: []string{}, Sys: &syscall.SysProcAttr{Setsid: true, Cloneflags: unix.CLONE_PARENT}})
 		fmt.Println(pid)
-	case "undumpable": // /proc hides the process from other processes of its user, as it hides ssh-agent
+	case "undumpable": // other processes of the same user cannot read /proc of this process, as with ssh-agent
 		err = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 		fmt.Println(os.Getpid())
 		os.Stdout.Close()
@@ -59,8 +59,8 @@ func init() {
 
 const workerUID, otherUID = 54321, 54322
 
-// leaving is a script that leaves processes behind in all of these ways, and fails. It adds their pids to the file $0.pids. If processes of
-// an earlier attempt are still alive, it adds their pids to the file $0.beside.
+// leaving is a script that leaves a process behind in each of these ways, and then fails. It adds the pids of these processes to the file
+// $0.pids. If processes of an earlier attempt are still alive, it adds their pids to the file $0.beside.
 const leaving = `
 for p in $(cat "$0.pids" 2>/dev/null); do
 	case $(cut -d" " -f3 /proc/$p/stat 2>/dev/null) in
@@ -119,7 +119,7 @@ func readableDirs(t *testing.T) (dir, home string) {
 	return dir, home
 }
 
-// startWorkerOf starts a worker of another user and gives that user all files in dir.
+// startWorkerOf starts a worker as another user, and makes that user the owner of all files in dir.
 func startWorkerOf(t *testing.T, r *runner.Runner, dir string, uid int, caps ...uintptr) {
 	t.Helper()
 	if err := filepath.WalkDir(dir, func(path string, _ os.DirEntry, err error) error { return os.Lchown(path, uid, uid) }); err != nil {
@@ -226,7 +226,7 @@ func TestLeftOverProcessesDoNotDelayOtherTasks(t *testing.T) {
 		longest = max(longest, got.FinishedAt.Sub(got.StartedAt))
 	}
 	t.Log("the slowest neighbour took", longest)
-	if longest > 700*time.Millisecond { // generous time for a fork, an exec and an exit while other tests run
+	if longest > 700*time.Millisecond { // 700 ms are generous for a fork, an exec and an exit while other tests run
 		t.Errorf("got %v for the slowest neighbour, want at most 700ms", longest)
 	}
 	if _, err := r.Cancel(t.Context(), []int64{noisy.ID}, runner.CancelOptions{Now: true}); err != nil {

@@ -33,7 +33,7 @@ func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
 	options := Options{Concurrency: 1, Lease: time.Hour, Grace: 5 * time.Minute, Liveness: reports.record, LivenessEvery: 10 * time.Second}
 	onFakeTime(t, options, nap, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Minute)))
-		f.work(8 * time.Minute) // 1 minute idle, 7 minutes busy, then 3 minutes of the drain
+		f.work(8 * time.Minute) // the worker is idle for 1 minute and busy for 7 minutes, and then drains for 3 minutes
 		f.want(id, jobs.Completed, "")
 	})
 	last := reports.list[len(reports.list)-1]
@@ -52,7 +52,7 @@ func TestLivenessIsReportedWhileIdleAndWhileBusy(t *testing.T) {
 	}
 }
 
-// TestLivenessIsNotReportedWithoutTheDatabase checks that a loop does not count as alive while it cannot read the database.
+// TestLivenessIsNotReportedWithoutTheDatabase checks that a worker does not report itself alive while it cannot read the database.
 func TestLivenessIsNotReportedWithoutTheDatabase(t *testing.T) {
 	var reports livenessReports
 	nap := func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {

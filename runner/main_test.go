@@ -21,7 +21,7 @@ import (
 const workerVariable = "RUNNER_TEST_WORKER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(unhookedVariable) != "" { // this case is a program whose main does not call Guardian
+	if os.Getenv(unhookedVariable) != "" { // here the test program acts as a program whose main does not call Guardian
 		os.Exit(unhooked())
 	}
 	if runner.Guardian() {
@@ -43,8 +43,8 @@ func TestMain(m *testing.M) {
 }
 
 var (
-	hang  = jobs.Define[any]("hang")  // reports its start, and runs until its worker is killed
-	quick = jobs.Define[any]("quick") // ends at once
+	hang  = jobs.Define[any]("hang")  // hang reports its start, and runs until its worker is killed
+	quick = jobs.Define[any]("quick") // quick ends at once
 )
 
 func handlers(r *runner.Runner) {
@@ -93,7 +93,8 @@ func testWorker(path string, how []string) error {
 	return r.Work(context.Background())
 }
 
-// longLease is longer than every test. So a test with longLease shows that an event does not wait for the end of a lease.
+// longLease is longer than any test. If a task of a dead worker with this lease runs again during the test, no worker has waited for the
+// end of the lease.
 const longLease = time.Hour
 
 // startWorker starts a worker in another process.

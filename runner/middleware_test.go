@@ -37,7 +37,7 @@ func TestEnqueueMiddlewareRunsForEveryNewTask(t *testing.T) {
 	ctx := context.WithValue(t.Context(), tenantKey{}, "acme")
 	own := map[string]string{"own": "1"}
 	spec := quick.With(nil, jobs.Metadata(own))
-	spec.Metadata = own // the map of the caller, without a copy
+	spec.Metadata = own // Metadata is the map of the caller itself, not a copy
 	testkit.NoError(t, r.Schedule(ctx, jobs.Schedule{Name: "s", Cron: "@yearly", Spec: spec}))
 
 	task, err := r.Enqueue(ctx, spec)
@@ -99,7 +99,7 @@ func TestEnqueueMiddlewareRefusesTasks(t *testing.T) {
 			t.Errorf("%s: got error %v, want %v", name, err, errNoTenant)
 		}
 	}
-	// The Spec is checked after the middleware.
+	// Enqueue checks the Spec that the middleware returns.
 	_, err := r.Enqueue(context.WithValue(ctx, tenantKey{}, "no queue"), quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	if field, ok := errors.AsType[*jobs.FieldError](err); !ok || field.Field != "queue" {
@@ -110,7 +110,7 @@ func TestEnqueueMiddlewareRefusesTasks(t *testing.T) {
 	testkit.Equal(t, "tasks", n, 0)
 }
 
-// TestMiddlewareEncryptsAndDecryptsArguments stores reversed arguments, in place of a cipher.
+// TestMiddlewareEncryptsAndDecryptsArguments reverses the arguments instead of encrypting them.
 func TestMiddlewareEncryptsAndDecryptsArguments(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	reversed := func(args json.RawMessage) []byte {

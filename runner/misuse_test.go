@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestInvalidValuesAreRefusedAtOnce checks values that are always mistakes of the calling program.
+// TestInvalidValuesAreRefusedAtOnce checks that calls reject values that can only be mistakes of the program.
 func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	for name, call := range map[string]func() error{

@@ -32,7 +32,7 @@ func todo(t *testing.T) *sql.DB {
 
 func TestARunnerInTheDatabaseOfAnApplication(t *testing.T) {
 	handle := todo(t)
-	handle.SetMaxOpenConns(1) // one connection is enough for the application, because the Runner opens its own connections
+	handle.SetMaxOpenConns(1) // one connection is enough for the application, because the Runner does not use its connections
 	r, err := runner.New(t.Context(), handle, runner.Options{})
 	if err != nil {
 		t.Fatal(err)

@@ -19,17 +19,17 @@ import (
 
 var reportJob = jobs.Define[string]("report")
 
-// hourly is a schedule whose tasks a function makes.
+// hourly is a schedule with an hourly tick. A function of the program makes its tasks.
 func hourly(options ...jobs.Option) jobs.Schedule {
 	return jobs.Schedule{Name: "report", Cron: "0 * * * *", OnTick: true, Spec: reportJob.With("fixed", options...)}
 }
 
-// hourOf makes tasks whose argument is the hour of the tick.
+// hourOf changes the task of a tick: its argument becomes the hour of the tick.
 func hourOf(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
 	return reportJob.With(tick.UTC().Format("15:04"), jobs.Label(spec.Label), jobs.Queue(spec.Queue)), nil
 }
 
-// tickTest runs a test with a schedule. The results are the arguments of the tasks that have run.
+// tickTest runs a test with a schedule and the function that makes its tasks. It returns the arguments of the tasks that have run.
 func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func(t *testing.T, r *runner.Runner, ran *[]string)) {
 	t.Helper()
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -61,7 +61,7 @@ func TestAFunctionMakesTheTaskOfEachTick(t *testing.T) {
 
 func TestATickIsATimeInTheZoneOfItsSchedule(t *testing.T) {
 	night := hourly()
-	night.Cron, night.Zone = "30 0 * * *", "Europe/Berlin" // 23:30 UTC of the day before
+	night.Cron, night.Zone = "30 0 * * *", "Europe/Berlin" // 00:30 in Berlin is 23:30 UTC of the day before
 	date := func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
 		return reportJob.With(tick.Format(time.DateTime)), nil
 	}
@@ -117,7 +117,8 @@ func TestAFailingTickFunctionIsCalledAgain(t *testing.T) {
 	}
 }
 
-// TestAWorkerWithoutTheFunctionLeavesTheTick ends one worker without the function, and then starts one with it.
+// TestAWorkerWithoutTheFunctionLeavesTheTick runs a worker that has not registered the function of a schedule, and later a worker that has.
+// Only the second worker handles the tick.
 func TestAWorkerWithoutTheFunctionLeavesTheTick(t *testing.T) {
 	tickTest(t, hourly(), nil, func(t *testing.T, r *runner.Runner, ran *[]string) {
 		other := hourly()
@@ -183,7 +184,7 @@ func TestAScheduleWithAFunctionMustSaySo(t *testing.T) {
 	}
 }
 
-// TestTwoWorkersMakeOneTaskOfATick runs two programs with the same function.
+// TestTwoWorkersMakeOneTaskOfATick runs two workers with the same function. Only one of them makes the task of a tick.
 func TestTwoWorkersMakeOneTaskOfATick(t *testing.T) {
 	path := runnerkit.Open(t, runner.Options{}).Path()
 	var stops []func()
@@ -235,7 +236,7 @@ func ExampleRunner_OnTick() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	task, err := r.RunSchedule(ctx, "report") // as at a tick
+	task, err := r.RunSchedule(ctx, "report") // the argument is the same as at a tick
 	fmt.Println(task.Schedule, len(task.Args) > 2, err)
 	// Output:
 	// report true <nil>

@@ -49,9 +49,9 @@ func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 	return tx.Commit()
 }
 
-// TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead lets an enqueue commit between the read and the write of a transaction. SQLite
-// refuses the write on a handle with an ordinary data source name. On a handle of OpenDB the transaction has the write lock from its
-// beginning, so the enqueue waits.
+// TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead enqueues a task between the read and the write of a transaction. With an ordinary
+// data source name, SQLite then rejects the write. A transaction of OpenDB holds the write lock from its beginning, so the enqueue waits
+// instead.
 func TestATransactionOfOpenDBIsNeverRefusedBecauseItHasRead(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	plain, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")

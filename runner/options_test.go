@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestATaskWithOptionsOfANewerVersionIsPostponed checks that a worker does not execute a task with unknown options, and keeps the options.
-// A worker of a newer version can still take the task.
+// TestATaskWithOptionsOfANewerVersionIsPostponed checks that a worker does not run a task with options that it does not know, and does not
+// change these options. A worker of a newer version can run the task later.
 func TestATaskWithOptionsOfANewerVersionIsPostponed(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		spec := work.With("x")

@@ -18,7 +18,7 @@ func TestTheWorkerWakesWhenARateLimitAllowsTheNextStart(t *testing.T) {
 		for range 4 {
 			f.enqueue(work.With("x"))
 		}
-		// The test removes the limit after two and a half hours. From then on the limit delays no task.
+		// The test removes the limit after two and a half hours. Tasks then start without a delay.
 		f.after(150*time.Minute, func() {
 			if err := f.RemoveLimit(f.Context(), l.Target); err != nil {
 				f.Error(err)
@@ -39,7 +39,8 @@ func TestTheWorkerWakesWhenTheRateLimitOfALaneAllowsTheNextStart(t *testing.T) {
 		for range 3 {
 			f.enqueue(work.With("x", jobs.Lane("l")))
 		}
-		if err := f.WorkUntilEmpty(f.Context()); err != nil { // WorkUntilEmpty waits for the due tasks, even if they take hours
+		// WorkUntilEmpty waits for these tasks although they need hours, because they are already due
+		if err := f.WorkUntilEmpty(f.Context()); err != nil {
 			f.Fatal(err)
 		}
 		f.wantRuns(0, time.Hour, 2*time.Hour)

@@ -48,7 +48,7 @@ func TestProcessesThatOutliveTheirAttemptAreReported(t *testing.T) {
 	over, runs = runnerkit.Get(t, r, over.ID), runnerkit.Get(t, r, runs.ID)
 	over.WorkerID = runs.WorkerID
 	want := []int{startOrphan(t, over, 2), startOrphan(t, runs, runs.GenerationID-1)}
-	startOrphan(t, runs, runs.GenerationID) // this process belongs to a running claim, so it is not an orphan
+	startOrphan(t, runs, runs.GenerationID) // this process is marked with a claim that still runs, so it is not an orphan
 	stranger := runs
 	stranger.WorkerID = "00000000-0000-0000-0000-000000000000"
 	startOrphan(t, stranger, 1)

@@ -19,7 +19,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// pids returns the ids of the living processes whose file /proc/PID/NAME contains the given text.
+// pids returns the ids of the living processes whose file /proc/PID/name contains the text.
 func pids(name, text string) []int {
 	var found []int
 	files, _ := filepath.Glob("/proc/[0-9]*/" + name)
@@ -55,7 +55,8 @@ func parentOf(pid int) int {
 	if err != nil {
 		return 0
 	}
-	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:])) // the first field is the state, the second one is the parent
+	// the first field is the state, and the second field is the parent
+	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	parent, _ := strconv.Atoi(field[1])
 	return parent
 }
@@ -81,8 +82,7 @@ func signal(t *testing.T, pid int, s syscall.Signal) {
 	testkit.NoError(t, syscall.Kill(pid, s))
 }
 
-// freeze stops a process with SIGSTOP and waits until none of its threads runs. The wait is necessary, because the threads stop some time
-// after the signal.
+// freeze stops a process with SIGSTOP. It waits until all threads of the process have stopped, which happens some time after the signal.
 func freeze(t *testing.T, pid int) {
 	t.Helper()
 	signal(t, pid, syscall.SIGSTOP)
@@ -95,8 +95,8 @@ func freeze(t *testing.T, pid int) {
 	})
 }
 
-// stopOutsideTransaction stops a worker with SIGSTOP while it is outside of a transaction. If the worker stopped inside a transaction, no
-// other process could write.
+// stopOutsideTransaction stops a worker with SIGSTOP while the worker has no open transaction. A worker that stops in a transaction keeps
+// the write lock, so no other process could write.
 func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 	t.Helper()
 	other, err := sql.Open("sqlite", "file:"+r.Path()+"?_txlock=immediate&_pragma=busy_timeout(200)")
@@ -115,8 +115,8 @@ func stopOutsideTransaction(t *testing.T, r *runner.Runner, pid int) {
 	t.Fatal("got a worker that holds the write lock at each of 20 stops, want one stop outside of a transaction")
 }
 
-// processTree returns a command that starts processes in all the ways in which they could escape. It also returns the path of the file to
-// which each process adds its pid. The command itself continues to run, too.
+// processTree returns a command that starts one process for each way to escape from a process group. It also returns the path of a file to
+// which each process adds its pid. The command itself keeps running, too.
 func processTree(dir string) (spec jobs.Spec, file string) {
 	file = filepath.Join(dir, "pids")
 	script := `note='echo $$ >>"$0"; exec sleep 300'
@@ -130,7 +130,7 @@ exec sh -c "$note" "$0"`
 	return jobs.Command{Argv: []string{"sh", "-c", script, file}}.With(), file
 }
 
-// treeSize is the number of processes of processTree.
+// treeSize is the number of processes that the command of processTree runs.
 const treeSize = 7
 
 // pidsIn returns the pids in a file.

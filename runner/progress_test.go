@@ -24,20 +24,20 @@ func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
 		for i := range 1000 {
 			Progress(ctx, int64(i), 1000, "")
 		}
-		look(f) // not stored yet
+		look(f) // this progress is not stored yet
 		time.Sleep(600 * time.Millisecond)
 		look(f)
 		Progress(ctx, 5, 0, strings.Repeat("é", jobs.MaxText))
 		time.Sleep(600 * time.Millisecond)
 		look(f)
 		testkit.Equal(f.T, "generation after a report", f.want(1, jobs.Running, "").GenerationID, generation)
-		Progress(ctx, 1000, 1000, "done") // this report is stored with the end of the attempt
+		Progress(ctx, 1000, 1000, "done") // this progress is stored with the end of the attempt
 		return "", nil
 	}, func(f *fakeTimeTest) {
 		f.enqueue(work.With(""))
 		f.work(time.Minute)
 		look(f)
-		Progress(f.Context(), 1, 2, "") // does nothing outside of an attempt
+		Progress(f.Context(), 1, 2, "") // outside of an attempt, Progress does nothing
 	})
 	text := `{"done":5,"total":null,"text":"` + strings.Repeat("é", (jobs.MaxText-len("…"))/2) + `…"}`
 	want := []string{"", `{"done":999,"total":1000,"text":null}`, text, `{"done":1000,"total":1000,"text":"done"}`}

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// lockFiles lists the lock files of workers.
+// lockFiles lists the lock files of the workers of r.
 func lockFiles(t *testing.T, r *runner.Runner) []string {
 	t.Helper()
 	files, err := filepath.Glob(r.Path() + ".d/*-*.lock")
@@ -41,7 +41,7 @@ func TestAWorkerTakesOverTheTasksOfItsKilledPredecessor(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	task := startAndKillWorker(t, r, longLease, hang.With(nil))
 	once := startAndKillWorker(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
-	task = runnerkit.Get(t, r, task.ID) // the second worker had taken over this task, so it is lost again
+	task = runnerkit.Get(t, r, task.ID) // the worker that was killed had taken over this task, so this is its second loss
 	testkit.Len(t, "lock files after the second worker has reaped the first one", lockFiles(t, r), 1)
 	handlers(r)
 	runnerkit.Work(t, r)

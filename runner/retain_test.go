@@ -45,8 +45,8 @@ func TestOldTasksAreDeleted(t *testing.T) {
 	})
 }
 
-// TestTheHistoryRemainsAfterTasksAreDeleted checks that counters outlive the tasks. There is a counter for each minute of the last two
-// days, and for each hour before that.
+// TestTheHistoryRemainsAfterTasksAreDeleted checks that the counts of the history outlive the tasks. The history has counts for each minute
+// of the last two days, and for each hour before that.
 func TestTheHistoryRemainsAfterTasksAreDeleted(t *testing.T) {
 	onFakeTime(t, Options{Keep: time.Hour, Lease: time.Hour}, nil, func(f *fakeTimeTest) {
 		const days = 5

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// shortLease is so short that leases end during a test.
+// shortLease is a lease that ends during a test.
 const shortLease = time.Second
 
 // enqueueSleepCommands enqueues commands that run until they are killed, with one attempt each.
@@ -44,8 +44,8 @@ func lockWrites(t *testing.T, r *runner.Runner) (unlock func()) {
 	}
 }
 
-// wantNoDeathBySignal checks that no attempt of the tasks has ended with the reason signal. Only runner itself has sent signals, and its
-// own kills do not count as such an end.
+// wantNoDeathBySignal checks that no attempt of the tasks ended with the reason "signal". Only runner has sent signals in this test, and an
+// attempt that runner itself kills must not end with that reason.
 func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	t.Helper()
 	for _, task := range tasks {
@@ -64,9 +64,9 @@ func wantNoDeathBySignal(t *testing.T, r *runner.Runner, tasks []jobs.Task) {
 	}
 }
 
-// TestATaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian past their lease. Another worker begins to take over their
-// tasks, cannot write, and is then stopped itself. When the first worker and its guardian continue, their commands must still be alive.
-// Otherwise the first worker would report that someone else has killed the commands.
+// TestATaskThatRunnerKilledIsLostAndNotFailed stops a worker and its guardian for longer than their lease. A second worker begins to take
+// over their tasks, but it cannot write and is stopped, too. When the first worker and its guardian continue, their commands must still be
+// alive. If the second worker had killed them, the first worker would report that a stranger killed its commands.
 func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
@@ -85,8 +85,8 @@ func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 		signal(t, pid, syscall.SIGSTOP)
 	}
 	unlock := lockWrites(t, r)
-	// The reaper finds the lease expired after a second at the earliest. A wrong reaper, which kills before it revokes the claims, would
-	// kill the commands in this time.
+	// The second worker can find the expired lease after a second. A worker with a bug would kill the commands now, before it has revoked
+	// the claims.
 	for end := time.Now().Add(4 * shortLease); living(commands) > 0 && time.Now().Before(end); {
 		time.Sleep(5 * time.Millisecond)
 	}
@@ -112,8 +112,8 @@ func TestATaskThatRunnerKilledIsLostAndNotFailed(t *testing.T) {
 	signal(t, reaper.Pid, syscall.SIGCONT)
 }
 
-// TestAReaperThatDiesAfterARevocationIsReplaced lets a reaper die after it has revoked the claims of a worker that hangs. The next reaper
-// kills the processes and records the loss. When the worker continues, the database refuses its reports.
+// TestAReaperThatDiesAfterARevocationIsReplaced revokes the claims of a worker that hangs, and kills the reaper right after that. Another
+// reaper must kill the processes and record the loss. When the hanging worker continues, the database rejects its writes.
 func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
@@ -167,9 +167,9 @@ func TestAReaperThatDiesAfterARevocationIsReplaced(t *testing.T) {
 	}
 }
 
-// TestAFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as in a frozen container. The guardians
-// then kill their commands, because another worker might have started the same tasks. These tasks are lost. Functions continue, because no
-// reaper takes tasks from a worker that has not had the time to renew its leases.
+// TestAFrozenContainerFailsNoTask stops all workers and guardians for longer than their leases, as a frozen container does. When the
+// guardians continue, they kill their commands, because another worker could have started the same tasks. These tasks are lost. Functions
+// continue, because no reaper takes tasks from a worker that has not yet had the time to renew its leases.
 func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{})
@@ -193,7 +193,7 @@ func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Len(t, "workers", list, 2)
 	if functions[0] = runnerkit.Get(t, r, functions[0].ID); list[0].ID == functions[0].WorkerID {
-		slices.Reverse(list) // the worker that runs the task continues last
+		slices.Reverse(list) // the worker that runs the task continues as the last one
 	}
 	functions[1] = runnerkit.Get(t, r, functions[1].ID)
 	testkit.Eventually(t, "a check by each worker of the other", func() bool { return time.Since(functions[0].StartedAt) > lease })
@@ -239,8 +239,8 @@ func TestAFrozenContainerFailsNoTask(t *testing.T) {
 	}
 }
 
-// TestAStoppedGuardianOfADeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the lock of the
-// worker. Another worker resumes the guardian, and does not wait for the end of the lease.
+// TestAStoppedGuardianOfADeadWorkerIsContinued kills a worker while its guardian is stopped. The guardian still holds the liveness lock of
+// the worker. Another worker must send CONT to the guardian, so that it does not have to wait for the end of the lease.
 func TestAStoppedGuardianOfADeadWorkerIsContinued(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Grace: -1})

@@ -20,7 +20,7 @@ type scheduleTest struct {
 	*testing.T
 	path string
 	r    *Runner
-	ran  map[string][]time.Time // ticks of the calls of the function "note", by schedule
+	ran  map[string][]time.Time // ticks for which the function "note" was called, by schedule
 	hold atomic.Int64           // duration of each call, in ns
 	stop func()
 }
@@ -46,7 +46,7 @@ func (c *scheduleTest) open() {
 		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
 		c.r.mu.Unlock()
 		hold := time.Duration(c.hold.Load())
-		if hold == 0 { // avoids timers: with Go 1.26, simultaneous timers of a bubble crash the race detector
+		if hold == 0 { // no timer here: with Go 1.26, simultaneous timers of a bubble crash the race detector
 			return nil, nil
 		}
 		select {
@@ -81,7 +81,7 @@ func (c *scheduleTest) work() {
 	}
 }
 
-// off stops the worker and closes the file, so that nothing stays in memory. After the time d it starts another worker.
+// off stops the worker and closes the file, so nothing stays in memory. After the time d it starts a new worker.
 func (c *scheduleTest) off(d time.Duration) {
 	c.stop()
 	if err := c.r.Close(); err != nil {

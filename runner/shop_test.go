@@ -21,8 +21,8 @@ import (
 // and the point at which the worker kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
-// shop runs a worker until no task is due. Each task of the job ship has an effect and enqueues a task of the job mail, which has an
-// effect, too.
+// shop runs a worker until no task is due. Each task of the job ship writes a row and enqueues a task of the job mail. That task writes a
+// row, too.
 func shop(path string, how []string) error {
 	point := strings.Join(how, " ")
 	ctx := context.Background()
@@ -106,7 +106,7 @@ func startShop(t *testing.T, path, point string) *exec.Cmd {
 	if err := worker.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = worker.Process.Kill() }) // the worker still runs only if the test has failed
+	t.Cleanup(func() { _ = worker.Process.Kill() }) // a successful test has killed the worker by now; after a failure it may still run
 	return worker
 }
 
@@ -129,7 +129,7 @@ func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 				worker := startShop(t, r.Path(), "none")
 				until(t, r, func() bool { return count(t, handle, `SELECT count(*) FROM effects`) > 30*i })
 				_ = worker.Process.Kill()
-				if worker.Wait() == nil { // the worker ended by itself before the kill
+				if worker.Wait() == nil { // the worker has ended by itself before the kill
 					if i == 0 {
 						t.Error("got no killed worker, want at least one")
 					}
@@ -140,7 +140,7 @@ func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 	})
 }
 
-// testShop enqueues n tasks and calls the function killed, which starts and kills workers. Then it runs a last worker until no task is
+// testShop enqueues n tasks. The function killed then starts workers and kills them. At the end testShop runs a worker until no task is
 // left.
 func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	path := filepath.Join(t.TempDir(), "shop.db")
@@ -150,7 +150,7 @@ func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	}
 	defer r.Close()
 	handle := app(t, r)
-	for range n { // the high limit keeps tasks from failing after losses
+	for range n { // the high limit of losses lets the tasks survive all kills of this test
 		runnerkit.Enqueue(t, r, ship.With(nil, jobs.MaxLosses(100)))
 	}
 	killed(r, handle)
@@ -178,7 +178,7 @@ func TestStepsRunOnceWhereverTheWorkerIsKilled(t *testing.T) {
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			for kills := 0; ; {
-				if err := startShop(t, r.Path(), point).Wait(); err == nil { // no task is due during a sleep, so the worker ends
+				if err := startShop(t, r.Path(), point).Wait(); err == nil { // no task is due while the function sleeps, so the worker ends
 					task = runnerkit.Get(t, r, task.ID)
 					if task.State == jobs.Completed {
 						t.Errorf("got a completed task, want its worker killed at point %q", point)

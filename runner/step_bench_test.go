@@ -10,8 +10,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// BenchmarkStep measures steps that do nothing, in tasks of a hundred steps each. The bare loop commits a row for each step. The metric
-// "again" is the cost of a step that an earlier attempt has completed. The new attempt reads all steps of its task with one query.
+// BenchmarkStep runs tasks with a hundred steps each; the steps do nothing. The bare loop commits a row for each step. The metric "again"
+// is the cost of a step whose result is already stored by an earlier attempt. An attempt reads the results of all steps of its task with
+// one query.
 func BenchmarkStep(b *testing.B) {
 	for _, level := range levels {
 		b.Run(level.name, func(b *testing.B) {
@@ -39,7 +40,7 @@ func BenchmarkStep(b *testing.B) {
 				}
 				if t, _ := runner.TaskFrom(ctx); t.Attempt == 1 {
 					first += time.Since(began)
-					return context.Canceled // the error makes the task run its steps again
+					return context.Canceled // after this error the task runs its steps again
 				}
 				again += time.Since(began)
 				return nil
@@ -61,8 +62,8 @@ func BenchmarkStep(b *testing.B) {
 
 const bareStep = `INSERT INTO steps (task_id, generation_id, seq, name, value, at) VALUES (1, 1, ? + 1, 'step', '1', ?)`
 
-// BenchmarkAwait measures the time from the last line of a function to the return of an Await that waits already. Await runs on the Runner
-// of the worker, or on another Runner, as in another process.
+// BenchmarkAwait measures the time from the end of a function to the return of an Await that was already waiting. Await is called on the
+// Runner of the worker, or on another Runner, as another process would do.
 func BenchmarkAwait(b *testing.B) {
 	ended := jobs.DefineResult[any, int64]("ended", jobs.MaxAttempts(1))
 	for _, level := range levels {
@@ -71,7 +72,7 @@ func BenchmarkAwait(b *testing.B) {
 				b.StopTimer()
 				r := bench(b, level.sync, 0, 1)
 				r.Register(ended.Handler(func(context.Context, any) (int64, error) {
-					time.Sleep(2 * time.Millisecond) // gives Await time to begin its wait
+					time.Sleep(2 * time.Millisecond) // Await needs some time to begin its wait
 					return time.Now().UnixNano(), nil
 				}))
 				waiter := r

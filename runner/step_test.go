@@ -71,7 +71,8 @@ func TestSleepReleasesTheSlot(t *testing.T) {
 		f.enqueue(work.With("other"))
 		f.after(time.Minute, func() {
 			f.want(id, jobs.Scheduled, "")
-			if _, err := f.Retry(f.Context(), []int64{id}, 0); err != nil { // makes the task due, but the task continues to sleep
+			// Retry makes the task due, but its function then continues the same sleep
+			if _, err := f.Retry(f.Context(), []int64{id}, 0); err != nil {
 				f.Error(err)
 			}
 		})
@@ -150,7 +151,8 @@ func TestAnAttemptMayHaveOtherStepsThanTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestAFunctionMayHandleTheErrorOfAStep checks that the next attempt repeats such a step and not the steps after it.
+// TestAFunctionMayHandleTheErrorOfAStep checks a function that handles the error of a step and continues. The next attempt repeats the
+// failed step, but not the later steps.
 func TestAFunctionMayHandleTheErrorOfAStep(t *testing.T) {
 	var calls []string
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {

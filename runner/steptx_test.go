@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// effectInStep has an effect in a step of a transaction. It calls the function at before each point where a process may die. If that
-// function returns an error, effectInStep returns the error and rolls the transaction back, unless the transaction was committed.
+// effectInStep runs a step in a transaction and writes a row in it. It calls the function at before each point where a process could die.
+// If the function at returns an error, effectInStep returns this error. It then rolls the transaction back if it is still open.
 func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64, at func(point string) error) error {
 	tx, err := handle.BeginTx(ctx, nil)
 	if err != nil {
@@ -46,8 +46,8 @@ func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64
 
 var stepPoints = []string{"begun", "written", "stored", "committed"}
 
-// TestAStepAndItsEffectCommitTogether interrupts the function once, at each point of each step, in several ways. In the end each effect
-// has happened once.
+// TestAStepAndItsEffectCommitTogether interrupts the function once at each point of each step, in several ways. In the end the row of each
+// step exists exactly once.
 func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 	once := errors.New("once")
 	for _, step := range []string{"first", "second"} {
@@ -62,7 +62,7 @@ func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 				"same again": {func() error { return once }, true, 1},
 			} {
 				if test.again && point == "committed" {
-					continue // the step has ended, so its name cannot be used again
+					continue // the step has ended, and a name can be used only once
 				}
 				t.Run(step+" "+point+" "+name, func(t *testing.T) {
 					t.Parallel()
@@ -126,7 +126,8 @@ func TestAStepAndItsEffectSurviveAKillTogether(t *testing.T) {
 	}
 }
 
-// TestAStaleAttemptCannotCommitAStep takes the task away before the transaction begins. StepTx then rolls the transaction back.
+// TestAStaleAttemptCannotCommitAStep takes the task away from its attempt before the transaction of the step begins. StepTx must roll this
+// transaction back.
 func TestAStaleAttemptCannotCommitAStep(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -137,7 +138,7 @@ func TestAStaleAttemptCannotCommitAStep(t *testing.T) {
 		if calls > 1 {
 			return effectInStep(ctx, handle, "step", 2, func(string) error { return nil })
 		}
-		// A reaper that considers this worker dead does the same.
+		// This statement does what a reaper does that takes this worker for dead.
 		if _, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
 			lease_expires_at = NULL`); err != nil {
 			return err

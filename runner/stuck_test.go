@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ignoreContext is a handler that runs for as long as its input says and ignores its context.
+// ignoreContext is a handler that ignores its context. Its input says how long it runs.
 func ignoreContext(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 	d, err := time.ParseDuration(in)
 	time.Sleep(d)
@@ -26,7 +26,7 @@ func TestAHandlerThatIgnoresItsTimeoutIsStuck(t *testing.T) {
 		f.after(time.Minute+9*time.Second, func() { f.wantWait(id, "running") })
 		f.after(time.Minute+11*time.Second, func() { f.wantWait(id, "stuck") })
 		f.work(10 * time.Minute)
-		f.want(id, jobs.Completed, "") // the result of a handler that returns counts, because it kept its slot
+		f.want(id, jobs.Completed, "") // the handler has kept its slot until it returned, so its result counts
 	})
 	var warnings []string
 	for line := range strings.Lines(log.String()) {
@@ -118,6 +118,6 @@ func TestAHandlerThatIgnoresItsContextDelaysWorkByFiveSeconds(t *testing.T) {
 		f.work(time.Minute)
 		testkit.Equal(f.T, "end of Work", time.Since(f.began), time.Minute+15*time.Second)
 		f.want(id, jobs.Pending, jobs.ReasonShutdown)
-		time.Sleep(time.Hour) // the function returns before the bubble ends
+		time.Sleep(time.Hour) // let the function return before the bubble ends
 	})
 }

@@ -10,12 +10,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// While a laptop is suspended, no process runs. When the laptop resumes, the wall clock has advanced but timers have not. The effect on a
-// worker is the same if all times in its file move back. So the tests in this file change the times in the file while the worker runs.
+// While a laptop is suspended, no process runs. After the resume, the wall clock has advanced, but timers have not. For a worker this looks
+// the same as if all times in its file had moved back. So the tests in this file move the times in the file while the worker runs.
 
 const asleep = 8 * time.Hour
 
-// suspend simulates that the machine is suspended for a night.
+// suspend simulates a machine that is suspended for a night.
 func (f *fakeTimeTest) suspend() {
 	f.Helper()
 	raw := dbtest.Raw(f.T, f.Path())
@@ -49,7 +49,7 @@ func TestAWorkerContinuesAfterTheMachineWasSuspended(t *testing.T) {
 			Spec: work.With("tick")}); err != nil {
 			f.Fatal(err)
 		}
-		const lid = 3*time.Minute + time.Second // time of the suspension, between two heartbeats
+		const lid = 3*time.Minute + time.Second // the laptop is suspended at this time, which is between two heartbeats
 		f.after(lid, f.suspend)
 		f.work(15 * time.Minute)
 

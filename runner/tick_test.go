@@ -19,7 +19,7 @@ import (
 func TestTickIsOnTime(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.work()
-		time.Sleep(90 * time.Second) // a running worker notices a new schedule
+		time.Sleep(90 * time.Second) // a running worker notices the new schedule
 		c.add(jobs.Schedule{Name: "five", Cron: "*/5 * * * *"})
 		c.add(jobs.Schedule{Name: "every", Cron: "@every 90s"})
 		time.Sleep(11 * time.Minute)
@@ -37,8 +37,8 @@ func TestTickIsOnTime(t *testing.T) {
 	})
 }
 
-// TestATickThatMiddlewareRefusesStaysDue refuses a tick for a minute. The overlap policy replace must not cancel the earlier task before
-// the new one can be added.
+// TestATickThatMiddlewareRefusesStaysDue uses middleware that rejects the task of a tick for a minute. The overlap policy replace must not
+// cancel the earlier task before the new task can be added.
 func TestATickThatMiddlewareRefusesStaysDue(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		var refused atomic.Int64
@@ -85,11 +85,11 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 			jobs.ExpiresIn(time.Hour))})
 		c.work()
 		synctest.Wait()
-		c.off(14*24*time.Hour + 30*time.Second) // the next worker starts half a minute after a tick
+		c.off(14*24*time.Hour + 30*time.Second) // the next worker starts 30 s after a tick
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
-		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // the ticks at 23:59 and at 00:00 on the 15th
+		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // the window has the ticks at 23:59 and at 00:00 on the 15th
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
 		testkit.Len(t, "tasks of the schedule stale", stale, 1)
@@ -98,7 +98,7 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 		if !stale[0].RunAt.Equal(stale[0].Tick) {
 			t.Errorf("got due time %v of the expired tick, want the tick %v", stale[0].RunAt, stale[0].Tick)
 		}
-		c.off(10 * time.Second) // after this restart no tick may be repeated
+		c.off(10 * time.Second) // the restart must not repeat a tick
 		c.want("after a restart", len(c.tasks("one"))+len(c.tasks("all")), 101)
 		time.Sleep(30 * time.Second)
 		c.want("and on", c.ticked("one"), append(minutes(0, 1), minutes(1, 1)...))
@@ -112,7 +112,7 @@ func TestOverlap(t *testing.T) {
 			c.add(jobs.Schedule{Name: string(overlap), Cron: "* * * * *", Overlap: overlap})
 		}
 		c.work()
-		time.Sleep(4*time.Minute + 30*time.Second) // ticks at minutes 1, 2, 3 and 4
+		time.Sleep(4*time.Minute + 30*time.Second) // these are the ticks at minutes 1, 2, 3 and 4
 		c.want("skip", c.ticked("skip"), []string{"01-01 00:01:00", "01-01 00:04:00"})
 		c.want("skipped", c.get("skip").Skipped, 2)
 		c.want("allow", len(c.tasks("allow")), 4)
@@ -131,12 +131,13 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestOverlapCountsRetriedTasks retries a finished task of a schedule, and adds the schedule again while a task waits.
+// TestOverlapCountsRetriedTasks checks that the overlap policy also counts a finished task that was retried. It also adds the schedule
+// again while a task waits.
 func TestOverlapCountsRetriedTasks(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
 		c.work()
-		time.Sleep(90 * time.Second) // let the task of the tick at 00:01 complete
+		time.Sleep(90 * time.Second) // the task of the tick at 00:01 completes in this time
 		c.hold.Store(int64(70 * time.Second))
 		if _, err := c.r.Retry(c.Context(), []int64{c.tasks("s")[0].ID}, 0); err != nil { // the retried task runs until 00:02:40
 			t.Fatal(err)
@@ -148,12 +149,13 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.hold.Store(int64(10 * time.Minute))
-		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil { // belongs to no schedule
+		// this task belongs to no schedule
+		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(20 * time.Second) // by now the retried task has ended
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
-		time.Sleep(time.Minute) // until after the tick at 00:03
+		time.Sleep(time.Minute) // wait until after the tick at 00:03
 		c.want("a new tick", c.ticked("s"), []string{"01-01 00:01:00", "01-01 00:03:00"})
 		if err := c.r.RemoveSchedule(c.Context(), "s"); err != nil {
 			t.Fatal(err)
@@ -169,7 +171,7 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		c.add(jobs.Schedule{Name: "s", Cron: "0 * * * *", CatchUp: jobs.CatchUpAll})
 		c.work()
 		time.Sleep(90 * time.Minute)
-		for range 2 { // the second call does nothing
+		for range 2 { // the second round changes nothing
 			if err := c.r.PauseSchedule(c.Context(), "s"); err != nil {
 				t.Fatal(err)
 			}
@@ -179,7 +181,7 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		testkit.Equal(t, "the paused schedule has no next tick", s.NextAt.IsZero(), true)
 		time.Sleep(2 * time.Hour)
 		c.off(2 * time.Hour)
-		task, err := c.r.RunSchedule(c.Context(), "s") // RunSchedule runs a paused schedule
+		task, err := c.r.RunSchedule(c.Context(), "s") // RunSchedule works for a paused schedule, too
 		testkit.NoError(t, err)
 		testkit.Equal(t, "schedule", task.Schedule, "s")
 		testkit.Equal(t, "the manual run has no tick", task.Tick.IsZero(), true)
@@ -192,7 +194,8 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 	})
 }
 
-// TestAScheduleRecoversFromAClockThatWasAhead begins with a schedule whose next tick was computed by a clock that was years ahead.
+// TestAScheduleRecoversFromAClockThatWasAhead begins with a schedule whose next tick lies years ahead, because a wrong clock has computed
+// it.
 func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "cron", Cron: "0 * * * *"})
@@ -200,8 +203,8 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 		c.work()
 		time.Sleep(61 * time.Minute)
 		c.stop()
-		// The test sets the next tick to a time years ahead, as a wrong clock would do. Then it handles ticks at the time past, as if
-		// someone had set the clock back.
+		// The test moves the next tick years ahead, as a wrong clock would do. Then it handles ticks at the time past, as after a
+		// correction of the clock.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
 			return nil, future, nil
@@ -225,8 +228,7 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 	})
 }
 
-// TestARunningWorkerCorrectsATickThatIsYearsAhead sets the next tick of a schedule to a time years ahead, as another process would do while
-// its clock is wrong.
+// TestARunningWorkerCorrectsATickThatIsYearsAhead moves the next tick of a schedule years ahead, like another process whose clock is wrong.
 func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -244,8 +246,8 @@ func TestARunningWorkerCorrectsATickThatIsYearsAhead(t *testing.T) {
 	})
 }
 
-// TestTheNextWorkerSetsAMissingNextTick starts with a schedule without a next tick. Such a schedule is possible if a clock has shown the
-// last year of the calendar.
+// TestTheNextWorkerSetsAMissingNextTick starts with a schedule that has no next tick. A schedule loses its next tick if a wrong clock shows
+// the last year of the calendar.
 func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "*/10 * * * *"})
@@ -261,8 +263,8 @@ func TestTheNextWorkerSetsAMissingNextTick(t *testing.T) {
 	})
 }
 
-// TestARetryOfAClockThatWasAheadStartsAfterItsDelay checks that a retry starts after its delay, not years later, if the clock that wrote
-// the retry was years ahead.
+// TestARetryOfAClockThatWasAheadStartsAfterItsDelay checks a retry whose start time was written by a clock that was years ahead. The retry
+// must start after its delay, and not years later.
 func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -289,8 +291,8 @@ func TestARetryOfAClockThatWasAheadStartsAfterItsDelay(t *testing.T) {
 	})
 }
 
-// TestALateWorkerDoesNotMoveAHandledTick checks a worker that reads its clock some time before it can write. Another worker has handled the
-// tick meanwhile.
+// TestALateWorkerDoesNotMoveAHandledTick checks a worker that writes some time after it has read its clock. Another worker has handled the
+// tick in between.
 func TestALateWorkerDoesNotMoveAHandledTick(t *testing.T) {
 	now := time.Date(2026, 1, 1, 12, 0, 0, 900e6, time.UTC)
 	for _, next := range []time.Duration{time.Second, 2 * time.Second, 30 * time.Second} {

@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// openApp opens a database as an application may do without OpenDB.
+// openApp opens a database like an application that does not use OpenDB.
 func openApp(path string) (*sql.DB, error) {
 	query := url.Values{"_txlock": {"immediate"}, "_pragma": {"busy_timeout(10000)"}}
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String())
@@ -115,8 +115,8 @@ func TestATransactionOfAnotherFileIsRejected(t *testing.T) {
 	testkit.ErrorIs(t, runner.FinishTx(t.Context(), tx, nil), jobs.ErrInvalid)
 }
 
-// shipper returns a function that writes its effect and finishes its task in one transaction. That function calls the function around at
-// several points.
+// shipper returns a handler that writes a row and finishes its task in one transaction. The handler calls the function around at several
+// points.
 func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
 	return func(ctx context.Context, _ any) error {
 		if err := around(ctx, "start", nil); err != nil {
@@ -233,7 +233,7 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 			if calls++; calls > 1 {
 				return nil
 			}
-			// A reaper that considers this worker dead does the same.
+			// This statement does what a reaper does that takes this worker for dead.
 			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
 				lease_expires_at = NULL`)
 			return err
@@ -258,8 +258,8 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 	testkit.Equal(t, "effects", count(t, handle, `SELECT count(*) FROM effects`), 1)
 }
 
-// TestTheEventOfATransactionalFinishHasTheResult checks that the event of the end has the result, even if a transaction of the caller
-// finished the task.
+// TestTheEventOfATransactionalFinishHasTheResult checks the event of a task that a transaction of the caller has finished. The event must
+// contain the result of the task.
 func TestTheEventOfATransactionalFinishHasTheResult(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)
@@ -272,12 +272,12 @@ func TestTheEventOfATransactionalFinishHasTheResult(t *testing.T) {
 		if err := runner.FinishTx(ctx, tx, 2*n); err != nil {
 			return 0, err
 		}
-		return 0, tx.Commit() // the result is ignored
+		return 0, tx.Commit() // the first value, a result, is ignored
 	}))
 	task := runnerkit.Enqueue(t, r, double.With(4))
 	events := r.Events(t.Context(), 10)
 	runnerkit.Drain(t, r)
-	<-events // the event of the start
+	<-events // this is the event of the start
 	event := <-events
 	testkit.Equal(t, "kind of the event", event.Kind, runner.EventEnded)
 	testkit.Equal(t, "state in the event", event.Task.State, jobs.Completed)
@@ -285,8 +285,8 @@ func TestTheEventOfATransactionalFinishHasTheResult(t *testing.T) {
 	testkit.Equal(t, "result", string(runnerkit.Get(t, r, task.ID).Result), "8")
 }
 
-// TestATransactionReleasesTheDependentsOfItsTask checks that the transaction that finishes a task releases its dependents. A task that a
-// transaction enqueues waits like any other.
+// TestATransactionReleasesTheDependentsOfItsTask checks that a transaction that finishes a task also releases the dependents of that task.
+// A task that a transaction enqueues can wait for other tasks like any other task.
 func TestATransactionReleasesTheDependentsOfItsTask(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Concurrency: 4})
 	handle := app(t, r)

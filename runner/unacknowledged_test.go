@@ -18,7 +18,8 @@ func (f *fakeTimeTest) raw(statements ...string) {
 	defer raw.Close()
 	for _, text := range statements {
 		_, err := raw.Exec(text)
-		// Work may hold the lock. The busy timeout of SQLite would wait in real time, so this loop waits on the fake time of the test.
+		// The worker may hold the write lock. The busy timeout of SQLite would wait in real time, so this loop waits on the fake clock of
+		// the test.
 		for range 1000 {
 			if err == nil {
 				break
@@ -35,7 +36,7 @@ func (f *fakeTimeTest) raw(statements ...string) {
 func TestAClaimWithALostConfirmationIsReleased(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
-		f.after(25*time.Second, func() { // time after the first check of the worker
+		f.after(25*time.Second, func() { // after the first check of the worker
 			f.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 47,
 				worker = (SELECT number FROM workers)`)
 		})
@@ -50,9 +51,9 @@ func TestAClaimWithALostConfirmationIsReleased(t *testing.T) {
 	})
 }
 
-// TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk checks a task that must never run twice. A claim is not fsynced, so a power failure
-// may undo it. Such a task therefore starts only when its claim is on the disk. In this test the fsync fails until the worker has claimed
-// and returned the task ten times, with growing pauses.
+// TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk checks a task that must never run twice. Claims of other tasks are not fsynced, so a
+// power failure may undo them. This task starts only when its claim is on the disk. In this test each fsync fails until the worker has
+// claimed the task and given it back ten times, with growing pauses.
 func TestAnAtMostOnceTaskStartsWhenItsClaimIsOnTheDisk(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute, ForeignTriggers: true}, nil, func(f *fakeTimeTest) {
 		f.raw(`CREATE TRIGGER no_sync BEFORE UPDATE OF beat_at ON workers

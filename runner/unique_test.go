@@ -16,7 +16,7 @@ func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 		calls++
-		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`) // as encryption, which gives another text each time
+		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`) // encryption also returns another text each time
 		return nil
 	})
 	for i, want := range []bool{false, true} {

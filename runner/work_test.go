@@ -137,8 +137,8 @@ func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestACommandThatAnswersTermWithExitZero checks a command that answers SIGTERM with exit status 0. If a worker that shuts down has sent
-// the signal, the task is completed. After a timeout or a cancellation, the task is not completed.
+// TestACommandThatAnswersTermWithExitZero checks a command that exits with status 0 after SIGTERM. If the worker sent the signal because it
+// shuts down, the task is completed. If it sent the signal because of a timeout or a cancellation, the task is not completed.
 func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`
@@ -208,7 +208,7 @@ func TestAbortKillsCommands(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestWorkReportsAnAbortDuringADrain aborts when the only attempt is about to end, so that the loop gets two events at once.
+// TestWorkReportsAnAbortDuringADrain calls abort just before the only attempt ends. So the loop gets two events at once.
 func TestWorkReportsAnAbortDuringADrain(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	var stop context.CancelFunc
@@ -226,7 +226,7 @@ func TestWorkReportsAnAbortDuringADrain(t *testing.T) {
 	}
 }
 
-// TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so that the loop waits in a write. Abort must kill the commands during that
+// TestAbortKillsWhileTheDatabaseIsLocked holds the write lock, so the worker waits in a write. Abort must kill the commands during this
 // wait.
 func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{BusyTimeout: 3 * time.Second})
@@ -239,7 +239,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	go func() { done <- r.Work(ctx) }()
 	var pid int
 	for pid == 0 {
-		time.Sleep(time.Millisecond) // lets another process run
+		time.Sleep(time.Millisecond) // another process can run during this sleep
 		text, _ := os.ReadFile(pidFile)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}
@@ -273,8 +273,8 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestABusyWorkerFindsANewQueueOfAnotherProcess checks a worker whose slots are all taken. It claims from the queues that it
-// knows, and looks for new queues at intervals.
+// TestABusyWorkerFindsANewQueueOfAnotherProcess checks a worker whose slots are all in use. The worker claims from the queues that it
+// knows, and looks for new queues from time to time.
 func TestABusyWorkerFindsANewQueueOfAnotherProcess(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 1})
 	other, err := runner.Open(t.Context(), r.Path(), runner.Options{Sync: runner.Normal})
@@ -314,8 +314,7 @@ func TestABusyWorkerFindsANewQueueOfAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds checks that a worker that ends when no task is left also notices the commits of
-// other processes.
+// TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds checks that WorkUntilEmpty notices the commits of other processes, too.
 func TestWorkUntilEmptyRunsTasksThatAnotherProcessAdds(t *testing.T) {
 	t.Parallel()
 	r := runnerkit.Open(t, runner.Options{Concurrency: 2})
