@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestExposedForEveryOwnerAndMode tries every combination of owner, group, mode and user of the worker. Uid 0 is root, uid 7 is the
-// worker's user, and uid 9 is another user.
+// TestExposedForEveryOwnerAndMode tries every combination of owner, group, mode and user of the worker. In this test, uid 0 is root, uid 7
+// is the worker's user, and uid 9 is another user.
 func TestExposedForEveryOwnerAndMode(t *testing.T) {
 	named := func(uid, gid int) bool { return uid == gid }
 	for _, me := range []int{0, 7} {

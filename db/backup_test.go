@@ -18,14 +18,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestABackupUnderLoadHasEveryEarlierTask checks that a backup has every task whose insert returned before the backup began, while
-// other goroutines add and finish tasks.
+// TestABackupUnderLoadHasEveryEarlierTask starts a backup while other goroutines add and finish tasks. The backup must have every task
+// whose insert returned before the backup began.
 func TestABackupUnderLoadHasEveryEarlierTask(t *testing.T) {
 	d := dbtest.OpenAt(t, filepath.Join(t.TempDir(), "a.db"), db.Options{Create: true, Normal: true})
 	spec := jobs.Command{Argv: []string{"true"}, Input: make([]byte, 4<<10)}.With()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	var last atomic.Int64 // last id; ids rise by one, so every lower id exists, too
+	var last atomic.Int64 // last inserted id; all lower ids exist, too, because ids have no gaps here
 	var load sync.WaitGroup
 	load.Go(func() {
 		for ctx.Err() == nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// blockWrites starts a write that does not return until the caller calls release. Other writes wait for it.
+// blockWrites starts a write that does not return until the test calls release. Other writes wait for it.
 func blockWrites(t *testing.T, d *DB) (release func()) {
 	t.Helper()
 	began, released, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
@@ -125,11 +125,11 @@ func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
 	}
 }
 
-// TestACallerGivesUpWhenItsContextEnds checks that each caller that waits for the lock of another process returns when its context ends,
-// that nothing of its write happens, and that the other callers still write.
+// TestACallerGivesUpWhenItsContextEnds lets several callers wait for the lock of another process, and ends the context of one of them. That
+// caller must return at once and write nothing. The other callers must still write.
 func TestACallerGivesUpWhenItsContextEnds(t *testing.T) {
 	const callers = 6
-	for givesUp := range callers { // the first caller is the leader; the others come to the queue before or after the leader tries
+	for givesUp := range callers { // the first caller leads the group; the others join the queue before or after its first try
 		d := openTest(t)
 		other, err := Open(t.Context(), d.path, Options{})
 		if err != nil {

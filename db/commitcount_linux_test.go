@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestCommitsOfOthersAreCountedApartFromOwnCommits opens one file twice. The two handles behave like two processes.
+// TestCommitsOfOthersAreCountedApartFromOwnCommits opens a file twice. The two handles act as two processes.
 func TestCommitsOfOthersAreCountedApartFromOwnCommits(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// many adds n tasks to a database of schema 11. They are copies of its tasks, without the values that must be unique.
+// many adds n copies of the tasks to a database of schema 11. The copies do not have the values that must be unique.
 const many = `WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %[1]d - 1)
 	INSERT INTO tasks SELECT 100 + i, generation_id, job, args, label, queue, state,
 	reason, priority, NULL, run_at, expires_at, attempt, max_attempts, losses,
@@ -54,7 +54,7 @@ func TestAKilledConversionLosesNothing(t *testing.T) {
 		if err := os.WriteFile(path, text, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if i == 0 { // first measure a conversion that no kill interrupts
+		if i == 0 { // the first round has no kill; it measures how long a conversion takes
 			began := time.Now()
 			if r := send(t, childCommand{Do: "open", Path: path}, nil); r.Kind != "" {
 				t.Fatalf("the first conversion: got report %+v, want no error", r)
@@ -101,8 +101,8 @@ func TestAKilledConversionLosesNothing(t *testing.T) {
 	}
 }
 
-// TestAConversionOfManyTasks converts 103,000 tasks with as many attempts, 27 MB in total. The conversion takes 0.9 to 1.9 s on two cores
-// while other programs cause a load of 4 to 7.
+// TestAConversionOfManyTasks converts 103,000 tasks with 103,000 attempts, 27 MB in total. This takes 0.9 to 1.9 s on two cores while other
+// programs cause a load of 4 to 7.
 func TestAConversionOfManyTasks(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a hundred thousand tasks")

@@ -18,9 +18,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestAConversionKeepsEverything checks that a conversion changes no value. Only the dependencies of tasks from plain SQL may differ,
-// because the older program did not return them before a worker had adopted the tasks. Fields that are newer than that program are empty.
-// In that program a progress report could be any JSON value, so the test compares the stored reports.
+// TestAConversionKeepsEverything checks that a conversion changes no value, with three exceptions. The dependencies of tasks from plain SQL
+// may differ, because the old program did not return them before a worker had adopted the tasks. Fields that the old program did not have
+// are empty. Progress reports of the old program may be any JSON value, so the test compares them in their stored form.
 func TestAConversionKeepsEverything(t *testing.T) {
 	text, err := os.ReadFile("testdata/schema-11.json")
 	if err != nil {
@@ -132,8 +132,8 @@ func TestASchemaThatIsTooOldIsRejected(t *testing.T) {
 	o.kept(t, d)
 }
 
-// TestAnUpgradeWaitsForWorkersOfTheOlderProgram checks that Open fails while a worker of the older program is alive. That worker could not
-// write its results into a converted database, and would ignore new options of tasks.
+// TestAnUpgradeWaitsForWorkersOfTheOlderProgram checks that Open fails while a worker of the older program is alive. This worker could not
+// write to the converted database, and it would ignore new options of tasks.
 func TestAnUpgradeWaitsForWorkersOfTheOlderProgram(t *testing.T) {
 	for _, o := range olds(t) {
 		t.Run(fmt.Sprint(o.version), o.waitsForWorkers)
@@ -155,7 +155,7 @@ func (o old) waitsForWorkers(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
-	d, err := Open(t.Context(), path, Options{}) // no process has the file open now, so the worker counts as killed
+	d, err := Open(t.Context(), path, Options{}) // no process has the file open now, so Open takes the worker for dead
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,8 +185,8 @@ func TestAConversionKeepsTablesOfAnApplication(t *testing.T) {
 	o.kept(t, d)
 }
 
-// TestAnUpgradeKeepsADatabaseFrozen checks that a database that was moved to another one stays frozen. An older program, and an early one
-// of schema 12, wrote only the triggers and not the table migration_state.
+// TestAnUpgradeKeepsADatabaseFrozen upgrades a database that was moved to another one. It must stay frozen. Programs before schema 12, and
+// early programs of schema 12, recorded a move only with triggers and not in the table migration_state.
 func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
 	for i, schedules := range []string{"schedule_rows", "schedules"} {
 		o := olds(t)[i]

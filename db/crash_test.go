@@ -17,17 +17,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These tests use the method of SQLite's own tests. A test runs again and again. In the first run the first operation on the disk fails,
-// in the second run the second operation fails, and so on, until a run ends without the failure. The failures are a held lock, a full
-// disk, an I/O error, an error after the commit, the death of the process and a power cut. After each run the test opens the file again.
-// The file must be undamaged, it must have every write that was confirmed, and a worker must be able to finish all tasks.
+// These tests use the method of SQLite's own tests. A test repeats the same steps many times. In the first run the first operation on the
+// disk fails, in the second run the second operation, and so on, until a run ends without a failure. The kinds of failures are a held lock,
+// a full disk, an I/O error, an error after the commit, the death of the process and a power cut. After each run the test opens the file
+// again. The file must be undamaged and must have every confirmed write, and a worker must be able to finish all tasks.
 
 // stride is the distance between two operations that a test makes fail. It is more than 1 because failures of neighbouring operations
 // mostly have the same effect. The value 1 makes every operation fail once.
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
-// point makes the n-th of the operations that the function counts selects fail with an error code. If ever is true, all later operations
-// fail, too.
+// point makes the n-th operation that the function counts selects fail with an error code. If ever is true, all later operations fail, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -108,7 +107,8 @@ func everyFailure(t *testing.T, o Options) {
 			t.Parallel()
 			k := newKit(t, o)
 			points, every := 0, *stride
-			rare := name == "an error after a commit" || name == "the lock is held" // about thirty points, which all differ
+			// these kinds have about thirty points, which all differ
+			rare := name == "an error after a commit" || name == "the lock is held"
 			if rare {
 				every = max(every/5, 1)
 			}
@@ -123,10 +123,11 @@ func everyFailure(t *testing.T, o Options) {
 						l.d = d
 						err = l.run(false)
 					}
-					if err == nil && *hit && ever && name != "an error of the disk" { // a read or truncation that fails may have no effect
+					// a failed read or truncation may have no effect on the result
+					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // if ever is false, the failure can also occur in Close
+					if met = *hit; ever { // without ever, the failure can also happen in Close
 						disk.Decide(nil)
 					}
 					if d != nil {
@@ -145,7 +146,7 @@ func everyFailure(t *testing.T, o Options) {
 	}
 }
 
-// again makes one operation fail, and repeats the step that failed. The final state of the database must be the same as without the
+// again makes one operation fail, and repeats the step that has failed. At the end, the database must have the same state as without the
 // failure.
 func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, code fault.Code, want []string) {
 	t.Helper()
@@ -171,12 +172,12 @@ func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, 
 	}
 }
 
-// TestAScenarioSurvivesKillsAndPowerCuts saves the files before each change to a file. It saves them as a kill would leave them, and also
-// as a power cut would leave them, with the synced data only. Then it checks each saved state.
+// TestAScenarioSurvivesKillsAndPowerCuts saves the files before each change of a file, in two forms: as a kill would leave them, with all
+// data, and as a power cut would leave them, with the synced data only. Then it checks each saved state.
 func TestAScenarioSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, Options{}) }
 
-// TestAScenarioOnFlashSurvivesKillsAndPowerCuts is the same test with Options.Flash. A power cut may then undo what was confirmed after the
-// last synced write. The test does not see the sync after Options.Flash, because that sync does not go through SQLite.
+// TestAScenarioOnFlashSurvivesKillsAndPowerCuts does the same with Options.Flash. A power cut may then undo the writes since the last sync,
+// although they were confirmed. The syncs that Options.Flash makes do not go through SQLite, so this test does not see them.
 func TestAScenarioOnFlashSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, onFlash) }
 
 func killsAndPowerCuts(t *testing.T, o Options) {
@@ -243,7 +244,7 @@ func killsAndPowerCuts(t *testing.T, o Options) {
 // finish every task.
 func check(t *testing.T, name, path string, l *scenario) {
 	t.Helper()
-	fault.Under(t, path) // avoids waiting for the real disk
+	fault.Under(t, path) // the simulated disk needs no wait for the real one
 	d, err := Open(t.Context(), path, Options{Normal: true})
 	if err != nil {
 		t.Errorf("%s: open again: got error %v, want none", name, err)
@@ -288,7 +289,7 @@ func check(t *testing.T, name, path string, l *scenario) {
 	drain(t, name, d)
 }
 
-// drain does the work of the next worker: it takes over the tasks of dead workers, and runs all tasks.
+// drain does the work of the next worker: it takes over the tasks of dead workers and runs all tasks.
 func drain(t *testing.T, name string, d *DB) {
 	t.Helper()
 	ctx, at := context.Background(), now().Add(24*time.Hour)

@@ -40,8 +40,8 @@ func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	pgkit.Prepare(t, texts)
 }
 
-// TestKeptPlansFindTheirTasksByAnIndex checks the plans of frequent statements that a session makes while the tables are empty. The session
-// keeps these plans when the tables grow.
+// TestKeptPlansFindTheirTasksByAnIndex checks frequent statements on a server. A session plans them while the tables are empty, and keeps
+// these plans when the tables have grown. So the plans must use an index from the beginning.
 func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 	dialect := postgres.Dialect("ours")
 	texts := map[string]string{}
@@ -71,8 +71,8 @@ func TestAClaimOnAServerLocksTheTasksOfEachJob(t *testing.T) {
 	testkit.Contains(t, got, "LIMIT 0 + $7", "worker = $8", "CAST($4 AS bigint) AS most")
 }
 
-// TestReadingStatementsChangeNothing checks the field Reads of each statement. The field must be right, because the writer notifies other
-// processes only of commits that may have changed rows.
+// TestReadingStatementsChangeNothing checks the field Reads of each statement. The writer notifies other processes only if a commit may
+// have changed rows, and it decides that by this field.
 func TestReadingStatementsChangeNothing(t *testing.T) {
 	writes := regexp.MustCompile(`\b(INSERT INTO|DELETE FROM|UPDATE) |FOR UPDATE`)
 	for name, p := range plans {

@@ -14,7 +14,7 @@ const fillTasks = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM
 INSERT INTO tasks (generation_id, queue, job, state, priority, run_at, max_attempts, max_losses, finished_at, created_at, updated_at)
 SELECT 1, 'default', ?1, ?2, ?4, ?5, 10, 3, CASE WHEN ?2 = 'completed' THEN ?5 END, ?5, ?5 FROM n`
 
-// claimAndRelease claims n tasks in one cycle and releases them in the next.
+// claimAndRelease claims n tasks in one cycle and releases them in the next cycle.
 func claimAndRelease(b *testing.B, w *Worker, n int, look bool) {
 	b.Helper()
 	result, err := w.Cycle(b.Context(), Cycle{Now: time.Now(), Look: look, Claim: Claim{Free: n, Lease: time.Hour}})
@@ -30,9 +30,8 @@ func claimAndRelease(b *testing.B, w *Worker, n int, look bool) {
 	}
 }
 
-// BenchmarkClaim claims ten tasks in one cycle and releases them in the next. Meanwhile the table has a million other rows, which must
-// not slow the claim down. The benchmark reports the time of such a pair of cycles divided by the time of the first case, which has a
-// small table.
+// BenchmarkClaim claims ten tasks in one cycle and releases them in the next cycle. The table also has a million other rows, which must not
+// slow the claim down. The benchmark divides the time of each case by the time of the first case, which has a small table.
 func BenchmarkClaim(b *testing.B) {
 	const million = 1_000_000
 	week := 7 * 24 * time.Hour

@@ -11,7 +11,7 @@ import (
 
 var commandTrue = []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}
 
-// insertByOneStatement adds tasks until the statement insertOne has added a task. It returns the id of that task. Insert uses insertOne
+// insertByOneStatement adds tasks until Insert has used the statement insertOne, and returns the id of that task. Insert uses insertOne
 // only if the last check of the files was less than lookAgain ago.
 func insertByOneStatement(t *testing.T, d *DB) int64 {
 	t.Helper()
@@ -34,7 +34,7 @@ func TestInsertByOneStatementWritesTheSameRow(t *testing.T) {
 	specs := []jobs.Spec{jobs.Define[int]("job").With(7, jobs.Queue("media"), jobs.Label("label"), jobs.In(time.Hour), jobs.MaxAttempts(3))}
 	specs[0].CreatedBy, specs[0].ExpiresIn, specs[0].Timeout = "ann", 2*time.Hour, time.Minute
 	at := now()
-	// The first write of a writer checks the files, so it is a transaction of several statements.
+	// The first write of a writer checks the files, so it needs a transaction of several statements.
 	added, err := d.Insert(t.Context(), specs, at)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 )
 
 // fillBehind adds [1] tasks of job [2] in queue [3], with state [4] and lane [5]. [6] is the value of their column waits, and [7] is the
-// time.
+// current time.
 const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at, lane, waits)
 SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
@@ -20,13 +20,13 @@ SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`
 type waitingTasks struct {
 	name             string
 	job, queue, lane string
-	target           jobs.Target // target of the limit that they wait for
-	rate             bool        // whether the limit is a rate
+	target           jobs.Target // target of the limit that blocks these tasks
+	rate             bool        // whether the limit is a rate; otherwise it limits running tasks
 }
 
-// BenchmarkClaimBeside claims tasks for a worker with two jobs, and releases them. The table also has a million tasks of a higher
-// priority that cannot start. The benchmark reports the lower quartile of the times, and divides it by that of the case without limits
-// and other tasks.
+// BenchmarkClaimBeside claims tasks for a worker with two jobs, and releases them. The table also has a million tasks with a higher
+// priority that cannot start. The benchmark divides the lower quartile of the times by that of the case without limits and without these
+// tasks.
 func BenchmarkClaimBeside(b *testing.B) {
 	cases := []waitingTasks{
 		{name: "nothing"},
@@ -60,7 +60,7 @@ func BenchmarkClaimBeside(b *testing.B) {
 					times = append(times, time.Since(began))
 				}
 				slices.Sort(times)
-				one := times[len(times)/4] // other load on the machine makes the upper quartiles useless
+				one := times[len(times)/4] // the lower quartile, because other load on the machine distorts the longer times
 				if small == 0 {
 					small = one
 				}
@@ -71,7 +71,8 @@ func BenchmarkClaimBeside(b *testing.B) {
 	}
 }
 
-// add claims a task that holds the lane or fills the limit. Then it adds the million tasks that wait, and a thousand tasks that can start.
+// add claims a task that holds the lane or fills the limit. Then it adds the million tasks that have to wait, and a thousand tasks that can
+// start.
 func (c waitingTasks) add(b *testing.B, d *DB, worker *Worker) {
 	b.Helper()
 	at := time.Now()

@@ -130,19 +130,20 @@ func TestTheOrderOfAListDependsOnTheNumberOfRows(t *testing.T) {
 	}
 }
 
-// orderedByEnd is the statement of a list by the time of the end.
+// orderedByEnd returns the statement of a list that is ordered by the time at which the tasks ended.
 func orderedByEnd() *statement {
 	s, _ := TimeOrder{Limit: 5}.statement(jobs.Filter{})
 	return s
 }
 
-// floorOfEnds is the statement that finds where a bounded list of failed tasks stops.
+// floorOfEnds returns a statement for lists of failed tasks that read a bounded number of rows. It finds the time at which such a list
+// ends.
 func floorOfEnds() *statement {
 	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
 	return timeFloor.With(parts)
 }
 
-// latestFailures is the statement of Failures.
+// latestFailures returns the statement of the method Failures.
 func latestFailures() *statement {
 	s, _ := latestFailed(jobs.Filter{}, 5)
 	return s

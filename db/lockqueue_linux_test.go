@@ -6,7 +6,7 @@ import (
 	"example.com/runner/db/internal/sqlite"
 )
 
-// TestAWriteThatWaitsInTheLockQueueSucceeds opens one file twice. The two handles behave like two processes.
+// TestAWriteThatWaitsInTheLockQueueSucceeds opens a file twice. The two handles act as two processes.
 func TestAWriteThatWaitsInTheLockQueueSucceeds(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})

@@ -27,7 +27,7 @@ type childCommand struct {
 	Options Options
 }
 
-// report is a result that a child process prints, as one line of JSON.
+// report is a result that a child process prints as one line of JSON.
 type report struct {
 	Kind  string // kind of the error; empty if there is none
 	Error string
@@ -136,7 +136,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{Cmd: exec.Command("/proc/self/exe")} // through this path another user can execute the binary in any directory
+	c := &child{Cmd: exec.Command("/proc/self/exe")} // this path lets another user execute the binary, in whatever directory it is
 	if self, err := os.Executable(); err == nil && change == nil {
 		c.Path = self
 	}
@@ -163,7 +163,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	return c
 }
 
-// next returns the child's next report. ok is false if there is none.
+// next returns the next report of the child. ok is false if there is none.
 func (c *child) next() (r report, ok bool) {
 	if !c.out.Scan() {
 		return r, false
@@ -174,7 +174,7 @@ func (c *child) next() (r report, ok bool) {
 	return r, true
 }
 
-// send runs a child to its end and returns its only report.
+// send runs a child until it exits, and returns its only report.
 func send(t *testing.T, e childCommand, change func(*exec.Cmd)) report {
 	t.Helper()
 	c := start(t, e, change)

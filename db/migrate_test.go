@@ -52,7 +52,7 @@ func TestAnInterruptedMigrationLeavesTheOldSchema(t *testing.T) {
 				t.Fatalf("got error %v, want none, from the statement\n%s", err, text)
 			}
 		}
-		conn.Close() // without COMMIT, as if the process had died
+		conn.Close() // closes without COMMIT, like a process that dies
 		raw.Close()
 
 		d, err := Open(t.Context(), path, Options{Create: true})

@@ -87,7 +87,7 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 			t.Errorf("options %+v: got tasks %v and error %v, want task %d", options, tasks, err, added[0].ID)
 		}
 	}
-	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // like a second library in the same program
+	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // as a second library in the same program does
 		t.Fatal(err)
 	}
 	if _, err := open(Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "several prefixes") {

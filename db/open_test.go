@@ -27,7 +27,7 @@ func create(t *testing.T, path string) {
 	}
 }
 
-// change runs statements on a file directly in SQLite, like any other program.
+// change runs statements directly in SQLite, as any other program can do.
 func change(t *testing.T, path string, statements ...string) {
 	t.Helper()
 	raw, err := sqlite.Connect(path, "rwc", "busy_timeout(5000)")
@@ -267,8 +267,8 @@ func TestRegisterCreatesAMissingDirectory(t *testing.T) {
 	}
 }
 
-// TestTheWriterMakesNoTemporaryFiles checks that SQLite keeps temporary data in memory. A claim of a hundred tasks has more than 64 KiB
-// of undo data. Without the setting, the claim would fail on a system where SQLite cannot create a temporary file.
+// TestTheWriterMakesNoTemporaryFiles checks that SQLite keeps temporary data in memory. A claim of a hundred tasks has more than 64 KiB of
+// undo data, for which SQLite would otherwise need a temporary file. The claim would then fail on a system where SQLite cannot create one.
 func TestTheWriterMakesNoTemporaryFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "new.db")
 	for _, name := range []string{"a new database", "an existing database"} {

@@ -51,7 +51,7 @@ func TestOnlyTheOwnerCanAccessTheFilesWithAnyUmask(t *testing.T) {
 	}
 }
 
-// asNobody makes a child process run as the user nobody if the test runs as root, because file permissions do not apply to root.
+// asNobody makes a child process run as the user nobody if the test runs as root. File permissions do not apply to root.
 func asNobody(c *exec.Cmd) {
 	if os.Getuid() == 0 {
 		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
@@ -67,7 +67,7 @@ func worldWritableDir(t *testing.T) string {
 			t.Fatal(err)
 		}
 	}
-	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // so that the cleanup of t.TempDir can remove the directory
+	t.Cleanup(func() { _ = os.Chmod(dir, 0o777) }) // lets the cleanup of t.TempDir remove the directory
 	return dir
 }
 
@@ -75,7 +75,7 @@ func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 	for name, c := range map[string]struct {
 		mode, dirMode fs.FileMode
 		options       Options
-		missing       bool // the file does not exist yet
+		missing       bool // whether the file does not exist yet
 	}{
 		"a file that cannot be read":                  {mode: 0, dirMode: 0o777},
 		"a file that cannot be written":               {mode: 0o444, dirMode: 0o777},
@@ -191,7 +191,7 @@ func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 			all = append(all, start(t, childCommand{Do: "flood", Path: path, Options: levels[round%len(levels)]}, nil))
 		}
 		for i, c := range all {
-			for range 5 + 3*i + round { // after these reports, the kill comes in the middle of the next write
+			for range 5 + 3*i + round { // the kill comes after these reports, in the middle of the next write
 				r, ok := c.next()
 				if !ok || r.ID == 0 || confirmed[r.ID] {
 					t.Fatalf("got report %+v (found: %v, id seen before: %v), want one with a new task id", r, ok, confirmed[r.ID])

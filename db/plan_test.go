@@ -28,7 +28,7 @@ func openTest(t *testing.T) *DB {
 
 func TestEachStatementFindsItsRowsByAnIndex(t *testing.T) {
 	d := openTest(t)
-	raw, err := sqlite.Connect(d.Path(), "rw") // this connection adds the table that only a database of another program has
+	raw, err := sqlite.Connect(d.Path(), "rw") // this connection adds a table that only a database of another program has
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,8 +59,8 @@ func TestAClaimReadsPendingTasksOnly(t *testing.T) {
 	}
 }
 
-// TestClaimsAndCompletionsRunNoTrigger checks that claims and completions run no trigger. A trigger would cost a tenth of the time of a
-// task, because SQLite then prepares to undo the statement. It would do so even if the WHEN of the trigger is false.
+// TestClaimsAndCompletionsRunNoTrigger checks that claims and completions run no trigger. A trigger makes SQLite prepare to undo the whole
+// statement, even if the WHEN of the trigger is false. That costs a tenth of the time of a task.
 func TestClaimsAndCompletionsRunNoTrigger(t *testing.T) {
 	d := openTest(t)
 	for s, want := range map[*statement]bool{claimTasks.Of(1): false, claimThese: false, completeTask: false, retryFinished: true} {

@@ -34,7 +34,7 @@ var plans = statementtest.Plans{
 	"insertOutput":     {Text: insertOutput, By: []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
 	"addCount":         {Text: addCount},
 	"addTotal":         {Text: addTotal},
-	"selectTotals":     {Text: selectTotals, Allow: []string{"SCAN totals"}}, // the table has few rows: one for each queue, job and result
+	"selectTotals":     {Text: selectTotals, Allow: []string{"SCAN totals"}}, // the table has few rows: one for each queue, job and outcome
 
 	"claimArm":       {Text: claimArm, By: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":     {Text: claimTasks.Of(1), By: []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},
@@ -57,7 +57,7 @@ var plans = statementtest.Plans{
 	"expireTasks":    {Text: expireTasks, By: []string{"INDEX tasks_expiry (expires_at>? AND expires_at<?)", byID}},
 	"selectUnique":   {Text: selectUnique, By: []string{"INDEX tasks_unique (unique_key=?)"}},
 	"selectHolder":   {Text: selectHolder, By: []string{byKey, byHolder}},
-	"anyHeld":        {Text: anyHeld, Allow: []string{"SCAN unique_keys", "SCAN held"}}, // it reads one row
+	"anyHeld":        {Text: anyHeld, Allow: []string{"SCAN unique_keys", "SCAN held"}}, // the scan reads one row
 	"selectOnly":     {Text: selectOnly, By: []string{byID}},
 	"selectInput":    {Text: selectInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"finishTask":     {Text: finishTask, By: []string{byID}},
@@ -89,13 +89,14 @@ var plans = statementtest.Plans{
 	"loseWorker":   {Text: loseWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectClaims": {Text: selectClaims, By: []string{"INDEX tasks_running (worker=?)"}},
 	"selectOwners": {Text: selectOwners,
-		By:    []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
-		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}}, // both read few rows
+		By: []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
+		// the two scanned tables have few rows
+		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}},
 	"setWorkerState": {Text: setWorkerState, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"endWorker":      {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectWorkers": {Text: selectWorkers,
 		By:    []string{"workers USING INDEX workers_live (beat_at>?)", "COVERING INDEX tasks_running (worker=?)"},
-		Allow: []string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // there are few workers
+		Allow: []string{"SCAN claims", "USE TEMP B-TREE FOR ORDER BY"}}, // the table has few rows, because there are few workers
 
 	"peekTasks": {Text: peekTasks.Of(5), By: []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, Allow: []string{"SCAN first"}},
 	"selectPriorities": {Text: selectPriorities, By: []string{"COVERING INDEX tasks_pending (queue=? AND job=? AND priority>?)"},
@@ -172,7 +173,7 @@ var plans = statementtest.Plans{
 	"raiseTask":      {Text: raiseTask, By: []string{byID}},
 	"selectPriority": {Text: selectPriority, By: []string{byID}},
 	"selectRivals": {Text: selectRivals, By: []string{"tasks_pending (queue=? AND job=?)", "tasks_blocked (lane=? AND waits=?)"},
-		Allow: []string{"SCAN jobs", "SCAN CONSTANT ROW"}}, // a row for each job of the queue
+		Allow: []string{"SCAN jobs", "SCAN CONSTANT ROW"}}, // reads one row for each job of the queue
 	"holdKey":        {Text: holdKey},
 	"freeKey":        {Text: freeKey, By: []string{"unique_keys USING PRIMARY KEY (unique_key=?)"}},
 	"keepUntil":      {Text: keepUntil, By: []string{"unique_keys USING PRIMARY KEY (unique_key=?)"}},
@@ -189,7 +190,7 @@ var plans = statementtest.Plans{
 	"selectChanges": {Text: selectChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}},
 	"deleteInput":   {Text: deleteInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
-	// These scans read one row from an end of an index or table.
+	// These scans read one row from the beginning or the end of an index or table.
 	"selectMaxTimestamp": {Text: selectMaxTimestamp, By: []string{"COVERING INDEX tasks_finished"},
 		Allow: []string{"SCAN workers", "SCAN tasks", "SCAN CONSTANT ROW"}},
 	"selectLastHeartbeat": {Text: selectLastHeartbeat, Allow: []string{"SCAN workers"}},
@@ -310,11 +311,11 @@ var plans = statementtest.Plans{
 	"indexText":     {Text: indexText},
 	"fillIndexes":   {Text: fillIndexes, By: []string{byRange}, Allow: []string{"SCAN named"}},
 	"deleteTexts":   {Text: deleteTexts, By: []string{"metadata_index USING COVERING INDEX metadata_index_task (task_id=?)"}},
-	"anyText":       {Text: anyText, Allow: []string{"SCAN metadata_index", "SCAN part"}}, // it reads one row
+	"anyText":       {Text: anyText, Allow: []string{"SCAN metadata_index", "SCAN part"}}, // the scan reads one row
 	"nextIndexed":   {Text: nextIndexed, By: []string{"metadata_index USING PRIMARY KEY (key>?)"}},
 	"clearIndex": {Text: clearIndex, By: []string{"old USING PRIMARY KEY (key=?)",
 		"metadata_index USING COVERING INDEX metadata_index_task (task_id=? AND key=? AND value=?)"}},
-	"selectNewest":  {Text: selectNewest, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // it reads one row
+	"selectNewest":  {Text: selectNewest, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // the scan reads one row
 	"selectPart":    {Text: selectPart, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}, Allow: []string{"SCAN part"}},
 	"openFailure":   {Text: openFailure},
 	"closeFailure":  {Text: closeFailure, By: []string{"open_failures USING PRIMARY KEY (subject=?)"}},

@@ -2,6 +2,5 @@
 
 package db
 
-// usualStride is the default of the flag stride. It is large, because the point at which a disk fails makes no difference to the race
-// detector.
+// usualStride is the default of the flag stride. It is large here, because the race detector finds the same races wherever the disk fails.
 const usualStride = 37

@@ -28,7 +28,7 @@ var damages = map[string]func(path string) error{
 	},
 }
 
-// copyFile writes the content of a file over another file, or over itself, like cp.
+// copyFile overwrites a file with the content of another file, or with its own content, like cp.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -75,9 +75,9 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 	}
 }
 
-// TestCloseKeepsTheLogOfAReplacedDatabase checks that Close does not change the log of a replaced database. The log may have tasks of
-// other processes by then. Without keepLog, SQLite would copy only the part of the log that this process knows into the file, and remove
-// the log.
+// TestCloseKeepsTheLogOfAReplacedDatabase replaces an open database. Close must not change the log beside it, which may have tasks of other
+// processes by then. Without keepLog, SQLite would copy only the part of the log that this process knows into the file, and then delete the
+// log.
 func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
@@ -118,8 +118,8 @@ func TestOpenFailsIfTheFilesOfAnOpenDatabaseAreMissing(t *testing.T) {
 	}
 }
 
-// TestOpenRejectsAFileThatIsAMountPoint checks that Open rejects a file that is mounted without its directory, for instance by docker run
-// -v ./q.db:/data/q.db. The log of such a file is outside the mount.
+// TestOpenRejectsAFileThatIsAMountPoint checks that Open rejects a file that is mounted without its directory, for example by docker run -v
+// ./q.db:/data/q.db. The log of such a file would be outside the mount.
 func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root may mount")
@@ -138,7 +138,7 @@ func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	}
 	type result struct{ mount, file, dir error }
 	done := make(chan result)
-	go func() { // the thread of this goroutine gets a mount namespace of its own, and ends with the goroutine
+	go func() { // the thread of this goroutine gets its own mount namespace, and ends with the goroutine
 		runtime.LockOSThread()
 		open := func(path string) error {
 			d, err := Open(t.Context(), path, Options{})
@@ -167,7 +167,7 @@ func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	}
 }
 
-// BenchmarkLookForReplacedFiles measures the checks for replaced files that each transaction does.
+// BenchmarkLookForReplacedFiles measures the check for replaced files that each transaction makes.
 func BenchmarkLookForReplacedFiles(b *testing.B) {
 	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
 	if err != nil {

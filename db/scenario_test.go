@@ -13,29 +13,29 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scenario runs some tasks from insert to deletion. Its steps enqueue, claim, finish, lose, cancel, retry and delete tasks. Each step
-// makes a few calls, in the same way as a worker or a command. A test can repeat a step after an error, as a worker or a command repeats
-// its calls.
+// scenario runs some tasks from their insert to their deletion. Its steps enqueue, claim, finish, lose, cancel, retry and delete tasks.
+// Each step makes a few calls, as a worker or a command would make them. After an error, a test can repeat the failed step, as a worker or
+// a command repeats its calls.
 type scenario struct {
 	d    *DB
 	at   time.Time
 	w    *Worker
 	held map[ClaimID]jobs.Task // claims that the worker knows
 
-	finishing []Finish // ended attempts that are not yet written
+	finishing []Finish // attempts that have ended, but whose ends are not written yet
 
 	inserted    []int64        // ids of tasks that an insert has returned
 	finished    []ClaimID      // claims whose finish was confirmed
 	deleting    map[int64]bool // ids of tasks whose deletion has begun
 	otherJoined bool           // whether the other worker was registered
-	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is durable
+	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is on the disk
 
-	// the fields inserted and finished at the last write that was synced although Options.Flash was set
+	// values of inserted and finished at the last write that was synced in spite of Options.Flash
 	syncedInserts  []int64
 	syncedFinishes []ClaimID
 }
 
-// synced records that a power failure undoes no write that was confirmed before this call.
+// synced records that a power failure can undo none of the writes that were confirmed so far.
 func (l *scenario) synced() {
 	l.syncedInserts, l.syncedFinishes = slices.Clone(l.inserted), slices.Clone(l.finished)
 }
@@ -93,7 +93,7 @@ func (l *scenario) register() (err error) {
 	return err
 }
 
-// claim gives back unacknowledged claims of an earlier call, and then claims two tasks.
+// claim gives back the unacknowledged claims of an earlier call. Then it claims two tasks.
 func (l *scenario) claim() error {
 	owned, err := l.w.Owned(context.Background())
 	if err != nil {
@@ -143,8 +143,8 @@ func (l *scenario) print() error {
 	return nil
 }
 
-// finish ends the attempts of the held claims. The first attempt of task 1 fails, tasks with a cancel request are cancelled, and all
-// other tasks complete. A repeated call writes the same outcomes.
+// finish ends the attempts of the held claims. The first attempt of task 1 fails, tasks with a cancel request are cancelled, and all other
+// tasks complete. If the call is repeated, it writes the same outcomes.
 func (l *scenario) finish() error {
 	if l.finishing == nil {
 		requests, err := l.w.CancelRequests(context.Background())
@@ -194,7 +194,7 @@ func (l *scenario) cancel() error {
 	return err
 }
 
-// lose makes another worker try to claim a task and die.
+// lose makes another worker try to claim a task, and then die.
 func (l *scenario) lose() error {
 	ctx := context.Background()
 	if !l.otherJoined {
@@ -288,7 +288,7 @@ func summary(t *testing.T, d *DB) (list []string) {
 		}
 		line := fmt.Sprintf("%d %s %s attempt %d result %s:", task.ID, task.State, task.Reason, task.Attempt, task.Result)
 		for _, a := range attempts {
-			if a.Reason == jobs.ReasonLost { // an unacknowledged claim may have added a loss
+			if a.Reason == jobs.ReasonLost { // the worker did not receive the reply to a claim, which may have added a loss
 				continue
 			}
 			chunks, err := d.Output(t.Context(), ClaimID{task.ID, a.GenerationID}, 0, 10)

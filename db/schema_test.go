@@ -63,7 +63,7 @@ func TestEveryStateInSQLExists(t *testing.T) {
 		}
 		text += string(source)
 	}
-	// The list of task states does not include 'draining', which is a state of workers.
+	// 'draining' is a state of workers, not of tasks.
 	words := append(matches(`state\s*(?:=|<>|IS|IS NOT)\s*'([^'"]*)'`, text), matches(`'(\w+)' AS state`, text)...)
 	if len(words) < 20 {
 		t.Fatalf("got states %v, want at least 20", words)
@@ -109,8 +109,8 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	}
 }
 
-// TestMaxDepthMatchesSQLite checks that jobs.MaxDepth is the depth up to which SQLite accepts JSON. The documentation of SQLite calls
-// that depth an implementation limit, so the test asks SQLite itself.
+// TestMaxDepthMatchesSQLite checks that jobs.MaxDepth is the greatest depth of JSON that SQLite accepts. SQLite's documentation calls this
+// depth a detail of the implementation, so the test asks SQLite itself.
 func TestMaxDepthMatchesSQLite(t *testing.T) {
 	d := openTest(t)
 	for depth, want := range map[int]bool{jobs.MaxDepth: true, jobs.MaxDepth + 1: false} {
@@ -142,7 +142,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 			}
 			table = ""
 		case table == "tasks" && regexp.MustCompile(`^  [a-z_]+ +(INTEGER|TEXT|BLOB)`).MatchString(line):
-			// Other tables have columns with the same meaning, so only tasks must explain each column.
+			// Only the table tasks must explain each column. Columns of other tables have the same meaning.
 			if column := strings.Fields(line)[0]; !strings.Contains(line, "-- ") && !slices.Contains(obvious, column) {
 				t.Errorf("column %s.%s: got no comment, want one", table, column)
 			}
@@ -157,7 +157,7 @@ func TestEveryTableIsStrictAndEveryColumnAndIndexIsExplained(t *testing.T) {
 	}
 }
 
-// obvious are the columns that need no comment, because their name and CHECK explain them.
+// obvious lists the columns that need no comment, because their names and CHECKs explain them.
 var obvious = []string{"queue", "created_at"}
 
 func TestNoPredicateUsesIN(t *testing.T) {

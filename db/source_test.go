@@ -51,7 +51,7 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 }
 
 func TestOnlyPackageDbHasSQL(t *testing.T) {
-	// These files run no SQL. They show statements and rights to the administrator of a server, or recognize a statement of db.
+	// These files run no SQL. They show statements and rights to the administrator of a server, or recognize a statement of package db.
 	showSQL := []string{"internal/present/server.go", "internal/doctor/doctor_server.go", "runner/runnertest/driver.go"}
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
@@ -70,7 +70,7 @@ func TestOnlyPackageDbHasSQL(t *testing.T) {
 
 func TestTheClockIsReadInOnePlace(t *testing.T) {
 	clocks := []string{"Now", "Since", "Until"}
-	// The code in these files measures durations. It does not store the current time.
+	// The code in these files measures durations only. It never stores the current time.
 	mayWait := []string{"db/commit.go", "db/internal/sqlite/open.go", "db/internal/sqlite/watch.go", "db/internal/sqlite/watch_linux.go",
 		"db/internal/postgres/skew.go",  // compares the clocks of this host and the server
 		"db/internal/engine/querier.go"} // checks once whether a worker of the older version is alive

@@ -28,13 +28,13 @@ func TestSuspectsRunAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	add("command", 0, 3, 5)  // task 1 has no loss
-	add("command", 1, 3, 5)  // task 2 has one loss of at most three
+	add("command", 0, 3, 5)  // task 1 was never lost
+	add("command", 1, 3, 5)  // task 2 has one loss; max_losses is 3
 	add("other", 2, 3, 5)    // task 3 is a suspect
 	add("command", 1, 1, 9)  // task 4 is a suspect of the highest priority
 	add("nobody's", 2, 3, 9) // task 5 is a suspect, but no worker runs its job
 	add("command", 0, 0, 4)  // task 6 runs at most once
-	add("command", 0, 1, 4)  // task 7 has no loss of at most one
+	add("command", 0, 1, 4)  // task 6 must run at most once
 	wantClaims := func(at time.Time, free int, idle, look bool, want ...int64) {
 		t.Helper()
 		done, err := w.Cycle(t.Context(), Cycle{Now: at, Look: look, Claim: Claim{Free: free, Idle: idle, Lease: time.Minute}})
@@ -52,10 +52,11 @@ func TestSuspectsRunAlone(t *testing.T) {
 			t.Fatalf("got claims %v, want %v", got, want)
 		}
 	}
-	wantClaims(now, 1, false, true, 1)                          // a busy worker claims other tasks first
-	wantClaims(now.Add(31*time.Second), 1, false, true)         // after suspectPatience a busy worker claims nothing
-	wantClaims(now.Add(31*time.Second), 4, true, true, 4)       // an idle worker claims one suspect alone, by priority
-	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // then the next suspect
+	wantClaims(now, 1, false, true, 1)                  // a busy worker first claims tasks that are no suspects
+	wantClaims(now.Add(31*time.Second), 1, false, true) // after suspectPatience a busy worker claims nothing
+	// an idle worker claims one suspect and nothing else, the highest priority first
+	wantClaims(now.Add(31*time.Second), 4, true, true, 4)
+	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // then it claims the next suspect
 	wantClaims(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks
 	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); lifecycle.Suspect(s) {
 		t.Error("a task without losses: got a suspect, want none")

@@ -15,8 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestOneTaskPerTick calls Tick on four handles at the same time, for every tick. The handles behave like four processes. Each tick must
-// get one task.
+// TestOneTaskPerTick calls Tick on four handles at the same time, for each of several ticks. The handles act as four processes. Each tick
+// must get exactly one task.
 func TestOneTaskPerTick(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "test.db")
 	var handles []*db.DB

@@ -57,8 +57,8 @@ func olds(t *testing.T) (list []old) {
 	return list
 }
 
-// write creates the file from the dump. Then it runs the statements in the list more in a transaction that it does not commit, like a
-// process that is killed.
+// write creates the file from the dump. Then it runs the statements in more, in a transaction that it never commits, like a process that is
+// killed.
 func (o old) write(t *testing.T, more ...string) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "old.db")
@@ -155,12 +155,12 @@ func (o old) kept(t *testing.T, d *DB) {
 	}
 }
 
-// works takes over the tasks of the dead worker, claims and finishes everything that is pending, and adds a task.
+// works takes over the tasks of the dead worker, claims and finishes all pending tasks, and adds a task.
 func (o old) works(t *testing.T, d *DB) {
 	t.Helper()
 	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes after the times in the dump
 	added, err := d.Insert(ctx, []jobs.Spec{jobs.Command{Argv: []string{"true"}}.With()}, at)
-	if err != nil || added[0].ID != 34 { // the highest id was 33, which a deleted task had
+	if err != nil || added[0].ID != 34 { // a deleted task had the id 33, and ids are never used again
 		t.Fatalf("insert: got %+v and error %v, want id 34", added, err)
 	}
 	w, err := d.Register(ctx, WorkerInfo{Name: "new", Lease: time.Minute, StartedAt: at},

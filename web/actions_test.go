@@ -109,7 +109,7 @@ func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	if state(t, r, other) != jobs.Failed {
 		t.Errorf("a task outside the query: got state %s, want failed", state(t, r, other))
 	}
-	form.Del("count") // a client that skips the question sends no count
+	form.Del("count") // a client that skips the question does not send the count
 	_, body = s.post("/actions/cancel", form)
 	testkit.Contains(t, body, "Cancel all 4 tasks")
 	_, body = s.post("/actions/retry", url.Values{"query": {"state:completed"}, "back": {"/tasks"}})

@@ -16,7 +16,7 @@ import (
 	"example.com/runner/web"
 )
 
-// curl sends a request with curl, which is no client of this project. It returns the status and the body.
+// curl sends a request with the program curl, which shares no code with this project. It returns the status and the body.
 func curl(t *testing.T, args ...string) (status, body string) {
 	t.Helper()
 	path, err := exec.LookPath("curl")
@@ -91,7 +91,8 @@ func TestTheAPIWithCurl(t *testing.T) {
 	testkit.Equal(t, "status of a POST", status, "405")
 }
 
-// TestTheAPIWithPython reads all failed tasks as CSV page by page, and the errors, with the standard library of Python.
+// TestTheAPIWithPython uses only the standard library of Python. It reads all failed tasks as CSV, page by page, and then some requests
+// that fail.
 func TestTheAPIWithPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -71,7 +71,7 @@ func TestTheTokenIsExchangedForACookie(t *testing.T) {
 	if got := s.url; got != "https://runner.example.com" {
 		t.Fatalf("got address %s, want https://runner.example.com", got)
 	}
-	// This name does not resolve here.
+	// This name cannot be resolved here.
 	s = serve(t, r, web.ServerOptions{})
 	s.client.Jar = nil
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
@@ -124,7 +124,7 @@ func TestAnUnknownHostIsRejected(t *testing.T) {
 			req := s.request(route.method, route.path, nil)
 			req.Header.Set("Authorization", "Bearer "+s.token)
 			if req.Host = host; host == "" {
-				req.Host = "\t" // a blank host, because net/http replaces an empty one by the address
+				req.Host = "\t" // a blank host, because net/http replaces an empty host by the address of the server
 				continue
 			}
 			status, body, header := s.do(req)

@@ -11,8 +11,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// axe returns the source of axe-core, which it finds with NODE_PATH. axe-core checks pages for problems of accessibility. If it is not
-// installed, axe skips the test.
+// axe returns the source of axe-core, which checks pages for problems of accessibility. It looks for axe-core in NODE_PATH, and skips the
+// test if axe-core is not installed.
 func axe(t *testing.T) string {
 	t.Helper()
 	for _, dir := range filepath.SplitList(os.Getenv("NODE_PATH")) {
@@ -43,7 +43,7 @@ func TestPagesAreAccessible(t *testing.T) {
 	}
 	pages := []struct {
 		name, path string
-		then       func() // steps of the user on the page
+		then       func() // what the user does on the page before the check
 	}{
 		{"overview", "/", nil},
 		{"figures", "/?range=24h", func() { eval[bool](b, `document.querySelector("details").open = true`) }},
@@ -74,7 +74,7 @@ func TestPagesAreAccessible(t *testing.T) {
 		for _, theme := range themes {
 			b.screen(width, theme)
 			call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{
-				// reduced motion turns off the transitions of colours
+				// with reduced motion, colours change at once and not in a transition
 				{Name: "prefers-color-scheme", Value: theme}, {Name: "prefers-reduced-motion", Value: "reduce"}}})
 			for _, page := range pages {
 				b.open(page.path)

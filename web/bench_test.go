@@ -12,8 +12,8 @@ import (
 	"example.com/runner/web"
 )
 
-// BenchmarkPages prints the times of the pages for a million finished tasks, of which a tenth failed, and a million pending ones. The first
-// page draws 200 dependencies.
+// BenchmarkPages prints the times of the pages in a database with a million finished tasks, of which a tenth failed, and a million pending
+// tasks. The first page draws 200 dependencies.
 func BenchmarkPages(b *testing.B) {
 	const finished = 1_000_000
 	r := open(b)
@@ -59,8 +59,8 @@ func BenchmarkPages(b *testing.B) {
 	b.Logf("the write-ahead log has %d bytes", wal)
 }
 
-// BenchmarkOpenTabs measures a worker that runs tasks without work while 0 or 100 pages are open. Each page loads its
-// content after every notification.
+// BenchmarkOpenTabs measures the speed of a worker while 0 or 100 pages are open. The tasks do nothing. Each page loads its content after
+// every notification.
 func BenchmarkOpenTabs(b *testing.B) {
 	for _, tabs := range []int{0, 100} {
 		b.Run(fmt.Sprint(tabs), func(b *testing.B) {
@@ -92,7 +92,7 @@ func BenchmarkOpenTabs(b *testing.B) {
 	}
 }
 
-// tab sends the same requests as an open overview page.
+// tab makes the same requests as a browser with the overview open.
 func tab(ctx context.Context, s *site) {
 	res, err := s.client.Do(s.request("GET", "/events", nil).WithContext(ctx))
 	if err != nil {

@@ -37,11 +37,11 @@ func TestTheListHasPagesWithoutJavaScript(t *testing.T) {
 // A formStep starts an action on a page.
 type formStep struct {
 	path     string
-	boxes    []string // boxes to check first
+	boxes    []string // check boxes that are clicked first
 	button   string
 	question string // question that the page asks; empty if it asks none
 	shown    string // answer
-	command  string // command line in the answer
+	command  string // command line that the answer shows
 }
 
 // formSteps has the steps for each action. They run in the order of the list.
@@ -149,7 +149,7 @@ func TestHostileTextDoesNothingInABrowser(t *testing.T) {
 	defer stop()
 	defer func() { r.Cancel(t.Context(), []int64{running}, runner.CancelOptions{}) }()
 	testkit.Eventually(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
-	b := browse(t, serve(t, r, webOptions)) // at its end, checks that the console of the browser has no message
+	b := browse(t, serve(t, r, webOptions)) // at the end of the test, browse checks that the console of the browser has no message
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules",
 		"/tasks?q=" + "%3Cscript%3Edocument", fmt.Sprintf("/tasks/%d", running)} {
 		b.open(path)
@@ -179,7 +179,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	b := browse(t, serve(t, r, webOptions))
 	stop := runnerkit.Work(t, r)
 	defer stop()
-	seen := func(id int64) { // the part of the page that its script replaces has shown the task
+	seen := func(id int64) { // seen waits until the part of the page that the script updates has shown the task
 		t.Helper()
 		b.until("a newer task is known", fmt.Sprintf("document.querySelector('#tabs').textContent.includes('all %d')", id))
 	}
@@ -191,7 +191,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	if !eval[bool](b, "document.querySelector('#t1 input').checked && !document.querySelector('#t2')") {
 		t.Error("got the rows replaced while one was selected, want them kept")
 	}
-	b.run(chromedp.Click("#t1 input")) // no row is selected, but one has the focus
+	b.run(chromedp.Click("#t1 input")) // no row is selected, but one row has the focus
 	seen(shell(t, r, "true"))
 	if !eval[bool](b, "document.activeElement === document.querySelector('#t1 input') && !document.querySelector('#t3')") {
 		t.Error("got the rows replaced while one had the focus, want them kept")
@@ -233,7 +233,7 @@ func TestAHiddenTabHoldsNoConnection(t *testing.T) {
 	r := open(t)
 	b := browse(t, serve(t, r, webOptions))
 	b.until("it is connected", "stream && stream.readyState === 1")
-	show := func(hidden bool) { // sets the state that the browser sets when the user switches to another tab
+	show := func(hidden bool) { // show sets the page visible or hidden, as when the user switches tabs
 		eval[bool](b, fmt.Sprintf(`Object.defineProperty(document, 'hidden', {configurable: true, value: %v}) &&
 			document.dispatchEvent(new Event('visibilitychange'))`, hidden))
 	}

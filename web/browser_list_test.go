@@ -25,14 +25,14 @@ func TestAListHoldsStillUnderTheMouse(t *testing.T) {
 	b.until("the list counts the new tasks", "!$('#fresh').hidden && $('#fresh').textContent === '3 new ↑'")
 	testkit.Equal(t, "sign of the page", eval[string](b, "$('#live').textContent.trim() + ' ' + $('#live').className"), "● held amber")
 	testkit.Equal(t, "rows", eval[int](b, "$$('#rows tbody tr').length"), 1)
-	runnerkit.Drain(t, r) // changes the state of the shown task
+	runnerkit.Drain(t, r) // the task ends, so the list shows another state
 	b.until("the shown row is up to date", "$('#t1').textContent.includes('completed')")
 	b.shot("held-1280-light")
 	b.run(chromedp.Click("#fresh"))
 	b.until("the list shows the new tasks", "$$('#rows tbody tr').length === 4 && $('#fresh').hidden")
 	b.until("the page is live", "$('#live').textContent.trim() === '● live' && !$('#live').className")
 
-	// The list goes on when the mouse leaves it.
+	// The list updates itself again when the mouse has left it.
 	b.point("#t1 td:last-child")
 	shell(t, r, "true")
 	b.until("the list counts the new task", "$('#fresh').textContent === '1 new ↑'")

@@ -53,7 +53,7 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 			t.Errorf("%s JavaScript: got lines %q of stderr, want the three frames", name, got)
 		}
 	}
-	_, page := s.get(fmt.Sprintf("/tasks/%d?find=17", id)) // the first lines with these digits are not among the last thousand
+	_, page := s.get(fmt.Sprintf("/tasks/%d?find=17", id)) // the first lines with these digits come before the last thousand lines
 	testkit.Contains(t, page, "</i>17\n", "159 lines found.")
 }
 
@@ -79,7 +79,8 @@ func TestALogOfManySmallPiecesIsComplete(t *testing.T) {
 	testkit.ContainsNone(t, page, "Only the last")
 }
 
-// TestALiveLogShowsEveryLineInABrowser prints a thousand lines per second. RUNNER_LOG_SECONDS is the number of seconds; default 4.
+// TestALiveLogShowsEveryLineInABrowser follows a script that prints a thousand lines per second. RUNNER_LOG_SECONDS sets how many seconds
+// it runs; default 4.
 func TestALiveLogShowsEveryLineInABrowser(t *testing.T) {
 	seconds, _ := strconv.Atoi(os.Getenv("RUNNER_LOG_SECONDS"))
 	if seconds == 0 {
@@ -108,7 +109,7 @@ func TestALiveLogShowsEveryLineInABrowser(t *testing.T) {
 		t.Errorf("got a log at %v px after the reader had scrolled to 100, want it to stay there", got)
 	}
 	b.shot("log-scrolled-1280-light")
-	eval[bool](b, "disconnect() || updateLive(false) || true") // a lost connection loses no line
+	eval[bool](b, "disconnect() || updateLive(false) || true") // the connection breaks here; the page must not lose a line
 	b.run(chromedp.Click("#new"))
 	b.until("the end is in view", atEnd)
 	testkit.Within(t, 3*time.Minute, "the task ends", func() bool { return state(t, r, id) == jobs.Failed })
@@ -163,7 +164,7 @@ func TestAFollowedLogContinuesAfterACursor(t *testing.T) {
 	}
 }
 
-// continueLog follows the log of a script from the cursor of an earlier request.
+// continueLog reads the log of a script with several requests. Each request continues at the cursor of the previous one.
 func continueLog(t *testing.T, script string) {
 	r := open(t)
 	id := shell(t, r, script)

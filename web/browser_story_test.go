@@ -13,7 +13,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// alertPage returns the path of the page in the alert about failed attempts of a queue.
+// alertPage returns the path of the page that an alert about failed attempts of a queue links to.
 func alertPage(t *testing.T, queue string) string {
 	t.Helper()
 	rules, err := os.ReadFile("../contrib/prometheus/runner.rules.yml")
@@ -27,7 +27,8 @@ func alertPage(t *testing.T, queue string) string {
 	return strings.ReplaceAll(string(found[1]), "{{ $labels.queue }}", queue)
 }
 
-// At night somebody opens the page of an alert on a telephone. One click shows the traceback, and two more retry all tasks with this cause.
+// A user gets an alert at night and opens its page on a telephone. One click shows the traceback, and two more clicks retry all tasks with
+// this cause.
 func TestFromAnAlertToTheTracebackAndTheRepair(t *testing.T) {
 	r := open(t)
 	const trace = "Traceback (most recent call last):\\n  File \"send.py\", line 7\\nConnectionError: mail-7.example.com refused"
@@ -55,6 +56,6 @@ func TestFromAnAlertToTheTracebackAndTheRepair(t *testing.T) {
 		n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}})
 		testkit.Equal(t, "error", err, nil)
 		testkit.Equal(t, "pending tasks", n, 12)
-		runnerkit.Drain(t, r) // they fail again
+		runnerkit.Drain(t, r) // the tasks fail again
 	}
 }

@@ -43,7 +43,7 @@ type browser struct {
 	mu       sync.Mutex
 	messages []string
 	requests []string
-	expected []string // parts of expected console messages
+	expected []string // expected console messages; each text is a part of one
 }
 
 // chromium starts a browser. It skips the test if Chromium is not installed.
@@ -63,7 +63,7 @@ func chromium(t testing.TB) context.Context {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // wait, because the processes of Chromium end one after the other, and some write files until then
+	t.Cleanup(func() { // wait for the end of Chromium: its processes end one after the other, and write files until then
 		for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
 			if err := os.RemoveAll(dir); err == nil {
 				return
@@ -154,7 +154,7 @@ func (b *browser) check() {
 
 func (b *browser) run(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute) // a step may wait for ever
+	ctx, cancel := context.WithTimeout(b.ctx, 3*time.Minute) // without this timeout, a step could wait for ever
 	defer cancel()
 	if err := chromedp.Do(ctx, steps...); err != nil {
 		b.t.Fatal(err)
@@ -246,7 +246,8 @@ func TestPagesInABrowser(t *testing.T) {
 			for _, theme := range themes {
 				b.screen(width, theme)
 				b.open(path)
-				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`) // long texts
+				// the texts that change from run to run become long fixed ones
+				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`)
 				b.fits(name, width)
 				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
 			}

@@ -18,7 +18,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// barHeights returns the heights of the bars of a state, and the links of the bars.
+// barHeights returns the heights of the bars for a state, and the links of these bars.
 func barHeights(t *testing.T, text, state string) (heights []float64, links []string) {
 	t.Helper()
 	bar := regexp.MustCompile(`<a href="([^"]*)"[^>]*><title>[^<]*</title>(?:<rect class="hit"[^>]*>)?<rect class="` + state +
@@ -63,7 +63,8 @@ func TestFailuresHaveAScaleOfTheirOwn(t *testing.T) {
 		total += height
 		listed += strings.Count(s.page(links[i]), `<tr id="t`)
 	}
-	// Three failures in one minute have 3/4 of the scale. If a minute ends between the failures, the scale may be 2.
+	// With three failures in one minute, their bar has 3/4 of the scale. If the next minute begins between the failures, the scale may be
+	// 2.
 	if total < 30 {
 		t.Errorf("got %v px for 3 failures beside 40 completed tasks, want at least 30", heights)
 	}

@@ -20,7 +20,7 @@ import (
 func (s *site) wire(path string, header ...string) (text string, sent int) {
 	s.t.Helper()
 	req := s.request(http.MethodGet, path, nil)
-	req.Header.Set("Accept-Encoding", "gzip") // the client then leaves the body compressed
+	req.Header.Set("Accept-Encoding", "gzip") // with this header set, the client does not decompress the body itself
 	for i := 0; i < len(header); i += 2 {
 		req.Header.Set(header[i], header[i+1])
 	}

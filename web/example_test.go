@@ -29,7 +29,7 @@ func temp() (r *runner.Runner, dir string, remove func()) {
 	}
 }
 
-// A program mounts the pages beside its own, and decides who may see them.
+// A program serves the pages beside its own pages, and decides which users may see them.
 func ExampleHandler() {
 	r, _, remove := temp()
 	defer remove()
@@ -55,7 +55,7 @@ func ExampleHandler() {
 	// 200
 }
 
-// Listen serves the pages on an address of its own. Requests need the token of the token file, or a sign-in with it.
+// Listen serves the pages on its own address. A request needs the token from the token file, or a sign-in with this token.
 func ExampleListen() {
 	r, dir, remove := temp()
 	defer remove()

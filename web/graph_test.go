@@ -15,11 +15,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// drawn matches a task of the drawing: its id, the words of its title, and its place.
+// drawn matches a task of the drawing: its id, the words of its title, and its coordinates.
 var drawn = regexp.MustCompile(`<(?:a href="/tasks/[0-9]+"|g) class="state ([a-z]+)"( aria-current="true")?>` +
 	`<title>task ([0-9]+)([^<]*), [a-z]+</title><rect x="([0-9]+)" y="([0-9]+)"`)
 
-// places returns the places of the drawn tasks by their ids, and the ids in the order of the links.
+// places returns the coordinates of the drawn tasks by their ids, and the ids in the order of the links.
 func places(text string) (x, y map[string]int, order []string) {
 	x, y = map[string]int{}, map[string]int{}
 	for _, found := range drawn.FindAllStringSubmatch(text, -1) {
@@ -116,7 +116,7 @@ func TestALargeGraphIsDrawnInPart(t *testing.T) {
 	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d/dependencies", many)), "More than 1,000 other tasks")
 }
 
-// TestADenseGraphHasFewLines draws 60 tasks of which each depends on all earlier ones.
+// TestADenseGraphHasFewLines draws 60 tasks; each of them depends on all earlier ones.
 func TestADenseGraphHasFewLines(t *testing.T) {
 	r := open(t)
 	var all []int64
@@ -138,7 +138,7 @@ func TestADenseGraphHasFewLines(t *testing.T) {
 	}
 }
 
-// spread changes the times of the finished tasks and of their worker: the tasks ran in the last ten minutes.
+// spread changes the times of the finished tasks and of their worker, as if the tasks had run in the last ten minutes.
 func spread(t testing.TB, r *runner.Runner) {
 	t.Helper()
 	pool, err := sql.Open("sqlite", "file:"+r.Path()+"?_pragma=busy_timeout(10000)")

@@ -41,7 +41,7 @@ func TestRequestsAreLimited(t *testing.T) {
 	}
 
 	slow := dial(t, s)
-	fmt.Fprint(slow, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n") // the headers do not end
+	fmt.Fprint(slow, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n") // this request stops in the middle of its headers
 	if text, err := io.ReadAll(slow); err != nil || strings.Contains(string(text), "200 OK") {
 		t.Errorf("headers without an end: got %q, error %v; want no answer", text, err)
 	}
@@ -70,11 +70,11 @@ func TestStreamsAreLimited(t *testing.T) {
 	if status := ask(); status != http.StatusServiceUnavailable {
 		t.Errorf("stream %d: got status %d, want 503", most+1, status)
 	}
-	s.page("/") // pages are still served
+	s.page("/") // other clients still get pages
 }
 
-// TestPagesAreServedWhileAClientHoldsAllConnections checks that other users get pages while a client holds all connections of the server.
-// The state of these connections does not matter.
+// TestPagesAreServedWhileAClientHoldsAllConnections checks that other users get pages while one client holds all connections of the server,
+// in whatever state these connections are.
 func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)
@@ -98,7 +98,7 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 		s.client.CloseIdleConnections()
 		s.page("/")
 		if strings.HasPrefix(text, "POST") {
-			break // the server closes a random busy connection, which may be the stream
+			break // the server closes any busy connection, and that may be the stream
 		}
 		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than all timeouts of the server
 			t.Fatal(err)

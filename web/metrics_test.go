@@ -17,7 +17,7 @@ import (
 	"example.com/runner/web"
 )
 
-// scrape reads the metrics as Prometheus does.
+// scrape requests the metrics as Prometheus does.
 func scrape(t *testing.T, s *site) map[string]*dto.MetricFamily {
 	t.Helper()
 	parser := expfmt.NewTextParser(model.LegacyValidation)
@@ -54,7 +54,7 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 func TestMetrics(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})
-	scrape(t, s) // the histograms begin at the first scrape
+	scrape(t, s) // the counters of the histograms start at the first scrape
 	shell(t, r, "exit 22", jobs.Queue("media"))
 	shell(t, r, "true")
 	shell(t, r, "true")

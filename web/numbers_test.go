@@ -26,7 +26,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	for n := range 6 {
 		shell(t, r, fmt.Sprintf("exit %d", n%2+1), jobs.Queue([]string{"mail", "media"}[n%2]))
 	}
-	for range 3 { // the tasks fail three times
+	for range 3 { // each round lets the tasks fail once
 		runnerkit.Drain(t, r)
 		if _, err := r.Retry(t.Context(), []int64{1, 2, 3, 4}, 0); err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	page := s.page("/")
 	testkit.Contains(t, page, `<b>5</b> <small>18 failures</small>`, "3 tasks failed in media in 24h", "2 tasks failed in mail in 24h",
 		"with 1 task waiting: disk is full", "no worker runs, and 4 tasks are unfinished")
-	chart := regexp.MustCompile(`(?s)<section class="panel" id="chart".*?</section>`) // it says that it counts each end of a task
+	chart := regexp.MustCompile(`(?s)<section class="panel" id="chart".*?</section>`) // the chart says that it counts each end of a task
 	page = chart.ReplaceAllString(page, "")
 	checked := 0
 	for i, re := range linkedNumbers {

@@ -217,7 +217,7 @@ func TestTask(t *testing.T) {
 	id := shell(t, r, "echo one; echo two >&2; exit 22", jobs.MaxAttempts(2), jobs.Queue("media"), jobs.Label("night"))
 	s := serve(t, r, web.ServerOptions{})
 	testkit.Contains(t, s.page("/tasks/1"), "no worker runs", "○</span> pending")
-	runnerkit.Drain(t, r) // runs the first attempt; the next one is due in 10 s
+	runnerkit.Drain(t, r) // runs only the first attempt, because the next one is due in 10 s
 	page := s.page(fmt.Sprintf("/tasks/%d", id))
 	testkit.Contains(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c",
 		">Retry now<", "exit 22 after", "one\n", `class="l e"`, "attempt 1 ✗ exit 22",
@@ -275,7 +275,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r)
-	var log bytes.Buffer // needs no lock, because the requests of this test write to it one after the other
+	var log bytes.Buffer // the log needs no lock, because the requests of this test come one after the other
 	s := serveEmbedded(t, r, web.Options{Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	for _, path := range []string{"/", "/tasks", "/tasks/1", "/schedules", "/tasks?q=marker", "/metrics", "/tasks/1/log", "/tasks/1/args"} {
 		testkit.ContainsNone(t, s.page(path), "marker-env", "marker-input")
@@ -286,7 +286,7 @@ func TestSecretsAreNotShown(t *testing.T) {
 		}
 	}
 	testkit.ContainsNone(t, log.String(), "marker-env", "marker-input")
-	testkit.Contains(t, log.String(), "1 task retried") // checks that the server writes to this log
+	testkit.Contains(t, log.String(), "1 task retried") // this line shows that the server writes to the log
 	testkit.Contains(t, s.page("/tasks/1"), "env TOKEN=•••", "input 12 B")
 }
 
@@ -311,7 +311,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks"), "night", "exit 1")
 	testkit.Contains(t, s.page("/tasks?q=marker-args"), "arguments are hidden")
 	shown := serve(t, r, web.ServerOptions{})
-	testkit.Contains(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // checks that the pages can show the markers
+	testkit.Contains(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // the pages of this user do show the markers
 }
 
 // links matches the URLs in a page that a browser follows.

@@ -23,7 +23,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 	r.Register(runner.Commands(runner.CommandOptions{}))
 
 	s := serve(t, r, web.ServerOptions{})
-	scrape(t, s) // the histograms begin at the first scrape
+	scrape(t, s) // the counters of the histograms start at the first scrape
 	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
 	shell(t, r, "exit 3", jobs.Queue("media"), jobs.MaxAttempts(1))
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
@@ -57,7 +57,7 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 		t.Errorf("runner_db_bytes: got %v, want a size above 0", got)
 	}
 
-	// A role that may only read serves the pages, too.
+	// The pages also work with a role that may only read.
 	admin, err := pgx.Connect(t.Context(), at)
 	if err != nil {
 		t.Fatal(err)

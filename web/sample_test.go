@@ -17,8 +17,7 @@ import (
 
 var webOptions = web.ServerOptions{}
 
-// sampleDatabase fills a database with typical tasks. It returns the paths of some pages. The key of a path describes the content of the
-// page.
+// sampleDatabase fills a database with typical tasks. It returns the paths of some pages; the key of each path describes its page.
 func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	type email struct {
@@ -97,8 +96,8 @@ func sampleDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	return map[string]string{"task": page(2), "function": page(5), "colours": page(colours), "chain": page(merge), "fan": page(part)}
 }
 
-// largeDatabase fills a database with very many tasks and with the longest possible names. It returns the paths of some pages. The key of
-// a path describes the content of the page.
+// largeDatabase fills a database with very many tasks and with the longest possible names. It returns the paths of some pages; the key of
+// each path describes its page.
 func largeDatabase(t testing.TB, r *runner.Runner) map[string]string {
 	t.Helper()
 	long := func(n, most int) string { // a name without a space

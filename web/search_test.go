@@ -49,15 +49,17 @@ func TestThePageOffersTheSearchThatTheUserMeant(t *testing.T) {
 	}
 }
 
-// TestASearchSaysAtHowManyTasksItHasLooked follows the links of searches that look at two or four tasks.
+// TestASearchSaysAtHowManyTasksItHasLooked searches with a limit of two or four tasks per page, and follows the links to the next part of
+// the search.
 func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 	r := open(t)
 	for i := range 7 {
 		shell(t, r, fmt.Sprint("echo needle >&2; exit ", 1+i%2), jobs.Label(fmt.Sprint("l", i)))
-		runnerkit.Drain(t, r) // one after the other, so that their ends have this order
+		runnerkit.Drain(t, r) // the tasks end one after the other, so the order of their ends is known
 	}
 	s := serve(t, r, webOptions)
-	for _, query := range []string{"label:l0", "state:failed+label:l0"} { // by id, and by the time of the end
+	// these lists are in the order of ids, and in the order of the ends
+	for _, query := range []string{"label:l0", "state:failed+label:l0"} {
 		page := s.page("/tasks?q=" + query + "&look=2")
 		testkit.Contains(t, page, "None of the 2 tasks at which the search has looked matches.", "&amp;look=20")
 		_, link, _ := strings.Cut(page, `matches. <a href="`)

@@ -13,7 +13,7 @@ import (
 
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-// drawingOf draws runs, which are given as "from to state" in seconds before noon. A run without an end has the end "-".
+// drawingOf draws the runs in the list. A run has the form "from to state" with seconds before noon; "-" stands for a missing end.
 func drawingOf(t *testing.T, slots, rows, cells int, runs ...string) *slotDrawing {
 	t.Helper()
 	w := admin.WorkerRuns{Name: "w", Slots: slots, StartedAt: noon.Add(-time.Hour)}

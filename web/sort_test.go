@@ -17,7 +17,7 @@ func TestFailedTasksAreListedByTheirEndAndWaitingTasksByTheirDueTime(t *testing.
 	r := open(t)
 	for range 3 {
 		shell(t, r, "exit 1")
-		runnerkit.Drain(t, r) // one after the other, so that their ends have this order
+		runnerkit.Drain(t, r) // the tasks end one after the other, so the order of their ends is known
 	}
 	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 )
 
 // TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused checks the size of the write-ahead log while pages and the output of a task are
-// open. It writes much more data than the log may contain. SQLite reuses the log from its start only when no reader uses it. If a reader
-// kept its snapshot, the log would grow with every write.
+// open. The test writes much more data than the log may hold. SQLite starts the log again at its beginning only when no reader uses it. If
+// the pages held a snapshot of the database, the log would grow with every write.
 func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 	r := open(t)
 	dir := t.TempDir()
