@@ -33,8 +33,8 @@ func TestSuspectsRunAlone(t *testing.T) {
 	add("other", 2, 3, 5)    // task 3 is a suspect
 	add("command", 1, 1, 9)  // task 4 is a suspect of the highest priority
 	add("nobody's", 2, 3, 9) // task 5 is a suspect, but no worker runs its job
-	add("command", 0, 0, 4)  // task 6 runs at most once
-	add("command", 0, 1, 4)  // task 6 must run at most once
+	add("command", 0, 0, 4)  // task 6 must run at most once
+	add("command", 0, 1, 4)  // task 7 was never lost; max_losses is 1
 	wantClaims := func(at time.Time, free int, idle, look bool, want ...int64) {
 		t.Helper()
 		done, err := w.Cycle(t.Context(), Cycle{Now: at, Look: look, Claim: Claim{Free: free, Idle: idle, Lease: time.Minute}})

@@ -91,8 +91,8 @@ func TestTheAPIWithCurl(t *testing.T) {
 	testkit.Equal(t, "status of a POST", status, "405")
 }
 
-// TestTheAPIWithPython uses only the standard library of Python. It reads all failed tasks as CSV, page by page, and then some requests
-// that fail.
+// TestTheAPIWithPython uses only the standard library of Python. It reads all failed tasks as CSV, page by page. It also makes requests
+// that fail, and reads their errors.
 func TestTheAPIWithPython(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

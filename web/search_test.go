@@ -49,8 +49,8 @@ func TestThePageOffersTheSearchThatTheUserMeant(t *testing.T) {
 	}
 }
 
-// TestASearchSaysAtHowManyTasksItHasLooked searches with a limit of two or four tasks per page, and follows the links to the next part of
-// the search.
+// TestASearchSaysAtHowManyTasksItHasLooked makes searches that look at two or four tasks only, and follows their links to
+// searches that look at more.
 func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 	r := open(t)
 	for i := range 7 {
