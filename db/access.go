@@ -29,7 +29,7 @@ func InsecureFor(path string, uid int) error {
 	for _, name := range []string{filepath.Dir(path), path, path + ".d"} {
 		info, err := os.Stat(name)
 		if err != nil {
-			continue // Open reports the error
+			continue // Open later reports this error
 		}
 		ownerID, gid, ok := owner.Of(info)
 		if !ok {
@@ -37,7 +37,7 @@ func InsecureFor(path string, uid int) error {
 		}
 		if why, try := exposed(info.Mode(), ownerID, gid, uid, sameName); why != "" {
 			hint := try + " " + name
-			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // the directory is meant for several users, as /tmp is
+			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // a directory with the sticky bit is meant for several users, as /tmp is
 				hint = "a database in a directory of your own"
 			}
 			return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.ExposedDatabase, Subject: name, What: name + " " + why,

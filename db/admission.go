@@ -29,9 +29,9 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
-	// filling has the parts whose last batch is not full yet, with the number of tasks in their full batches.
+	// filling maps a part whose last batch is not full yet to the number of tasks in its full batches.
 	filling map[part]int
-	fills   bool // whether the claim fills batches, whose starts are counted already
+	fills   bool // whether the claim is filling batches; the starts of these batches are already counted
 }
 
 // limitState is the state of a limit during one claim.
@@ -40,16 +40,16 @@ type limitState struct {
 	bucket  bucket
 	free    int       // tasks that may start before the maximum number of running tasks is reached
 	starts  int       // starts that the rate allows now
-	next    time.Time // time of the next start, if the rate allows none now
+	next    time.Time // time of the next start if the rate allows no start now
 	taken   int       // tasks that this claim has taken
-	started int       // starts of this claim: tasks and batches
-	saved   bool      // whether started became smaller because tasks share a batch
+	started int       // starts of this claim; a batch counts as one start
+	saved   bool      // whether started became smaller because several tasks share a batch
 }
 
 // allTarget is the whole database.
 var allTarget = jobs.Target{Kind: jobs.AllTarget}
 
-// targetsOf returns the targets of limits to which a task of a queue and a job belongs, without its lane.
+// targetsOf returns the targets whose limits apply to a task of a queue and a job. It leaves out the lane of the task.
 func targetsOf(queue, job string) []jobs.Target {
 	return []jobs.Target{allTarget, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
 }
@@ -139,7 +139,7 @@ func (g *admission) capacity(kind, name string) int {
 	return min(p.free-p.taken, p.starts-p.started)
 }
 
-// capacityOf returns how many more tasks of a job in a queue may start, as far as the job decides it.
+// capacityOf returns how many more tasks of a job in a queue may start according to the limit and the batches of the job.
 func (g *admission) capacityOf(queue, job string) int {
 	n := g.capacity(jobs.JobTarget, job)
 	if g != nil {
@@ -150,8 +150,8 @@ func (g *admission) capacityOf(queue, job string) int {
 	return n
 }
 
-// jobs returns list, but with an empty name for each job that may start no task in a queue now. An empty queue means that batches need not
-// be full.
+// jobs returns a copy of list in which the name of each job is empty that may start no task in a queue now. If the queue is empty, batches
+// need not be full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list
@@ -185,7 +185,7 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 	}
 }
 
-// choose returns the first candidates of a queue that may start as far as their jobs decide it. The parameter most is their maximum number.
+// choose returns the first candidates of a queue that the limits of their jobs allow to start, at most the number in most.
 func (g *admission) choose(queue string, from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}
@@ -216,7 +216,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
-		if p.starts > 0 && p.saved { // this claim may have ended too early
+		if p.starts > 0 && p.saved { // this claim may have stopped too early
 			p.next = now
 		} else if p.starts > 0 {
 			continue
@@ -242,7 +242,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 	return next, nil
 }
 
-// waitsAt reports whether a pending task that this worker can run waits for the limit of a target.
+// waitsAt reports whether the limit of a target blocks a pending task that this worker can run.
 func (t *tx) waitsAt(target jobs.Target, c *claimer, queues []string) (bool, error) {
 	for _, queue := range queues {
 		text, args := somePending, []any{queue}

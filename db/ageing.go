@@ -33,8 +33,8 @@ SELECT priority FROM levels WHERE priority IS NOT NULL`)
 var selectLevel = query(`SELECT id, generation_id, job, run_at FROM {tasks} WHERE state = 'pending' AND queue = ?1 AND job = ?2
 	AND {priority_3} AND NOT (losses >= 1 AND losses >= max_losses - 1) ORDER BY priority DESC, id LIMIT 0 + ?4`)
 
-// claimThese claims the tasks that [1] lists. [1] is a JSON array with one list for each task: its id, its generation and the max
-// attempts of its job. The other arguments are those of claimTasks.
+// claimThese claims the tasks in [1]: a JSON array with the id, the generation and the max attempts of the job of each task. The other
+// arguments are those of claimTasks.
 var claimThese = command(`WITH next AS MATERIALIZED (SELECT CAST(value->>0 AS bigint) AS next_id,
 	CAST(value->>1 AS bigint) AS next_generation, CAST(value->>2 AS bigint) AS most FROM {json_each})
 UPDATE {tasks} SET ` + claimSet + `
@@ -71,15 +71,15 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 const (
-	ageMost = 64 // maximum number of priorities that ageing examines for a queue and job, lowest first
-	// A claim searches for overdue tasks if the last search was MaxWait / agePart or ageRest ago, whichever is shorter.
+	ageMost = 64 // maximum number of priorities that ageing examines for a queue and job; it begins with the lowest
+	// A claim searches for overdue tasks if the last search was at least MaxWait / agePart ago, or at least ageRest ago.
 	agePart = 10
 	ageRest = time.Second
 )
 
 // lookForAged reports whether this claim must search for overdue tasks: tasks that have waited for longer than MaxWait. Most claims do not
-// search, since an overdue task is allowed to wait a tenth of MaxWait longer. After a claim has found an overdue task, every later claim
-// searches until one finds none.
+// search, because an overdue task may wait a tenth of MaxWait longer. When a claim has found an overdue task, the later claims search, too,
+// until one of them finds none.
 func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
 	return maxWait > 0 && now.Sub(c.agedAt).Abs() >= min(maxWait/agePart, ageRest)
 }
@@ -97,7 +97,7 @@ type candidate struct {
 func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, aged bool,
 	now time.Time) (batch []jobs.Task, again bool, err error) {
 	admitted := g.jobs(queue, list)
-	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // the limit of a job allows fewer starts than there are free slots
+	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // a job has fewer free starts than there are free slots
 		return job.Job != "" && g.capacityOf(queue, job.Job) < free
 	})
 	if aged {

@@ -22,7 +22,7 @@ var selectDurations = query(`SELECT finished_at - started_at FROM {tasks} WHERE 
 	AND started_at IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?`)
 
 // setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. The parameter
-// [3] is the old value, which the caller has read. If another worker has recorded the same alert, the old value differs, and both
+// [3] is the old value, which the caller has read. If another worker has already recorded the same alert, the old value differs, and the
 // statements change nothing.
 var (
 	setLate = command(`UPDATE {schedules} SET alerted_at = ? WHERE name = ? AND coalesce(alerted_at, 0) = ?`)
@@ -63,8 +63,8 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 	return alerts, nil
 }
 
-// alert records one alert. The statement record replaces the stored value was by the value is. alert appends the alert to the list unless
-// another worker has recorded it.
+// alert records one alert. The statement record sets a stored value to the value is if its value is still was. alert then appends the alert
+// to the list. If another worker has already recorded it, alert changes nothing.
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks

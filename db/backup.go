@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// backupMark is the name of the file in the directory beside the database whose time is that of the last backup.
+// backupMark is the name of a file in the directory beside the database. The modification time of the file is the time of the last backup.
 const backupMark = "last-backup"
 
 // NoteBackup records that a backup was made now. It ignores errors: a user who can only read the database can make backups, too.
 func (d *DB) NoteBackup() {
 	path := filepath.Join(d.Dir(), backupMark)
-	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) { // the file of another user could not be written
+	if d.MakeDir() == nil && (os.Remove(path) == nil || !exists(path)) { // a file of another user cannot be written, but it may be replaced
 		_ = os.WriteFile(path, nil, 0o600)
 	}
 }

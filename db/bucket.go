@@ -23,7 +23,7 @@ func fullBucket(l jobs.Limit, now time.Time) bucket {
 func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	full := fullBucket(l, now)
 	if gone := now.UnixMilli() - b.at.UnixMilli(); gone > 0 {
-		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // gone * Rate could overflow
+		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // the product gone * Rate could overflow
 			b.level = full.level
 		} else {
 			b.level += gone * int64(l.Rate)
@@ -52,8 +52,8 @@ func (b bucket) take(l jobs.Limit, n int, now time.Time) bucket {
 	return b
 }
 
-// carry returns the bucket of the new limit l, which replaces the limit old. The bucket of the old limit is b. The new bucket has as many
-// starts left as the old one. So a user cannot get more starts by setting a limit again and again.
+// carry returns the bucket of a new limit l that replaces the limit old, whose bucket is b. The new bucket allows as many starts as the old
+// one. Otherwise a user could get more starts by setting the limit again and again.
 func (b bucket) carry(old, l jobs.Limit, now time.Time) bucket {
 	if old.Rate == 0 {
 		return fullBucket(l, now)

@@ -65,13 +65,13 @@ func (d *DB) TaskChanges(ctx context.Context, id int64) ([]TaskChange, error) {
 	return list, err
 }
 
-// movable reports whether a task in state s has not finished and does not run, so that a user can change it.
+// movable reports whether a user can change a task in state s: the task has neither finished nor is it running.
 func movable(s jobs.State) bool {
 	return s == jobs.Scheduled || s == jobs.Pending || s == jobs.Blocked || s == jobs.Retrying
 }
 
-// changeable returns the standing of a task before a change. If plain SQL has inserted the task, it first reads its dependencies, which
-// may cancel it.
+// changeable returns the standing of a task before a change. If plain SQL has inserted the task, changeable first reads its dependencies,
+// and may then cancel the task.
 func (t *tx) changeable(id int64, now time.Time) (standing, error) {
 	s, err := t.standing(id)
 	if err != nil || s.Generation != 0 || !bool(s.Depends) || !movable(s.State) {

@@ -38,7 +38,7 @@ func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
 		return d.explainRead(ctx, err)
-	case frozen != (engine.Frozen{}): // CheckSchema would report the triggers that a migration has added
+	case frozen != (engine.Frozen{}): // a migration adds triggers, and CheckSchema would report them
 		return frozen.Error(d.path, nil)
 	}
 	return causeOf(ctx, d.engine.CheckSchema(ctx))

@@ -69,19 +69,20 @@ const (
 // ClaimJob is a job that a worker can run.
 type ClaimJob struct {
 	Job         string
-	MaxAttempts int // for tasks that do not set it
-	Batch       int // greatest number of its tasks that share a slot; 0 or 1 for none
+	MaxAttempts int // max attempts of tasks that do not set their own
+	Batch       int // greatest number of its tasks that share a slot; 0 or 1 if each task has its own slot
 	// Wait is the longest time that a due task waits until there are Batch tasks of the job in its queue.
 	Wait time.Duration
 }
 
 // Claim is a request for tasks.
 type Claim struct {
-	Free  int            // greatest number of tasks, or of batches for jobs with a Batch
-	Only  int64          // id of the only task to claim; 0 for any task
-	Lease time.Duration  // lease duration, until a heartbeat renews it
-	Idle  bool           // whether the worker runs no task, so that it can take a suspect
-	Limit map[string]int // the same as Free by queue; a missing queue gets no tasks; nil means all queues without limits
+	Free  int           // greatest number of tasks, or of batches for jobs with a Batch
+	Only  int64         // id of the only task to claim; 0 for any task
+	Lease time.Duration // lease duration, until a heartbeat renews it
+	Idle  bool          // whether the worker runs no task, so that it can take a suspect
+	// greatest number for each queue, counted like Free; a queue that is missing gets no tasks; nil means no such limits
+	Limit map[string]int
 	// MaxWait is the ageing limit; 0 for no ageing. Tasks that have been due for longer than MaxWait go first in their queue, regardless
 	// of their priority.
 	MaxWait time.Duration
@@ -98,9 +99,9 @@ type claimer struct {
 	suspect  *statement // claimSuspects with a SELECT for each job
 	peek     *statement // peekTasks with a SELECT for each job
 	last     string     // queue that the last claim began with
-	suspects []suspect  // pending suspects of these jobs, as of the last query
-	names    []string   // queues with pending tasks, as of the last query; nil if they must be listed again
-	agedAt   time.Time  // last time at which no overdue task was found
+	suspects []suspect  // pending suspects of these jobs, as the last query found them
+	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
+	agedAt   time.Time  // time of the last search that found no overdue task
 }
 
 // newClaimer returns the claimer of a worker that can run the jobs of list.
@@ -130,7 +131,8 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 		return nil, next, err
 	}
 	queues = g.unpaused(queues)
-	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, "")) // so that the queues share what the limit of the database leaves
+	// the limit of the database may allow fewer starts, and the queues must share these
+	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, ""))
 	var full time.Time
 	if c.waits && ask.Free > 0 {
 		if g, full, err = t.readFilling(g, c, queues, ask, now); err != nil {
@@ -189,7 +191,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	}
 	var claimed []jobs.Task
 	taken := map[string]int{}
-	for pass := range 2 { // first an equal share for each queue, then the rest for queues with more tasks
+	for pass := range 2 { // in the first pass each queue gets an equal share, and in the second pass queues with more tasks get the rest
 		for i, queue := range queues {
 			free := ask.Free - len(claimed)
 			if pass == 0 {
@@ -219,14 +221,14 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise no task is left
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // no task is left, unless there are batches to fill
 		return t.fillBatches(c, claimed, ask, g, aged, now)
 	}
 	return claimed, nil
 }
 
-// claimQueue claims tasks of a queue and of the jobs of list, in the order in which to start them. It skips the jobs that have no name. The
-// parameter free is the maximum number of tasks. The parameter final reports whether the transaction writes nothing after this claim.
+// claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
+// The parameter free is the maximum number of tasks. The parameter final says whether this claim is the last write of the transaction.
 func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, aged, final bool,
 	now time.Time) ([]jobs.Task, error) {
 	if g == nil && !aged { // the usual case: no pauses, limits or ageing
@@ -253,8 +255,8 @@ func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask
 	}
 }
 
-// claimFirst claims the first tasks of a queue. The parameter text is the statement to use, one of the statements of c. claimFirst skips
-// the jobs of list that have no name.
+// claimFirst claims the first tasks of a queue with one of the statements of c, which the parameter text selects. It skips the jobs in list
+// whose name is empty.
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
 	args := c.jobArgs(queue, list, 5)
@@ -262,8 +264,8 @@ func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, lis
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }
 
-// jobArgs returns the arguments of the SELECTs of all jobs. A job without a name gets NULL, which matches no row. The parameter more is the
-// number of arguments that the caller will append.
+// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The parameter more
+// says for how many further arguments the result needs space.
 func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {
@@ -272,7 +274,8 @@ func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	return args
 }
 
-// take runs a claim statement and fills in the fields that the statement has set. The parameter most is the maximum number of tasks.
+// take runs a claim statement and sets the fields of the tasks that the statement has changed. The parameter most is the maximum number of
+// tasks.
 func (t *tx) take(c *claimer, text *statement, args []any, most int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	claimed, err := t.claimRows(text, args, most)
 	if err != nil {
@@ -309,7 +312,7 @@ func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, erro
 			&r.InputBytes); err != nil {
 			return nil, err
 		}
-		if claimed == nil { // a task is large: growing the slice to a hundred would copy each task twice
+		if claimed == nil { // a slice that grows to a hundred tasks copies each task twice, and tasks are large
 			claimed = make([]jobs.Task, 0, min(most, 100))
 		}
 		claimed = append(claimed, r.task())

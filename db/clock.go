@@ -9,13 +9,14 @@ import (
 // for that time, unless it was enqueued while the clock was more than a day ahead. Retries, snoozes and rate limits wait for a duration
 // instead. A clock that was ahead has made their wait longer by its error, which can be years. SetBack corrects these times.
 
-// setBackTasks shortens the wait of snoozed and retrying tasks that were updated later than [1]. Each task then waits for its original
-// duration, from [1] on. The statement does not change the generation of a task. Index: tasks_due, from [1] on.
+// setBackTasks shortens the wait of snoozed and retrying tasks that were updated after [1]. Each of these tasks then waits for its original
+// duration, counted from [1]. The statement does not change the generation of a task. Index: tasks_due, from [1] on.
 var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at, updated_at = ?1
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 
-// setBackNew shortens the wait of tasks that were created later than [2], when the clock was more than a day ahead. Each task then waits
-// for its original duration, from [1] on. The statement leaves out rows of plain SQL whose sums would overflow. Index: tasks_due.
+// setBackNew shortens the wait of tasks that were created after [2], when the clock was more than a day ahead. Each of these tasks then
+// waits for its original duration, counted from [1]. The statement leaves out rows of plain SQL whose sums would overflow. Index:
+// tasks_due.
 var setBackNew = command(`UPDATE {tasks} SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
 	updated_at = ?1
 WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL AND run_at < 4611686018427387904
@@ -29,8 +30,8 @@ var (
 	setBackWorkers = command(`UPDATE {workers} SET beat_at = ?1 WHERE beat_at > ?2`)
 )
 
-// setBackLimits corrects the rate limits that were last updated later than [1]. They count from [1] again, and a lane that waits for such
-// a limit is due at [1]. The statement reads the whole table, which is small.
+// setBackLimits corrects the rate limits that were last updated after [1]. Their buckets then fill from [1] on, and a lane that waits for
+// such a limit becomes due at [1]. The statement reads the whole table, which is small.
 var setBackLimits = command(`UPDATE {limits} SET filled_at = ?1, due_at = CASE WHEN due_at IS NOT NULL THEN ?1 END WHERE filled_at > ?1`)
 
 // SetBack corrects stored times that are later than now because the clock was ahead. It corrects the times of retries, snoozes and rate

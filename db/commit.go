@@ -87,7 +87,7 @@ type writer struct {
 	lone      bool      // whether the current write is the first one after a break
 	single    bool      // whether the current write is the first one after a break longer than singleAfter
 	lastEnd   time.Time
-	looked    time.Time // when lookAfter last found the files at their paths
+	looked    time.Time // time at which lookAfter last found the files at their paths
 	space     diskSpace // free space of the disk, as the last transaction found it
 	spaceAt   time.Time // time at which space was set
 }
@@ -141,12 +141,12 @@ func (w *writer) update(ctx context.Context, to level, run func(*tx) error) erro
 	return w.submit(ctx, &request{level: to, run: run}, false)
 }
 
-// updateAlone is update for a write that must not run twice and may take long. The write has a transaction of its own.
+// updateAlone does the same as update, for a write that must not run twice and may take long. The write has its own transaction.
 func (w *writer) updateAlone(ctx context.Context, to level, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: to, run: run, alone: true}, false)
 }
 
-// beat is update for heartbeats. They go to the head of the queue.
+// beat does the same as update for heartbeats, which go to the head of the queue.
 func (w *writer) beat(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: normal, run: run}, true)
 }
@@ -203,7 +203,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			if w.withdraw(r) {
 				return context.Cause(ctx)
 			}
-			ended = nil // a leader has the request, and looks at ctx itself
+			ended = nil // a leader has taken the request, and now the leader checks ctx
 			continue
 		case <-timer.C:
 		}
@@ -317,7 +317,7 @@ func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	}
 	failed, ok := errors.AsType[*memberError](err)
 	if ok && len(group) > 1 {
-		for _, r := range group { // one by one, so that only the failed member gets the error
+		for _, r := range group { // run the members one by one, so that only the member that fails gets its error
 			rest = append(rest, w.commit([]*request{r}, leader)...)
 		}
 		return rest
@@ -352,8 +352,8 @@ func (w *writer) lookAfter(changed bool) error {
 	return err
 }
 
-// knownRoom returns the disk space that the previous transaction found, if that check is recent enough. Otherwise this transaction checks
-// again.
+// knownRoom returns the free disk space that an earlier transaction found, if that check is recent enough. Otherwise this transaction must
+// check again.
 func (w *writer) knownRoom() diskSpace {
 	if w.space.err == nil && time.Since(w.spaceAt) < lookAgain {
 		return w.space

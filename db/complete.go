@@ -26,8 +26,8 @@ WHERE tasks.id = ANY (ARRAY[d.id]) AND tasks.generation_id = d.generation_id AND
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
 // completeSome completes n tasks. Each part holds the id, the generation and the values that completeTask sets. The parameters after the
-// parts are the time and the worker. The statement is for files: one statement for sixteen tasks takes two thirds of the time of sixteen
-// statements.
+// parts are the time and the worker. Files use this statement, because one statement for sixteen tasks takes only two thirds of the time of
+// sixteen statements.
 var completeSome = &sqltext.Series{Part: "(?, ?, ?, ?, ?)", Separator: ", ", Template: `
 WITH d (id, generation_id, outcome, result, finished_at) AS (VALUES {parts})
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
@@ -35,7 +35,7 @@ UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = N
 	finished_at = d.finished_at, updated_at = ?
 FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +tasks.worker = ? AND +tasks.state = 'running'`}
 
-// completeTogether lists the numbers of tasks that one statement completes. A statement for fewer than four tasks saves no time.
+// completeTogether lists how many tasks one statement may complete. A statement for fewer than four tasks saves no time.
 var completeTogether = [...]int{16, 8, 4}
 
 // completion is a row of completeTasks.
@@ -47,7 +47,7 @@ type completion struct {
 	FinishedAt   int64           `json:"finished_at"`
 }
 
-// completions are the Finishes of a list that complete their task and change nothing else, such as progress or output.
+// completions are the Finishes of a list that complete their task and write nothing else, such as progress or output.
 type completions struct {
 	rows    []completion
 	at      []int              // index in the list, for each row
@@ -87,13 +87,13 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 	return all
 }
 
-// errRefusedTogether is the error of a statement that could not end all its attempts. Some of them may have been written, so the
+// errRefusedTogether says that a statement for several attempts could not end all of them. It may have ended some of them, so the
 // transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends the attempts of list that complete their task and store nothing else. It sets their results in done, and reports
-// for each attempt whether it was completed here. finishOne handles the others. On a server these include the attempts that the
-// statement did not change. In a file such an attempt makes completeMany return errRefusedTogether.
+// completeMany ends the attempts in list that complete their task and store nothing else. It sets their results in done, and reports for
+// each attempt in list whether it has completed it. finishOne must end the other attempts. On a server these include the attempts that the
+// statement did not change. In a file, an attempt that the statement did not change makes completeMany return errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, t.hooks, now)
 	if t.db.traits.CompletesAsJSON {
@@ -131,11 +131,11 @@ func (c *completion) result() any {
 }
 
 func (t *tx) completeOnServer(worker int64, all completions, done []Finished, now time.Time) (completed []bool, err error) {
-	of := make(map[int64]int, len(all.rows)) // index of the row by task id
+	of := make(map[int64]int, len(all.rows)) // maps the id of a task to the index of its row
 	for k, row := range all.rows {
 		of[row.ID] = k
 	}
-	if len(of) < max(len(all.rows), 2) { // a task is in the list twice: its first attempt had lost the claim
+	if len(of) < max(len(all.rows), 2) { // the list has two attempts of one task: the first of them had lost its claim
 		return make([]bool, len(done)), nil
 	}
 	text, err := json.Marshal(all.rows)

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// cancelTask cancels task [4] if it has not started or waits for its next attempt. [1] says who cancels it and why; [2] and [3] are
-// the time. The rest of the outcome is that of its last attempt.
+// cancelTask cancels task [4] if it has not started or waits for its next attempt. [1] says who cancels it and why; [2] and [3] are the
+// current time. All other fields of the outcome stay those of the last attempt.
 var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,
 	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending'
 	OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
@@ -40,8 +40,8 @@ WHERE id = ? AND generation_id = ?
 	AND NOT EXISTS (SELECT 1 FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
 	WHERE held.unique_key = tasks.unique_key AND held.task_id <> tasks.id AND ` + stillHeld + `)`)
 
-// hastenTask makes the waiting task [4] of generation [5] due at [2], and sets its state to [1]. It keeps the counts of attempts and
-// losses. [3] is the current time. The generation changes only if the state changes.
+// hastenTask makes the waiting task [4] of generation [5] due at [2], and sets its state to [1]. The counts of attempts and losses stay.
+// [3] is the current time. The generation changes only if the state changes.
 var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN state = ?1 THEN 0
 	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND generation_id = ?5`)
@@ -73,9 +73,9 @@ type standing struct {
 	Queue      string     `db:"queue"`
 	Lane       text       `db:"lane"`
 	RunAt      number     `db:"run_at"`
-	Depends    boolean    `db:"depends"` // whether it has dependencies, open or not
+	Depends    boolean    `db:"depends"` // whether it has dependencies, open or closed
 	Held       boolean    `db:"held"`
-	Keyed      boolean    `db:"keyed"` // whether it has a unique key, and options that may let it hold the key after it has finished
+	Keyed      boolean    `db:"keyed"` // whether it has a unique key, and options with which it may hold this key after it has finished
 }
 
 // standing reads the standing of a task.
@@ -91,7 +91,7 @@ func (t *tx) standing(id int64) (standing, error) {
 type ActionResult struct {
 	ID    int64
 	State jobs.State // current state; empty if there is no such task
-	Done  bool       // whether the action took effect now or, for the cancellation of a finished task, was not needed
+	Done  bool       // whether the action took effect now; also true for the cancellation of a finished task, which needs no action
 	Taken bool       // for Retry: whether another task holds its unique key
 }
 
@@ -125,8 +125,8 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResu
 	return ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
-// Retry resets finished tasks as if they were new. It also makes tasks due that wait for a time or for their next attempt. The parameter
-// due is their new due time. A task that is reset waits again, but only for its unfinished dependencies.
+// Retry resets finished tasks as if they were new. A task that waits for a time or for its next attempt becomes due. The parameter due is
+// the new due time. A reset task waits again for its dependencies, but only for the unfinished ones.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, retrying(due, now))
 }

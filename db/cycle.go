@@ -23,14 +23,14 @@ type Cycle struct {
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // in the order in which to start them
-	Looked   bool        // whether the cycle has looked for due tasks, because of Look, or because ends released or repeat tasks
-	Moved    bool        // whether the ends have released tasks that waited for them
-	NextDue  time.Time   // if Looked: when the next task is due or expires; zero if there is none
+	Looked   bool        // whether the cycle has looked for due tasks; it also looks after ends that release other tasks or are tried again
+	Moved    bool        // whether ends have released tasks that waited for them
+	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
 	// limit, or if the cycle claims nothing.
 	NextStart time.Time
-	NextLane  time.Time // if Looked: the same as NextStart, but for the rate limits of lanes
-	NoRoom    error     // error of a nearly full disk; then the cycle claimed nothing
+	NextLane  time.Time // if Looked: the same as NextStart for the rate limits of lanes
+	NoRoom    error     // error about a nearly full disk, in which case the cycle claimed nothing; otherwise nil
 }
 
 // Cycle runs one cycle of worker w. If the cycle finishes attempts, the method returns when their ends are durable. The caller can repeat a
@@ -76,7 +76,7 @@ func (w *Worker) cycle(ctx context.Context, turn Cycle, to level, together bool)
 			return fmt.Errorf("finish tasks: %w", err)
 		}
 		done.Moved = t.moved
-		// A task that is tried again without a delay is pending before the claim, so that it keeps its place among the later tasks.
+		// A task that is retried without a delay becomes pending before the claim. So it keeps its place before later tasks.
 		again := slices.ContainsFunc(done.Finished, func(f Finished) bool {
 			return !f.Change.RunAt.IsZero() && !f.Change.RunAt.After(turn.Now)
 		})

@@ -97,7 +97,7 @@ type DB struct {
 	writer
 	claims writer // writer of claims on the fast path; its own connection is opened when first used
 
-	lastTx  atomic.Pointer[outerTx] // last transaction of a caller that was found to belong to this database
+	lastTx  atomic.Pointer[outerTx] // last transaction of a caller; the check that it belongs to this database need not be repeated
 	closing sync.Once
 }
 
@@ -130,7 +130,8 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 // password.
 func (d *DB) Path() string { return d.path }
 
-// Prefix returns the prefix of the names of runner's tables: empty in a file of runner's own, and a schema with its dot on a server.
+// Prefix returns the prefix of the names of runner's tables. It is empty in a file that belongs to runner alone, and is the name of the
+// schema with a dot on a server.
 func (d *DB) Prefix() string { return d.sql.Prefix }
 
 // Engine returns the engine of the database, for packages in this folder.
@@ -155,13 +156,13 @@ func (d *DB) Close() error {
 	return err
 }
 
-// explain turns an error of the driver into a *jobs.Error that explains it. It returns other errors and nil unchanged.
+// explain turns an error of the driver into a *jobs.Error with an explanation. It returns nil and all other errors unchanged.
 func (d *DB) explain(err error) error { return d.engine.Explain(err) }
 
-// explainRead is explain for the error of a read with ctx.
+// explainRead does the same as explain for the error of a read with ctx.
 func (d *DB) explainRead(ctx context.Context, err error) error { return d.explain(causeOf(ctx, err)) }
 
-// causeOf returns the cause of ctx if ctx has ended, because err then reports only that. Otherwise it returns err.
+// causeOf returns the cause of ctx if ctx has ended, because err then only says that the context ended. Otherwise it returns err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

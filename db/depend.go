@@ -21,8 +21,8 @@ import (
 // reports whether the dependency is open: only open dependencies delay a task.
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
-// selectFollowers lists the tasks that wait for task [1], and whether they wait for other tasks or for their release too. It leaves out
-// tasks whose state somebody has changed by hand. Indexes: dependencies_on, dependencies_open.
+// selectFollowers lists the tasks that wait for task [1]. For each of them it says whether the task also waits for other tasks or for its
+// release. It leaves out tasks whose state somebody has changed with plain SQL. Indexes: dependencies_on, dependencies_open.
 var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id)
@@ -39,8 +39,8 @@ var (
 var reopen = command(`UPDATE {dependencies} SET open = 1 WHERE task_id = ?
 	AND EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
 
-// selectRevivable lists the tasks that depend on task [1], were cancelled because of a dependency, and would not be cancelled again
-// because of another one. Index: dependencies_on.
+// selectRevivable lists the tasks that depend on task [1] and were cancelled because of a dependency. It leaves out tasks that would be
+// cancelled again because of another dependency. Index: dependencies_on.
 var selectRevivable = query(`SELECT tasks.id FROM {dependencies} JOIN {tasks} ON tasks.id = dependencies.task_id
 WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->> 'reason' = 'dependency'
 	AND NOT EXISTS (SELECT 1 FROM {dependencies} AS other JOIN {tasks} AS ended ON ended.id = other.on_id
@@ -58,8 +58,8 @@ var (
 		WHERE id = ? AND generation_id = 0`)
 )
 
-// selectDependencies and selectDependents list the two sides of the dependencies of task [1], at most [2] of each, for the user
-// interfaces.
+// selectDependencies lists the tasks that task [1] depends on, and selectDependents those that depend on task [1]. Both list at most [2]
+// tasks, for the user interfaces.
 var (
 	selectDependencies = query(`SELECT on_id AS id, any_outcome <> 0 AS any_outcome, coalesce(tasks.state, '') AS state
 	FROM {dependencies} LEFT JOIN {tasks} ON tasks.id = on_id
@@ -86,8 +86,8 @@ type follower struct {
 // waiting holds the dependencies of a task that is being enqueued.
 type waiting struct {
 	after, afterAny []int64
-	open            map[int64]bool // by id of a task in the lists: whether that task is unfinished
-	broken          string         // why the new task is cancelled at once; empty if it is not cancelled
+	open            map[int64]bool // maps the id of a task in the lists to whether the task is unfinished
+	broken          string         // reason for which the new task is cancelled at once; empty if it is not cancelled
 }
 
 // waitsFor reads the states of the tasks that a new task depends on. A task that has already finished counts as if it finished now.
@@ -146,8 +146,8 @@ func (t *tx) keep(id int64, w waiting) error {
 	return nil
 }
 
-// adopt reads the dependencies of a due task that plain SQL has inserted. The task becomes blocked or cancelled. If it need not wait, it
-// is unblocked at once.
+// adopt reads the dependencies of a due task that plain SQL has inserted. If the task must wait, it becomes blocked. If a dependency cannot
+// be met, it is cancelled. Otherwise it is unblocked at once.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
 	waits, broken, err := t.link(r.ID, now)
 	switch {
@@ -155,7 +155,7 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 	case broken:
 		ends = append(ends, end{id: r.ID, queue: r.Queue, state: jobs.Cancelled})
 	case !waits:
-		err = t.unblock(r.ID, 1, string(r.Lane), lanes, now) // link made it generation 1
+		err = t.unblock(r.ID, 1, string(r.Lane), lanes, now) // link has set the generation to 1
 	}
 	return ends, err
 }
@@ -179,7 +179,7 @@ func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 		}
 	}
 	w, err := t.waitsFor(after, afterAny)
-	if errors.Is(err, jobs.ErrNotFound) { // the task existed when the row was written, and was deleted since
+	if errors.Is(err, jobs.ErrNotFound) { // the task existed when the row was written, and has been deleted since
 		w, err = waiting{broken: err.Error()}, nil
 	}
 	if err != nil {

@@ -9,8 +9,7 @@ type diskSpace struct {
 	err   error
 }
 
-// room returns an error of kind ErrFull if the disk has no space for another task. It checks the disk only for every spaceEvery-th
-// task.
+// room returns an error of kind ErrFull if the disk has no space for another task. It checks the disk for one of spaceEvery tasks only.
 func (t *tx) room() error {
 	if t.space.asked%spaceEvery == 0 {
 		t.space.err = t.db.engine.Space()

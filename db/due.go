@@ -24,7 +24,7 @@ const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = '
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
-// selectOrdered lists those of the first tasks due at [1] that have a lane, or dependencies that plain SQL has written.
+// selectOrdered selects some of the first tasks that are due at [1]: those that have a lane, or dependencies that plain SQL has written.
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
@@ -50,7 +50,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // expiry first, so that no expired task is claimed
+		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // expire tasks first, so that no expired task is claimed
 			switch {
 			case one.at.Valid && one.at.Int64 <= now.UnixMilli():
 				if err := one.act(now); err != nil {

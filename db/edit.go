@@ -13,7 +13,7 @@ import (
 )
 
 // editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new state
-// again, as in replaceTask. It changes no row if the task runs or has finished.
+// once more, as in replaceTask. It changes no row if the task is running or has finished.
 var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
@@ -21,7 +21,7 @@ WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending'
 var raiseTask = command(`UPDATE {tasks} SET priority = ? WHERE id = ? AND generation_id = ?
 	AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
-// selectRivals returns the highest priority of the pending tasks of queue [2], and of the tasks that wait for lane [3], without task [1].
+// selectRivals returns the highest priority among the pending tasks of queue [2] and the tasks that wait for lane [3]. It ignores task [1].
 // It returns null if there are no such tasks. Indexes: tasks_pending, with a seek for each job of the queue, and tasks_blocked.
 var selectRivals = query(`WITH RECURSIVE jobs (job) AS (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2
 	UNION ALL SELECT (SELECT min(job) FROM {tasks} WHERE state = 'pending' AND queue = ?2 AND job > jobs.job) FROM jobs
@@ -35,7 +35,7 @@ var selectPriority = query(`SELECT priority FROM {tasks} WHERE id = ?`)
 
 // Edit is the new definition of a task.
 type Edit struct {
-	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, and the task keeps its dependencies
+	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, so the task keeps its dependencies
 	Due    bool      // whether the due time changes to that of Spec
 	Expiry bool      // whether the expiry changes to that of Spec
 	None   bool      // whether the edit changes nothing
@@ -78,7 +78,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	keepsLane := to.Lane == was.Lane && lifecycle.HoldsLane(was.State)
 	to.State = lifecycle.InitialState(to.RunAt, now, was.Waits, to.Lane != "" && !keepsLane)
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
-		to.State = was.State // it keeps its lane
+		to.State = was.State // the task keeps its lane
 	}
 	if to.State == was.State && !e.Due {
 		to.UpdatedAt = was.UpdatedAt
@@ -139,7 +139,7 @@ func (t *tx) checkKey(e *Edit, was jobs.Task, now time.Time) error {
 	return err
 }
 
-// changeKey frees the old unique key of a task if the task has a new one, and stores how long the task holds its key.
+// changeKey frees the old unique key of a task if the task has a new key, and stores how long the task holds its key.
 func (t *tx) changeKey(was, to *jobs.Task) error {
 	if was.UniqueKey != "" && was.UniqueKey != to.UniqueKey {
 		if err := t.run(freeKey, was.UniqueKey, was.ID); err != nil {

@@ -27,12 +27,12 @@ type end struct {
 	queue string
 	lane  string
 	state jobs.State
-	// waited reports whether the task may have waited for others when it ended.
+	// waited reports whether the task may have been waiting for other tasks when it ended.
 	waited bool
 }
 
-// features says whether dependencies, limits and pauses are in use. A transaction reads it once, if it needs it. So a database that uses
-// none of these features pays for one query only.
+// features says whether dependencies, limits, pauses, hooks and cursors are in use. A transaction reads it once, when it first needs it. So
+// a database that uses none of these features needs only one query.
 type features struct {
 	known        bool
 	dependencies bool
@@ -42,7 +42,7 @@ type features struct {
 	cursors      bool // consumers of the list of ended tasks; see finished.go
 }
 
-// selectFeatures returns the features that are in use as bits of one number: 1 for dependencies, 2 for limits, 4 for pauses, 8 for hooks of
+// selectFeatures returns one number whose bits are the features in use: 1 for dependencies, 2 for limits, 4 for pauses, 8 for hooks of
 // queues, and 16 for cursors. One number is read faster than five.
 var selectFeatures = query(`SELECT {features}`)
 
@@ -91,7 +91,7 @@ func (t *tx) ended(ends []end, now time.Time) error {
 	counts := map[count]int{}
 	var lanes laneSet
 	var finished []int64
-	for i := 0; i < len(ends); i++ { // the loop appends to ends, so a chain of dependents may have any length without recursion
+	for i := 0; i < len(ends); i++ { // the loop appends to ends, so it handles a chain of dependents of any length without recursion
 		e := ends[i]
 		lanes.add(e.lane)
 		if !e.state.Finished() {

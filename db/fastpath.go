@@ -57,7 +57,7 @@ func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (d
 		}
 	}
 	claiming.Wait()
-	if claim != nil { // the claim may be committed or not: a heartbeat finds claims that no worker runs
+	if claim != nil { // the claim may or may not be committed; the next heartbeat finds claims that no worker runs
 		done.Claimed = nil
 	}
 	return done, cmp.Or(finish, claim)

@@ -12,8 +12,7 @@ import (
 var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, n FROM {counters} WHERE minute >= ?
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// recentMost is the number of ended tasks that Recent reads. These are the last tasks that ended in any queue. The number bounds the cost
-// of the query.
+// recentMost is the number of ended tasks that Recent reads: the last tasks that ended, in all queues. It bounds the cost of the query.
 const recentMost = 10_000
 
 // selectRecent lists the wait and the duration of the last attempts of tasks of queue [2] that ended since [1]. It reads only the last
@@ -22,13 +21,13 @@ var selectRecent = query(`SELECT started_at - run_at AS wait, finished_at - star
 	FROM (SELECT queue, run_at, started_at, finished_at FROM {tasks}
 	WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent WHERE queue = ?2 AND started_at IS NOT NULL`)
 
-// countStarts counts the attempts that started since [1], of the tasks that selectRecent reads. Index: the key of attempts.
+// countStarts counts the attempts since [1] of the tasks that selectRecent reads. Index: the key of attempts.
 var countStarts = query(`SELECT CAST(coalesce(sum(CASE WHEN state = 'completed' AND started_at >= ?1 THEN 1 ELSE 0 END +
 	(SELECT count(*) FROM {attempts} WHERE task_id = recent.id AND attempts.started_at >= ?1)), 0) AS bigint)
 FROM (SELECT id, queue, state, started_at FROM {tasks} WHERE finished_at >= ?1 ORDER BY finished_at DESC LIMIT 10000) AS recent
 	WHERE queue = ?2`)
 
-// countOpenStarts counts the attempts that started since [1], of the tasks in queue [2] that run or wait for another attempt.
+// countOpenStarts counts the attempts since [1] of the tasks in queue [2] that run or wait for another attempt.
 var countOpenStarts = query(`SELECT (SELECT count(*) FROM {tasks} WHERE state = 'running' AND queue = ?2 AND started_at >= ?1) +
 	(SELECT count(*) FROM {tasks} {join_in_order} {attempts} ON attempts.task_id = tasks.id WHERE tasks.state = 'running' AND queue = ?2
 	AND attempts.started_at >= ?1) +
@@ -46,7 +45,7 @@ type HistoryPoint struct {
 	N     int
 }
 
-// History returns how many tasks ended since a time, by queue and state, oldest first. It includes tasks that were deleted since.
+// History returns how many tasks ended since a time, by queue and state, oldest first. It also counts tasks that were deleted later.
 func (d *DB) History(ctx context.Context, since time.Time) ([]HistoryPoint, error) {
 	type row struct {
 		Queue string     `db:"queue"`
@@ -65,7 +64,7 @@ func (d *DB) History(ctx context.Context, since time.Time) ([]HistoryPoint, erro
 // Times are the sorted waits and durations of the last attempts of tasks.
 type Times struct{ Waits, Runs []time.Duration }
 
-// Rank returns the given percentile of sorted values by nearest rank. It returns 0 for no values.
+// Rank returns the given percentile of sorted values: the value at the nearest rank. It returns 0 if there are no values.
 func Rank(sorted []time.Duration, percent int) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -89,15 +88,14 @@ func (t *Times) sort() {
 	slices.Sort(t.Runs)
 }
 
-// Recent holds figures of the last tasks of a queue.
+// Recent has statistics of the last tasks of a queue.
 type Recent struct {
 	Times       // times of each task that ended and had started
 	Starts int  // number of attempts that started
-	Whole  bool // whether the figures cover all tasks of the period; if not, they cover only its last 10,000 tasks
+	Whole  bool // whether the statistics cover all tasks of the period; if not, they cover only its last 10,000 tasks
 }
 
-// Recent returns figures of the tasks of one queue, for the tasks that ended since a time. It reads at most the last 10,000 tasks that
-// ended.
+// Recent returns statistics of the tasks of a queue that ended since a time. It reads at most the last 10,000 tasks that ended.
 func (d *DB) Recent(ctx context.Context, queue string, since time.Time) (Recent, error) {
 	var r Recent
 	ms := since.UnixMilli()
@@ -130,14 +128,14 @@ UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHE
 // each step, by their ends.
 var selectSamples = query(`{samples}`)
 
-// TimeBucket holds figures of the tasks that ended within a period.
+// TimeBucket has statistics of the tasks that ended within a period.
 type TimeBucket struct {
 	Ended map[jobs.State]int
 	Times // times of some of the tasks
 }
 
-// Trend returns figures of the tasks that ended in each of n periods of the given length since a time. The times of each period are those
-// of tasks that still exist. The parameter some is the maximum number of such tasks in a period.
+// Trend divides the time since a given time into n periods of the same length, and returns statistics of the tasks that ended in each. The
+// times are those of tasks that still exist, and of at most some tasks in each period.
 func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]TimeBucket, error) {
 	steps := make([]TimeBucket, n)
 	type ended struct {

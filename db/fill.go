@@ -15,7 +15,7 @@ import (
 // part is a job in a queue.
 type part struct{ queue, job string }
 
-// only returns list, but with an empty name for each job except the one at a position.
+// only returns a copy of list in which only the job at one position keeps its name. The other names are empty.
 func only(list []ClaimJob, at int) []ClaimJob {
 	one := make([]ClaimJob, len(list))
 	one[at] = list[at]
@@ -25,8 +25,8 @@ func only(list []ClaimJob, at int) []ClaimJob {
 // readFilling adds the tasks to g that wait until their batch is full. It returns g, and the time at which the first of these tasks stops
 // waiting; zero if no task waits.
 //
-// It reads the tasks of as many batches as there are free slots. If these are not full batches, it has read all pending tasks of the job in
-// the queue. So it knows how long the rest has waited.
+// It reads as many tasks as fit into the batches of the free slots. If it finds fewer, it has read all pending tasks of the job in the
+// queue, so it knows how long the remaining tasks have waited.
 func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (*admission, time.Time, error) {
 	var next time.Time
 	for i, job := range c.jobs {
@@ -92,15 +92,15 @@ func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admissio
 	return claimed, nil
 }
 
-// beginFill makes the rates ignore the tasks that the claim takes from now on, since they start together with others.
+// beginFill makes the rates ignore the tasks that the claim takes from now on, because these tasks start together with earlier ones.
 func (g *admission) beginFill() {
 	if g != nil {
 		g.fills = true
 	}
 }
 
-// countCalls counts the batches of a job in a queue as starts, in place of the tasks that the claim took before it filled the batches. The
-// parameter first is the number of these tasks, and all is the number of all tasks.
+// countCalls counts the batches of a job in a queue as starts. These replace the starts of the tasks that the claim took before it filled
+// the batches. The parameter first is the number of these tasks, and all is the number of all tasks.
 func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
 	if g == nil {
 		return

@@ -79,16 +79,16 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'runnin
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id)`)
 
-// Finish is the end of an attempt: Task as it was claimed, and the Outcome. Package lifecycle decides the new state (lifecycle.Next).
+// Finish is the end of an attempt. Task is the task as it was claimed. Package lifecycle decides the new state (lifecycle.Next).
 type Finish struct {
 	Task    jobs.Task
 	Outcome lifecycle.Outcome
-	Output  Output // output of the attempt that is not stored yet
+	Output  Output // part of the attempt's output that is not stored yet
 	Release bool   // whether the task was claimed and never started; then Outcome and Output are ignored
 
 	Progress json.RawMessage // last reported progress, if it is not stored yet
-	// InTx is when the attempt completed its task in a transaction of the caller; zero if it did not try. If that transaction was
-	// committed, its result stands. Otherwise Outcome counts.
+	// InTx is the time at which the attempt completed its task in a transaction of the caller; zero if it did not try that. If the
+	// transaction was committed, its result counts. Otherwise Outcome counts.
 	InTx time.Time
 
 	revoked bool // whether the claim was revoked: its generation is one below that of the task
@@ -97,7 +97,7 @@ type Finish struct {
 // Finished is the result of a Finish.
 type Finished struct {
 	Change lifecycle.Change // new state of the task
-	Fenced bool             // whether the attempt did not own its task any more, and nothing was written
+	Fenced bool             // whether the attempt had lost its task, so that nothing was written
 	InTx   bool             // whether the attempt had completed its task in a transaction of the caller
 }
 
@@ -176,7 +176,7 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 			return Finished{Fenced: true}, false, nil
 		case err != nil:
 			return Finished{}, false, err
-		case bool(before): // an earlier write has ended it, and its result was lost
+		case bool(before): // an earlier write has ended the attempt, but its reply was lost
 			return Finished{Change: change}, false, nil
 		case state == string(jobs.Running) && generation == task.GenerationID && owner == worker && task.CancelRequestedAt.IsZero() &&
 			cancelAt != 0:
@@ -188,8 +188,8 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 	}
 }
 
-// finishedBefore reports in InTx whether an attempt has completed its task in a transaction of the caller. If so, it stores the output
-// since then.
+// finishedBefore reports in InTx whether an attempt has completed its task in a transaction of the caller. If it has, finishedBefore stores
+// the output that the attempt printed after that.
 func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	var is bool
 	err := t.scan(selectCompleted, []any{f.Task.ID, f.Task.GenerationID, worker, f.InTx.UnixMilli()}, &is)
@@ -212,7 +212,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	}
 	c := lifecycle.Next(task, o, now)
 	if f.Release {
-		c.Attempt = max(task.Attempt-1, 0) // the count before the claim: a release counts no attempt and stores no record of one
+		c.Attempt = max(task.Attempt-1, 0) // the count before the claim, because a release counts no attempt and stores no record
 	}
 	n, err := t.writeEnd(worker, task, o, c, now)
 	if err != nil || n == 0 || f.Release {

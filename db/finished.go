@@ -27,7 +27,7 @@ SELECT {bigint_param}, id, generation_id, job, queue, label, schedule, state, at
 	FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL`)
 )
 
-// makeCursor adds cursor [1] at the end of the list, at the time [2], unless it exists. removeCursor deletes cursor [1].
+// makeCursor adds cursor [1] at the end of the list at the time [2], if the cursor does not exist. removeCursor deletes cursor [1].
 var (
 	makeCursor = command(`INSERT INTO {cursors} (name, seq, created_at) VALUES (?, (SELECT max(seq) FROM {finished_seq}), ?)
 ON CONFLICT (name) DO NOTHING`)
@@ -57,15 +57,15 @@ var trimFinished = command(`DELETE FROM {finished} WHERE seq <= coalesce((SELECT
 var selectFinished = query(`SELECT seq, task_id, generation_id, job, queue, label, schedule, state, attempt, outcome, created_at,
 	started_at, finished_at FROM {finished} WHERE seq > ? ORDER BY seq LIMIT 0 + ?`)
 
-// selectCursors lists the cursors with the number of ends that each has not delivered, and the time of the first of them.
+// selectCursors lists the cursors. For each cursor it counts the ends that are not delivered, and returns the time of the first of them.
 var selectCursors = query(`SELECT name, (SELECT max(seq) FROM {finished_seq}) - seq AS behind,
 	(SELECT finished_at FROM {finished} WHERE finished.seq > cursors.seq ORDER BY finished.seq LIMIT 1) AS since
 FROM {cursors} ORDER BY name`)
 
 // End is the end of a task.
 type End struct {
-	Seq  int64     // place in the list of ends
-	Task jobs.Task // with the state and the outcome of this end, even if the task was retried or deleted since
+	Seq  int64     // number of the end in the list
+	Task jobs.Task // with the state and the outcome at this end, even if the task was retried or deleted later
 }
 
 // recordEnds adds the ends of tasks to the list, in order.
@@ -98,8 +98,7 @@ func (d *DB) RemoveCursor(ctx context.Context, name string) (bool, error) {
 	})
 }
 
-// CursorWaits reports whether cursor name has ends to deliver that owner may deliver at the time now. The error is sql.ErrNoRows if there
-// is no such cursor.
+// CursorWaits reports whether owner can deliver ends for the cursor at the time now. The error is sql.ErrNoRows if there is no such cursor.
 func (d *DB) CursorWaits(ctx context.Context, name, owner string, now time.Time) (bool, error) {
 	var current string
 	var until number
@@ -187,7 +186,7 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 			t = jobs.Task{ID: r.TaskID, Job: r.Job, Queue: r.Queue, Label: string(r.Label), Schedule: string(r.Schedule),
 				CreatedAt: r.CreatedAt.time()}
 		}
-		if t.GenerationID != r.GenerationID { // the task was deleted, or retried since
+		if t.GenerationID != r.GenerationID { // the task was deleted or retried after this end
 			t.GenerationID, t.State, t.Attempt, t.Result = r.GenerationID, jobs.State(r.State), r.Attempt, nil
 			t.StartedAt, t.FinishedAt, t.UpdatedAt = r.StartedAt.time(), r.FinishedAt.time(), r.FinishedAt.time()
 			t.WorkerID, t.Worker, t.LeaseExpiresAt, t.Progress = "", "", time.Time{}, nil
@@ -201,8 +200,8 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 // Cursor describes a cursor.
 type Cursor struct {
 	Name   string
-	Behind int       // number of ends that it has not delivered
-	Since  time.Time // time of the first of them; zero if there is none
+	Behind int       // number of ends that the cursor has not delivered
+	Since  time.Time // time of the first of these ends; zero if there is none
 }
 
 // Cursors lists the cursors by name.

@@ -17,7 +17,7 @@ var holdTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated
 	generation_id = generation_id + CASE WHEN state = 'blocked' THEN 0 ELSE 1 END
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
-// insertHold stores the hold of task [1]. [2] is the time, [3] is the user, and [4] is the reason. A row may be there already, if plain SQL
+// insertHold stores the hold of task [1]. [2] is the time, [3] is the user, and [4] is the reason. A row may exist already, if plain SQL
 // has changed the state of a held task. deleteHold deletes the hold of task [1].
 var (
 	insertHold = command(`INSERT INTO {holds} (task_id, held_since, held_by, reason) VALUES (?, ?, ?, ?)

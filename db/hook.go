@@ -38,8 +38,8 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
 )
 
-// hooksFor returns the hooks of a task. The parameter own has the hooks of the task itself. Hooks of its queue replace the missing
-// ones, and then hooks of the worker that writes the end of the task.
+// hooksFor returns the hooks of a task. The parameter own has the hooks of the task itself. The hooks of its queue supply the missing ones.
+// The worker that writes the end supplies those that are still missing.
 func (t *tx) hooksFor(own jobs.Hooks, queue string) (jobs.Hooks, error) {
 	features, err := t.features()
 	if err != nil {
@@ -97,8 +97,8 @@ func (t *tx) addHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return nil
 }
 
-// addQueueHooks is addHooks for a task that completed in a statement for many tasks. Such a task has no hooks of its own, but its queue may
-// have hooks.
+// addQueueHooks does the same as addHooks for a task that a statement for many tasks has completed. Such a task has no hooks of its own,
+// but its queue may have hooks.
 func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	if features, err := t.features(); err != nil || !features.hooks {
 		return err
@@ -106,15 +106,15 @@ func (t *tx) addQueueHooks(f *Finish, c lifecycle.Change, now time.Time) error {
 	return t.addHooks(f, c, now)
 }
 
-// addHook enqueues the task of a hook. It does not check the free space of the disk. Otherwise a disk that is nearly full would
-// prevent the end of the task and the message about it.
+// addHook enqueues the task of a hook. It does not check the free space of the disk, because a nearly full disk must not prevent the end of
+// the task or the message about it.
 func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	task := lifecycle.NewTask(spec, now)
 	id, err := t.insert(&task, settings{})
 	if err == nil && len(spec.Input) > 0 {
 		err = t.run(insertInput, id, spec.Input)
 	}
-	t.moved = true // the next claim looks at the queue of the hook
+	t.moved = true // the next claim must look at the queue of the hook
 	return err
 }
 

@@ -36,14 +36,14 @@ var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
 // Inserted is the result for one Spec.
 type Inserted struct {
 	ID   int64
-	Kept bool // whether another task holds the unique key: then ID is its id, and nothing was added
+	Kept bool // whether another task holds the unique key; then nothing was added, and ID is the id of that task
 	// Replaced reports whether the task that holds the unique key had not started and was replaced. Then Kept is false.
 	Replaced bool
 }
 
 // Insert adds all tasks at the time now, or none, and returns when they are durable. The specs must be valid.
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
-	var of *inserter // the inserter of the whole group
+	var of *inserter // this inserter serves the whole group
 	var from int
 	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) (err error) {
 		of, from, err = t.insertAll(specs, now)
@@ -96,7 +96,7 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 		of = t.inserter()
 		for spec, err := range specs {
 			if err == nil {
-				err = context.Cause(ctx) // checked between rows, since no statement may be interrupted
+				err = context.Cause(ctx) // ctx is checked between the rows, because no statement may be interrupted
 			}
 			if err != nil {
 				return err
@@ -145,7 +145,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		id, err = t.insert(&task, settings{})
 	}
 	if errors.Is(err, errTaken) {
-		return t.insertSpec(spec, added, now) // finds the task that holds the key
+		return t.insertSpec(spec, added, now) // this call finds the task that holds the key
 	}
 	if err == nil && len(spec.Input) > 0 {
 		_, err = t.exec(insertInput, id, spec.Input)
@@ -178,8 +178,8 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	return result.LastInsertId()
 }
 
-// errTaken reports that plain SQL on a server has taken the unique key of a new task since this transaction read who holds it. All other
-// inserts need the write lock.
+// errTaken says that plain SQL on a server took the unique key of a new task after this transaction had looked for its holder. Plain SQL is
+// the only insert that needs no write lock.
 var errTaken = errors.New("another task has the unique key")
 
 // settings are the columns of a task that jobs.Task does not hold: its dependencies, and its end if it ends at once.
@@ -261,7 +261,7 @@ func (t *tx) nextID() (int64, error) {
 	return t.lastID, nil
 }
 
-// ordering describes how a new task depends on other tasks.
+// ordering says whether a new task is held, and how it depends on other tasks.
 type ordering struct {
 	waiting
 	used bool // whether the task is held or has a lane or dependencies
@@ -289,7 +289,7 @@ func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	return o, err
 }
 
-// insertOrdered adds a task that is held, or has dependencies or a lane.
+// insertOrdered adds a task that is held or that has dependencies or a lane.
 func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, error) {
 	taken, err := t.laneTaken(task.Lane)
 	if err != nil {
@@ -318,7 +318,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	return id, err
 }
 
-// waitsValue returns the value of the column waits for a task in a state.
+// waitsValue returns the value of the column waits for a task in the given state.
 func waitsValue(state jobs.State, waits bool) any {
 	if state != jobs.Blocked {
 		return nil
@@ -326,7 +326,8 @@ func waitsValue(state jobs.State, waits bool) any {
 	return waits
 }
 
-// withEarlier returns ids plus the ids of earlier tasks of the same call. The list earlier has the indexes of these tasks in added.
+// withEarlier returns ids and, after them, the ids of earlier tasks of the same call. The list earlier has the indexes of these tasks in
+// added.
 func withEarlier(ids []int64, earlier []int, added []Inserted) ([]int64, error) {
 	for _, i := range earlier {
 		if i < 0 || i >= len(added) {

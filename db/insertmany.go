@@ -8,9 +8,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertPlain adds tasks for which alone() returns false. These tasks need none of the columns that are missing here. Their values are
-// those of appendPlain. Tasks that are added together share a statement: a statement with sixteen rows takes two thirds of the time of
-// sixteen statements.
+// insertPlain adds tasks for which alone() returns false. These tasks need only the columns that insertPlain sets. Their values are those
+// of appendPlain. Tasks that are added together share a statement: a statement with sixteen rows takes two thirds of the time of sixteen
+// statements.
 var insertPlain = &sqltext.Series{Template: `INSERT INTO {tasks} (` + plainColumns + `) VALUES {parts}{returning_id}`,
 	Part: `({id_param}` + plainRest, Separator: ","}
 
@@ -24,7 +24,8 @@ const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 
 const (
-	insertMost  = 128     // tasks of one statement; more than sixteen are faster only on a server, where each statement is a round trip
+	// tasks in one statement; only on a server are more than sixteen faster, because each statement is a round trip there
+	insertMost  = 128
 	plainValues = 16      // number of values of a task
 	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )
@@ -39,8 +40,8 @@ type inserter struct {
 	added []Inserted  // results; the last ones have no id yet, since their tasks wait
 	waits []any       // values of the tasks that wait
 	bytes int         // bytes of the arguments of these tasks
-	texts []taskTexts // metadata of the tasks that wait, if keys are indexed
-	task  jobs.Task   // used by add only; a local variable of add would cost an allocation per task
+	texts []taskTexts // metadata of the tasks that wait, if some keys are indexed
+	task  jobs.Task   // only add uses this field; as a local variable of add, it would cost an allocation per task
 }
 
 // taskTexts is the metadata of a task, with the index of the task in added.

@@ -10,10 +10,10 @@ import (
 )
 
 // A lane is a key of tasks that run one at a time, or a few at a time if the lane has a limit. A task holds its lane while it is pending,
-// running or retrying. The other due tasks of the lane are blocked. When a holder finishes or is snoozed, freeLane gives its place to the
+// running or retrying. The other due tasks of the lane are blocked. When a holder finishes or is snoozed, freeLane gives its slot to the
 // next task in the same transaction (see end.go). The next task is the one with the highest priority, and among these the one with the
-// lowest id. Each holder has a slot, a number from 0. The unique index tasks_lane rejects a second holder of a slot, and freeLane uses only
-// the slots below the maximum of the limit. The rates of lanes are in limit.go.
+// lowest id. Each holder has its own slot: a number from 0. The unique index tasks_lane rejects a second holder of a slot, and freeLane
+// uses only the slots below the maximum of the limit. The rates of lanes are in limit.go.
 
 // laneHeld reports whether a task holds lane [1]. Index: tasks_lane.
 var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (state = 'pending' OR state = 'running'
@@ -107,7 +107,7 @@ func (t *tx) holders(lane string) (holders []laneHolder, err error) {
 	return holders, err
 }
 
-// unstarted counts the holders of a lane that have not started yet. Their starts are not in the token bucket of the lane.
+// unstarted counts the holders of a lane that have not started yet. The token bucket of the lane does not count these starts yet.
 func unstarted(holders []laneHolder) (n int) {
 	for _, h := range holders {
 		if h.State == string(jobs.Pending) {
@@ -133,7 +133,7 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	holders := 0 // that have not started
+	holders := 0 // holders of the lane that have not started
 	if limit.slots() > 1 {
 		list, err := t.holders(string(r.Lane))
 		if err != nil {
@@ -155,7 +155,7 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 		return false, nil
 	}
 	features, err := t.features()
-	if err != nil || features.limits { // the lane can have a rate; so the task waits, and freeLane releases it when the rate allows
+	if err != nil || features.limits { // the lane may have a rate; so the task waits until freeLane releases it
 		return true, err
 	}
 	var held bool

@@ -11,12 +11,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// This file writes to claims after they were made. A worker renews, reads and releases its own claims. A reaper revokes the claims of a
-// hung worker and records the losses. Package runner/internal/engine decides when: see its heartbeat.go and reaper.go.
+// The functions in this file change claims that exist. A worker renews, reads and releases its own claims. A reaper revokes the claims of a
+// hung worker and records the losses. Package runner/internal/engine decides when to do this: see its heartbeat.go and reaper.go.
 
-// renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON:
-// pairs of id and generation_id. A heartbeat always changes the lease, even if the clock was set back, because a reaper takes an
-// unchanged lease for that of a hung worker.
+// renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON: pairs
+// of id and generation_id. A heartbeat must change every lease, even if the clock was set back. Otherwise a reaper would think that the
+// worker hangs.
 var renewLeases = command(`UPDATE {tasks} SET lease_expires_at = {greatest}(?, lease_expires_at + 1)
 WHERE (id, generation_id) IN (SELECT CAST(value->>0 AS bigint), CAST(value->>1 AS bigint) FROM {json_each}) AND worker = ?
 	AND state = 'running'
@@ -149,12 +149,12 @@ func (d *DB) Stuck(ctx context.Context, now time.Time) ([]int64, error) {
 	return stuck, err
 }
 
-// Lease is a claim of another worker, as it was when Leases read it.
+// Lease is a claim of another worker, as Leases has read it.
 type Lease struct {
 	ClaimID
 	Worker    int64  `db:"worker"`           // number of the worker
 	WorkerID  string `db:"worker_id"`        // empty if the worker's row was deleted
-	ExpiresAt int64  `db:"lease_expires_at"` // as stored; compare it only with 0 and with a value that is read later
+	ExpiresAt int64  `db:"lease_expires_at"` // as it is stored; compare it only with 0 and with a value that is read later
 	Length    int64  `db:"lease"`            // lease duration in ms
 }
 
@@ -180,14 +180,14 @@ type Reaped struct {
 	Change lifecycle.Change
 }
 
-// Revoke revokes claims whose leases have expired, and returns the revoked claims as they are now. From then on the database rejects
-// every write of a worker about such a claim. The processes of the claim may live on: the task stays running until Reap records the
-// loss. Revoke does not change a claim that was renewed or finished since the caller read it, or a claim that is revoked already.
+// Revoke revokes claims whose leases have expired, and returns the revoked claims in their new form. From then on the database rejects
+// every write of a worker about such a claim. The processes of the claim may still be alive: the task stays running until Reap records the
+// loss. Revoke leaves out claims that were renewed, finished or revoked after the caller had read them.
 func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	if !slices.ContainsFunc(expired, func(l Lease) bool { return !l.Revoked() }) {
 		return expired, nil
 	}
-	// The caller kills processes after this commit, so a server must remember the commit after a crash.
+	// The caller kills processes after this commit, so the server must not lose this commit in a crash.
 	return updateAs(ctx, w.db, full, func(t *tx) (revoked []Lease, err error) {
 		for _, l := range expired {
 			if l.Revoked() {
@@ -208,8 +208,8 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 }
 
 // Reap records the loss of revoked claims, and returns the claims that it reaped. Each task becomes pending, failed or cancelled, as
-// lifecycle.Next decides. The caller must make sure first that no process of the claims is left. Reap does not change a claim that another
-// worker has reaped.
+// lifecycle.Next decides. Before this call, the caller must make sure that no process of the claims is alive. Reap leaves out claims that
+// another worker has reaped.
 func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
 		t.hooks = w.hooks
@@ -227,7 +227,7 @@ func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Re
 }
 
 // ReapDead records the end of a worker and the loss of all its claims, and returns the claims that it reaped. The caller must have proof
-// that the worker's process is dead, and every process of its tasks too.
+// that the worker's process and every process of its tasks are dead.
 func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) ([]Reaped, error) {
 		t.hooks = w.hooks
@@ -240,7 +240,7 @@ func (w *Worker) ReapDead(ctx context.Context, worker int64, now time.Time) ([]R
 	return reaped, err
 }
 
-// countLost adds losses to the attemptCounter after their commit.
+// countLost adds losses to the attemptCounter after the commit that records them.
 func (w *Worker) countLost(reaped []Reaped, err error) {
 	if err != nil {
 		return

@@ -87,7 +87,7 @@ func (t *tx) laneLimit(lane string) (*limitRow, error) {
 	return t.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: lane})
 }
 
-// slots returns how many tasks may hold a lane with this limit. A lane without a limit has one holder.
+// slots returns how many tasks may hold a lane with this limit. Without a limit, the result is 1.
 func (r *limitRow) slots() int {
 	if r == nil {
 		return 1
@@ -95,7 +95,7 @@ func (r *limitRow) slots() int {
 	return max(int(r.Running), 1)
 }
 
-// nextStart returns the time at which the rate lets a task start after a number of other starts. The zero time means now.
+// nextStart returns the time at which the rate lets a task start, if a number of other tasks start before it. The zero time means now.
 func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	if r != nil && r.Rate > 0 {
 		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
@@ -103,8 +103,8 @@ func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	return next
 }
 
-// laneOpen reports whether the rate of a lane lets a task start now, after a number of other starts. If it does not and waits is true,
-// laneOpen stores the time of the next start.
+// laneOpen reports whether the rate of a lane lets a task start now, if a number of other tasks start before it. If the rate does not and
+// waits is true, laneOpen stores the time of the next start.
 func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
 	if r == nil {
 		return true, nil
@@ -122,8 +122,8 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	return next.IsZero(), err
 }
 
-// takeLaneRate counts a start in a lane. A lost task holds its lane and may start again although the rate allows no start. Then the level
-// becomes negative.
+// takeLaneRate counts a start in a lane. A lost task keeps its lane, so it may start again although the rate allows no start. The level
+// then becomes negative.
 func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
 	r, err := t.limitOf(target)
@@ -154,7 +154,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 type LimitStat struct {
 	jobs.Limit
 	InUse     int       // running tasks of the target
-	NextAt    time.Time // time at which the rate lets the next task start; zero for now, or without a rate
+	NextAt    time.Time // time at which the rate lets the next task start; zero if that is now or if there is no rate
 	UpdatedAt time.Time
 }
 

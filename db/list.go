@@ -16,8 +16,8 @@ import (
 const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
 // These statements read the tasks that a filter selects. {where} stands for the condition, and {order} for an ORDER BY with a LIMIT.
-// listSorted is listTasks for a page of tasks that SQLite finds by an index and must sort by id. It sorts only the ids, and reads the
-// other columns of the rows on the page only. countSome stops counting when it reaches its last argument.
+// listSorted is listTasks for a list that SQLite finds by an index and must sort by id. It sorts only the ids, and reads the other columns
+// only for the rows that it returns. countSome stops counting when it reaches its last argument.
 var (
 	listTasks  = query(selectTasks + `{where}{order}`)
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
@@ -43,7 +43,8 @@ var (
 		AND id < ? LIMIT 0 + ?) AS part`)
 )
 
-// few is the largest number of rows of a partial index for which sorting is faster than walking the table from its newest row.
+// few is the largest number of rows of a partial index that are sorted. If the index has more rows, it is faster to read the table from its
+// newest row on.
 const few = 10_000
 
 // Page says how many rows of a list to return, and from which end.
@@ -76,8 +77,8 @@ type order struct {
 	sorts bool // whether SQLite shall find the rows by an index and sort them by id
 }
 
-// parts returns the parts of a statement that lists the tasks of a condition in this order. A unary plus before the id prevents SQLite
-// from walking the table in the order of the ids.
+// parts returns the parts of a statement that lists the tasks of a condition in this order. A unary plus before the id keeps SQLite from
+// reading the table in the order of the ids.
 func (o order) parts(c *condition) sqltext.Parts {
 	parts := sqltext.Parts{"where": c.template(), "order": " ORDER BY {plus}tasks.id{direction}{limit}", "plus": "", "direction": " DESC",
 		"limit": ""}
@@ -106,7 +107,7 @@ func (o order) statement(c *condition) *statement {
 // metadata for the keys in indexed.
 func where(f jobs.Filter, indexed ...string) *condition {
 	c := &condition{}
-	texts := func(column string, values []string) { // each value is in an array, so that one expression reads it on every engine
+	texts := func(column string, values []string) { // each value is in an array of its own, so that one expression reads it on both engines
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
 			arrays[i][0] = noNUL(value)
@@ -183,7 +184,7 @@ func (c *condition) metadata(texts map[string]string, indexed []string) {
 	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
 		return taskspec.ValidMetadataKey(key) != nil
 	}) {
-		c.and("1 = 0") // no task has such keys, and SQLite would take some of them for paths
+		c.and("1 = 0") // no task has such a key, and SQLite would take some of these keys for paths
 		return
 	}
 	if len(indexed) > 0 {

@@ -14,11 +14,11 @@ import (
 // tasks_failed, tasks_finished and tasks_due.
 var listByTime = query(selectTasks + `{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
 
-// TimeOrder is the order of a list by time, and the place where the list begins.
+// TimeOrder orders a list by a time, and says where the list begins.
 type TimeOrder struct {
-	Due   bool      // by due time, the earliest first; otherwise by the time of the end, the latest first
-	At    time.Time // time of the last task before the list; zero for a list from its beginning
-	ID    int64     // id of that task
+	Due   bool      // whether the list is ordered by due time, the earliest first; otherwise by the time of the end, the latest first
+	At    time.Time // time of the task after which the list begins; zero for the whole list
+	ID    int64     // id of the same task
 	Limit int       // maximum number of tasks
 
 	end TimeMark // last task of the part of the list that is read; zero for the whole list
@@ -55,8 +55,8 @@ func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any
 	return parts, c.args
 }
 
-// ListByTime returns the tasks that a filter selects in the order of a time. By due time it returns only scheduled and retrying tasks, and
-// by the time of the end only finished ones.
+// ListByTime returns the tasks that a filter selects, in the order of a time. A list by due time has only scheduled and retrying tasks, and
+// a list by the time of the end has only finished ones.
 func (d *DB) ListByTime(ctx context.Context, f jobs.Filter, o TimeOrder) ([]jobs.Task, error) {
 	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
 		s, args := o.statement(f, indexed...)

@@ -24,7 +24,7 @@ import (
 // indexedText is the part of the text in the next parameter that the index contains.
 const indexedText = `substr(CAST(? AS text), 1, 100)`
 
-// selectIDs lists the tasks that have, or had, a text with key [1] that begins like the text [2].
+// selectIDs lists the tasks that have, or had, a text with key [1] that begins with the same characters as the text [2].
 var selectIDs = query(`SELECT task_id FROM {metadata_index} WHERE key = CAST(? AS text) AND value = ` + indexedText)
 
 // selectKeys lists the indexed keys. selectIndexed lists them for a transaction that writes. An empty key stands for all keys.
@@ -41,7 +41,7 @@ var (
 )
 
 // limitLockTime and lockKeys get the exclusive lock on metadata_keys of a server, or fail after 100 ms. A longer wait could stop all
-// writers. LOCK TABLE accepts no alias, so lockKeys is the template of a script.
+// writers. LOCK TABLE accepts no alias, so lockKeys is a template that is rendered without aliases.
 var limitLockTime = command(`SET LOCAL lock_timeout = 100`)
 
 const lockKeys = `LOCK TABLE {metadata_keys} IN ACCESS EXCLUSIVE MODE`
@@ -77,7 +77,7 @@ var (
 
 const (
 	indexMost = 1000                  // tasks or rows of one transaction of IndexMetadata
-	lockPause = 50 * time.Millisecond // between two attempts to lock metadata_keys
+	lockPause = 50 * time.Millisecond // time between two attempts to lock metadata_keys
 )
 
 // indexedKeys holds what a transaction has read about indexed keys.
@@ -308,8 +308,8 @@ func (d *DB) filledKeys(ctx context.Context, f jobs.Filter) (map[string]string, 
 	return builds, err
 }
 
-// search calls the function read with the keys of a filter whose index it can use. If such an index was removed meanwhile, it calls read
-// again without keys.
+// search calls the function read with the keys of a filter whose index it can use. If such an index is removed during the read, it calls
+// read again without keys.
 func search[T any](ctx context.Context, d *DB, f jobs.Filter, read func(indexed []string) (T, error)) (value T, err error) {
 	if len(f.Metadata) == 0 {
 		return read(nil)

@@ -23,8 +23,8 @@ type outcome struct {
 	Usage     *[5]int64   `json:"usage,omitempty"` // user and system time in ms, largest RSS, bytes read and written
 }
 
-// durationSlack is a number of milliseconds. If a duration differs from the time between start and end by at most durationSlack, it is not
-// stored. Rounding causes such a difference. The difference is larger if somebody sets the clock during the attempt.
+// durationSlack is a time in milliseconds. A duration that differs from the time between start and end by at most durationSlack is not
+// stored: the difference comes from rounding. A larger difference means that somebody set the clock during the attempt.
 const durationSlack = 1
 
 // encodeOutcome returns the stored form of an attempt's outcome. The parameters reason and text belong to the task. They may differ from

@@ -15,7 +15,7 @@ var insertOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, a
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ` + replaceOutput)
 
-// insertLastOutput is insertOutput for the transaction that has just finished the attempt.
+// insertLastOutput does the same as insertOutput, in the transaction that has just finished the attempt.
 var insertLastOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 	VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 ` + replaceOutput)
@@ -45,7 +45,7 @@ WHERE task_id = ? AND generation_id = ? AND seq < ? ORDER BY seq DESC LIMIT 0 + 
 type Output struct {
 	Add    []jobs.Chunk
 	Delete Pieces // chunks to delete
-	Cut    Cut    // change to the first chunk after the deleted ones
+	Cut    Cut    // what to cut from the first chunk that is not deleted
 }
 
 // Pieces is the range of chunks from From up to, but not including, To.
@@ -67,7 +67,7 @@ func streamNumber(name string) int64 {
 	return 1
 }
 
-// output stores the rest of an attempt's output in the transaction that has finished it.
+// output stores the remaining output of an attempt in the transaction that has finished the attempt.
 func (t *tx) output(task jobs.Task, out Output) error {
 	_, err := t.writeOutput(insertLastOutput, task, out)
 	return err
@@ -81,7 +81,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
-	if len(out.Add) == 0 && insert == insertOutput { // no INSERT has checked that the claim is still running
+	if len(out.Add) == 0 && insert == insertOutput { // without an INSERT, nothing has checked yet that the claim is still running
 		var running bool
 		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {
 			return !running, err

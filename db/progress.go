@@ -10,7 +10,7 @@ var setProgress = command(`INSERT INTO {progress_reports} (task_id, generation_i
 SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ` + replaceProgress)
 
-// setLastProgress is setProgress for the transaction that has just finished the attempt.
+// setLastProgress does the same as setProgress, in the transaction that has just finished the attempt.
 var setLastProgress = command(`INSERT INTO {progress_reports} (task_id, generation_id, report) VALUES (?, ?, ?) ` + replaceProgress)
 
 const replaceProgress = `ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id, report = excluded.report`

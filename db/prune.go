@@ -45,7 +45,7 @@ const (
 
 // Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.
 type Prune struct {
-	From         time.Time // skip tasks that did not fail and ended before From, because an earlier Prune has checked them
+	From         time.Time // skip tasks that did not fail and ended before From; an earlier Prune has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time
 	FailedBefore time.Time // delete failed tasks that ended before this time
 }

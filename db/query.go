@@ -40,8 +40,8 @@ func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *stateme
 	return list, nil
 }
 
-// updateAs is update for a write that returns a value. It may call the function run twice, and returns the value of the call whose
-// transaction was committed.
+// updateAs does the same as update for a write that returns a value. It may call the function run twice, and returns the value of the call
+// whose transaction was committed.
 func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, error)) (value T, err error) {
 	err = d.update(ctx, to, func(t *tx) (err error) {
 		value, err = run(t)
@@ -50,7 +50,7 @@ func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, err
 	return value, err
 }
 
-// run is exec for a statement that may change any number of rows.
+// run does the same as exec for a statement that may change any number of rows.
 func (t *tx) run(s *statement, args ...any) error {
 	_, err := t.exec(s, args...)
 	return err

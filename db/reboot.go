@@ -59,11 +59,12 @@ func (r *scheduleRow) unseen(boot string) bool {
 }
 
 func (r *scheduleRow) boots() (list []string) {
-	_ = json.Unmarshal([]byte(r.Boots), &list) // only plain SQL writes another text, and then the schedule ticks once more
+	_ = json.Unmarshal([]byte(r.Boots), &list) // only plain SQL writes invalid text; the schedule then ticks once more
 	return list
 }
 
-// knownBoots returns the value of the column boots for a new schedule: it ticks neither in this boot nor in the boots of other workers.
+// knownBoots returns the value of the column boots for a new schedule. With this value the schedule does not tick in this boot, nor in the
+// boots of other workers.
 func (t *tx) knownBoots(s *jobs.Schedule, boot string) (any, error) {
 	if !lifecycle.AtBoot(s.Cron) {
 		return nil, nil

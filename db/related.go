@@ -18,7 +18,8 @@ WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND on_id IN (S
 LIMIT 0 + ?`)
 )
 
-// selectNames returns what names the tasks in the JSON array [1]. It leaves out long arguments. Index: primary key.
+// selectNames returns the columns by which users recognize the tasks in the JSON array [1]. It leaves out long arguments. Index: primary
+// key.
 var selectNames = query(`SELECT id, state, job, label, CASE WHEN octet_length(args) <= 1000 THEN args END AS args FROM {tasks}
 WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each})`)
 
@@ -33,9 +34,9 @@ type DependencyLink struct {
 const rowsPerTask = 10
 
 // Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. The
-// first element of each result has the direct ones, the second one those one dependency further away, and so on. Each result has at most
-// as many tasks as the number in most, the nearest ones. Which ones it has among many tasks at the same distance is not defined: an order
-// would read them all. The result more reports whether there may be others.
+// first element of each result has the direct ones, the second element has those with one task in between, and so on. Each result has the
+// nearest tasks, at most the number in most. If many tasks have the same distance, any of them may be missing, because an order would
+// require to read them all. The result more reports whether there may be further tasks.
 func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	before, cut, err := d.byDistance(ctx, selectBefore, id, most)
 	if err == nil {
@@ -44,7 +45,7 @@ func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind []
 	return before, behind, more || cut, err
 }
 
-// byDistance returns the tasks that a statement finds from a task on, by their distance from it.
+// byDistance returns the tasks that a statement finds, starting from one task, by their distance from it.
 func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (list [][]int64, more bool, err error) {
 	seen := map[int64]bool{id: true}
 	for last := []int64{id}; ; list = append(list, last) {

@@ -66,7 +66,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		return one, err
 	}
 	for on := range o.open {
-		if on >= id { // otherwise two tasks could wait for each other
+		if on >= id { // without this check, two tasks could wait for each other
 			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
 				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},

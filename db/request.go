@@ -9,7 +9,7 @@ import (
 
 // request is a write that waits for a leader to run it. Its caller waits for the result.
 type request struct {
-	ctx   context.Context // of the caller, which gives up when it ends and the write has not begun
+	ctx   context.Context // context of the caller; if it ends before the write has begun, the caller gives up
 	level level
 	alone bool // whether the request needs a transaction of its own, because run must not be called a second time
 	// Whether the request cannot conflict with other shared requests. On a server, groups of shared requests can hold the write lock at the
@@ -17,7 +17,7 @@ type request struct {
 	shared bool
 	adds   bool // whether run only passes tasks to the inserter, which adds the tasks of several requests by one statement
 	run    func(*tx) error
-	single func(*tx) error // the same write as one statement, which is a transaction by itself; may be nil
+	single func(*tx) error // the same write as a single statement, which needs no transaction; may be nil
 	done   chan error      // result of the write; buffered
 	lead   chan struct{}   // receives a value when the caller becomes the leader; buffered
 }

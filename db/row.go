@@ -13,8 +13,8 @@ import (
 // taskColumns are the columns of a task. The type row has a field for each of them, because sqlx fails on a column without a field.
 //
 // taskTables joins the tables of these columns. A cancel request and a progress report store the generation of the claim that they belong
-// to. The end of a claim increases the generation of the task by one. A revocation before that end increases it by one, too. So the joins
-// also accept a request or report whose generation is lower than that of the task by one or two.
+// to. The end of a claim increases the generation of the task by one. A revocation before that end increases it once more. So the joins
+// also accept a request or report whose generation is one or two below that of the task.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,

@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These statements read what workers ran lately, the last first. selectEnded lists the attempts that ended at [1] or later and have a row,
-// at most [2]. selectDone does the same for the finished tasks; only completed ones have no row of attempts. selectAtWorkers lists up to
-// [1] running tasks. Indexes: attempts_finished, tasks_finished, tasks_running.
+// These statements read which attempts ran last, newest first. selectEnded lists up to [2] attempts that ended at [1] or later, except
+// those without a row in the table of attempts. selectDone does the same for finished tasks; completed tasks have no such row.
+// selectAtWorkers lists up to [1] running tasks. Indexes: attempts_finished, tasks_finished, tasks_running.
 var (
 	selectEnded = query(`SELECT task_id, state, worker, started_at, finished_at FROM {attempts} WHERE finished_at >= ?
 ORDER BY finished_at DESC LIMIT 0 + ?`)
@@ -28,9 +28,9 @@ WHERE number IN (SELECT CAST(value AS bigint) FROM {json_each}) ORDER BY number`
 // Run is an attempt that has ended, or that runs.
 type Run struct {
 	TaskID     int64
-	State      jobs.State // of the attempt: Running, or as in jobs.Attempt
+	State      jobs.State // state of the attempt: Running, or a state as in jobs.Attempt
 	StartedAt  time.Time
-	FinishedAt time.Time // zero while it runs
+	FinishedAt time.Time // zero while the attempt runs
 }
 
 // WorkerRuns is a worker with the attempts that it ran.
@@ -42,9 +42,9 @@ type WorkerRuns struct {
 	Runs      []Run     // in the order of their starts
 }
 
-// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, by worker. It reads only the last
-// ended attempts, as many as the number in most. If there were more, the result from is later than since, and the list has only the
-// attempts that ended at from or later. The list lacks the attempts of deleted tasks.
+// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, grouped by worker. It reads the last ended
+// attempts, at most the number in most. If there were more, the result from is later than since, and the list has only the attempts that
+// ended at from or later. The attempts of deleted tasks are missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`
@@ -82,7 +82,7 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (worke
 	return workers, from, err
 }
 
-// workersOf returns the workers of runs, which are by the number of the worker.
+// workersOf returns the workers of runs, a map by the number of the worker.
 func (d *DB) workersOf(ctx context.Context, runs map[int64][]Run) ([]WorkerRuns, error) {
 	if len(runs) == 0 {
 		return nil, nil

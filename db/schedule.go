@@ -216,8 +216,8 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores the schedules in except as
-// long as nobody changes them.
+// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores each schedule in except until
+// somebody changes that schedule.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
 	if len(except) == 0 {
 		next, err := readValue[number](ctx, d, selectNextTick)
@@ -302,8 +302,7 @@ func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Sch
 }
 
 // RunSchedule enqueues a task of a schedule that a user runs by hand. It reports whether there is a schedule of that name. The function
-// prepare may change the Spec of the task; it must be quick. nil changes
-// nothing.
+// prepare may change the Spec of the task, and must be quick. If prepare is nil, the Spec stays unchanged.
 func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time, prepare func(*jobs.Spec) error) (id int64, found bool,
 	err error) {
 	found, err = d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {

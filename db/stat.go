@@ -83,7 +83,7 @@ type QueueStat struct {
 	Jobs   map[string]int     // pending tasks by job
 	Ended  map[jobs.State]int // tasks that ended since the given time, by finished state; a task that ends twice counts twice
 	Failed int                // tasks in Ended that failed and were neither run again nor deleted
-	Pause  Pause              // pause of the queue, or of all queues if it has none; zero if there is neither
+	Pause  Pause              // pause of the queue; if it has none, the pause of the whole database; zero if neither is paused
 	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
 }
 

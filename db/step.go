@@ -28,7 +28,7 @@ func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.
 	return w.db.update(ctx, full, func(t *tx) error { return t.addStep(claim, seq, step) })
 }
 
-// AddStepTx is AddStep as part of the caller's transaction, whose commit makes the step durable.
+// AddStepTx does the same as AddStep in the caller's transaction, whose commit makes the step durable.
 func (w *Worker) AddStepTx(ctx context.Context, outer *sql.Tx, claim ClaimID, seq int, step jobs.Step) error {
 	t, err := w.db.within(ctx, outer, engine.Finish)
 	if err == nil {
@@ -64,7 +64,7 @@ func (d *DB) Steps(ctx context.Context, id int64) ([]jobs.Step, error) {
 	return readAs(ctx, d, (*stepRow).step, selectSteps, id)
 }
 
-// StepsTx is Steps as the caller's transaction sees them. On a server, that transaction has the write lock from now on.
+// StepsTx returns the steps as the caller's transaction sees them. On a server, that transaction has the write lock from now on.
 func (d *DB) StepsTx(ctx context.Context, outer *sql.Tx, id int64) ([]jobs.Step, error) {
 	t, err := d.within(ctx, outer, engine.Finish)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// suspectArm is claimArm for suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
+// suspectArm does the same as claimArm for suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
 const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks} WHERE {unindexed}state = 'pending'
 	AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
@@ -61,7 +61,7 @@ func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, 
 			g.take(queue, claimed)
 			return claimed, true, err
 		}
-		c.suspects = slices.DeleteFunc(c.suspects, may) // another worker has claimed them
+		c.suspects = slices.DeleteFunc(c.suspects, may) // another worker has already claimed these suspects
 	}
 	return nil, over, nil
 }

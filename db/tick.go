@@ -26,14 +26,14 @@ type Tick struct {
 	TaskID int64
 }
 
-// Tick enqueues the tasks of all schedules that are due at the time now. The tasks are durable when Tick returns. The function plan
-// returns the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule.
-// The function prepare may change the Spec of each task, under the same conditions; nil changes nothing. Tick calls prepare for all ticks
-// of a schedule. The first error becomes that of the schedule, and then none of its ticks gets a task. If all is true, Tick also calls
-// plan for schedules without a due tick, and sets their next tick again.
+// Tick enqueues the tasks of all schedules that are due at the time now. The tasks are durable when Tick returns. The function plan returns
+// the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule. The
+// function prepare may change the Spec of each task, under the same conditions; if it is nil, the Specs stay unchanged. Tick calls prepare
+// for all ticks of a schedule. If a call fails, no tick of that schedule gets a task, and Tick reports the error for the schedule. If all
+// is true, Tick also calls plan for schedules without a due tick, and sets their next tick again.
 //
-// A tick gets only one task, however many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
-// The unique index protects against clocks that are set back and against unforeseen cases.
+// A tick gets only one task, however many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction. The
+// unique index protects against clocks that are set back and against unforeseen cases.
 func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time, err error),
 	prepare func(*jobs.Schedule, *jobs.Spec) error) ([]Ticked, error) {
 	text, args := selectTicking, []any{now.UnixMilli()}

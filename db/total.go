@@ -26,7 +26,7 @@ type Total struct {
 // percent slower.
 type attemptCounter struct {
 	mu    sync.Mutex
-	ended map[Total]int64 // number of attempts by queue, job and result; N of each key is 0
+	ended map[Total]int64 // number of attempts by queue, job and result; in the keys, N is always 0
 }
 
 func (y *attemptCounter) add(task jobs.Task, reason jobs.Reason) {

@@ -153,7 +153,7 @@ var (
 // rollback ends a transaction that failed. It ignores errors, because the driver may have ended the transaction already.
 func (w *writer) rollback(t *tx) { _, _ = t.exec(rollback) }
 
-// setLevel sets the durability of commits.
+// setLevel sets which failures the commits survive.
 func (w *writer) setLevel(ctx context.Context, to level) error {
 	if to == w.level {
 		return nil
@@ -175,7 +175,7 @@ type tx struct {
 	outer *sqlx.Tx // transaction of the caller; nil for one of the writer
 	db    *DB
 	space diskSpace
-	hooks jobs.Hooks // hooks of the worker for tasks without hooks
+	hooks jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
 	held    heldKeys    // whether tasks hold unique keys by rows of unique_keys; see uniquekey.go
 	indexed indexedKeys // indexed keys of metadata; see metadata.go
@@ -244,8 +244,8 @@ func changes(s *statement, result sql.Result) bool {
 	return n > 0 || err != nil
 }
 
-// later is exec for a statement whose result is not needed at once. A server gets it together with the next statement, which also returns
-// its error.
+// later does the same as exec for a statement whose result is not needed at once. A server gets the statement together with the next one,
+// which also returns its error.
 func (t *tx) later(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
 		return t.run(s, args...)
@@ -260,7 +260,7 @@ func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask or insertPlain for len(ids) tasks. It sets ids in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // other transactions may take ids in between, but each next id is higher
+	if t.db.traits.GivesIDs { // other transactions may take ids in between, but the ids of this transaction still increase
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)
@@ -280,7 +280,7 @@ func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 	return err
 }
 
-// scan reads the columns of the single row of a query. It returns sql.ErrNoRows if there is no row.
+// scan reads the columns of the only row of a query. It returns sql.ErrNoRows if there is no row.
 func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {

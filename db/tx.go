@@ -16,16 +16,16 @@ import (
 )
 
 // The functions of this file write in a transaction of the caller, on the caller's own handle to the same database. Their writes are
-// committed with the caller's other writes, or not at all. The caller controls the durability, the lock timeouts and the end of the
+// committed together with the caller's other writes, or not at all. The caller decides about durability and lock timeouts, and ends the
 // transaction.
 //
-// The end of a context must not interrupt a statement here. If a write is interrupted, SQLite rolls back the whole transaction, and each
-// later statement would be committed by itself.
+// The end of a context must not interrupt a statement here: SQLite would roll the whole transaction back, and each later statement would be
+// committed by itself.
 
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
-// outerTx is a transaction of a caller that was found to belong to a database, and the use for which it was prepared.
+// outerTx is a transaction of a caller that is known to belong to a database, and the use for which it was prepared.
 type outerTx struct {
 	tx  weak.Pointer[sql.Tx]
 	use engine.Use
@@ -42,7 +42,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	now := outerTx{weak.Make(outer), use}
 	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
-		return t, nil // an earlier call has made the checks below, which take half as long as an INSERT
+		return t, nil // an earlier call has made the checks below; they take half as long as an INSERT
 	}
 	if err := d.Replaced(); err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 		return task, nil
 	}
 	task, found, err := t.task(added.ID)
-	if !found && err == nil { // retention has deleted the task that holds the key
+	if !found && err == nil { // retention has already deleted the task that holds the key
 		return lifecycle.DeletedTask(added.ID, spec, now), nil
 	}
 	task.Kept = found && added.Kept
@@ -118,12 +118,12 @@ func (d *DB) InsertAllTx(ctx context.Context, outer *sql.Tx, specs []jobs.Spec, 
 	return of.added[from:], nil
 }
 
-// CancelTx is Cancel as part of the caller's transaction. The workers of running tasks stop them after the commit.
+// CancelTx does the same as Cancel in the caller's transaction. The workers of running tasks stop them after the commit.
 func (d *DB) CancelTx(ctx context.Context, outer *sql.Tx, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
 	return d.moveTx(ctx, outer, "cancel", ids, cancelling(text, hard, now))
 }
 
-// RetryTx is Retry as part of the caller's transaction.
+// RetryTx does the same as Retry in the caller's transaction.
 func (d *DB) RetryTx(ctx context.Context, outer *sql.Tx, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.moveTx(ctx, outer, "retry", ids, retrying(due, now))
 }

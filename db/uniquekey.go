@@ -15,8 +15,7 @@ import (
 // insert reads both tables. It runs under the write lock. Only plain SQL on a server needs no lock, so the view enqueue checks the key
 // there after its own INSERT, and insertTask adds nothing if an unfinished task has taken the key meanwhile.
 
-// stillHeld is the condition under which a row of unique_keys holds its key at the time in the next parameter. holder is the task of the
-// row.
+// stillHeld is the condition that a row of unique_keys holds its key at the time in the next parameter. holder is the task of the row.
 const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
 // selectUnique returns the unfinished task with key [1]. selectHolder returns the task that holds key [1] at time [2] by its row in
@@ -35,14 +34,14 @@ var holdKey = command(`INSERT INTO {unique_keys} (unique_key, task_id, free_at, 
 ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, states = excluded.states, free_at = CASE
 	WHEN unique_keys.task_id = excluded.task_id THEN {greatest}(unique_keys.free_at, excluded.free_at) ELSE excluded.free_at END`)
 
-// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil lets only the time of that row hold the key, because the task is
-// deleted.
+// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil makes the key depend only on the time in that row, because the
+// task is deleted.
 var (
 	freeKey   = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND task_id = ?`)
 	keepUntil = command(`UPDATE {unique_keys} SET states = '' WHERE unique_key = ? AND task_id = ?`)
 )
 
-// selectFreeKeys lists up to [2] keys that nothing holds after time [1]. pruneKey deletes key [1] of them if that is still so at time [2].
+// selectFreeKeys lists up to [2] keys that no task holds after time [1]. pruneKey deletes key [1] if no task holds it at time [2].
 var (
 	selectFreeKeys = query(`SELECT unique_key FROM {unique_keys} WHERE states = '' AND free_at <= ? ORDER BY free_at LIMIT 0 + ?`)
 	pruneKey       = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND states = '' AND free_at <= ?`)
@@ -85,9 +84,10 @@ func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
 }
 
-// retakeKey stores again how long task id holds its unique key, since another task may have held the key after this one.
+// retakeKey stores again how long task id holds its unique key. This is necessary because another task may have held the key in the
+// meantime.
 func (t *tx) retakeKey(id int64) error {
-	task, _, err := t.task(id) // the same transaction has changed the task
+	task, _, err := t.task(id) // the same transaction has changed the task before
 	if err != nil {
 		return err
 	}

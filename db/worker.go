@@ -17,7 +17,8 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker records a heartbeat of worker [2] at [1]. beatWorker does the same for worker [3], which has leaked [2] functions.
+// touchWorker records a heartbeat of worker [2] at [1]. beatWorker does the same for worker [3] and also sets its number of leaked
+// functions to [2].
 var (
 	touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 	beatWorker  = command(`UPDATE {workers} SET beat_at = ?, leaked = ? WHERE number = ?`)
@@ -82,8 +83,8 @@ type Worker struct {
 	claimer        *claimer
 	attemptCounter attemptCounter
 	hooks          jobs.Hooks   // hooks of tasks without hooks
-	leaked         atomic.Int64 // value of SetLeaked
-	slowPath       atomic.Int64 // number of next cycles that take the slow path (fastpath.go); 0 or less for none
+	leaked         atomic.Int64 // the number that SetLeaked has set
+	slowPath       atomic.Int64 // number of the next cycles that take the slow path (fastpath.go); 0 or less for none
 }
 
 // Number returns the number that identifies the worker in the rows of tasks and attempts.

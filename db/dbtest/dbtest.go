@@ -35,7 +35,7 @@ func OpenAt(t testing.TB, path string, options db.Options) *db.DB {
 	return d
 }
 
-// OpenBeside opens a new database in a file of another program. The tables of that program have the same names.
+// OpenBeside opens a new database in the file of another program. The other program has tables with the same names as runner's.
 func OpenBeside(t testing.TB) *db.DB {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -105,15 +105,14 @@ type store struct {
 	raw *sql.DB
 }
 
-// stopper holds the methods of testing.TB that the helper must() needs. A store implements stopper but not testing.TB,
-// because the method Output of a store is the one of the database.
+// stopper has the methods of testing.TB that must needs. A store implements stopper but not testing.TB, because its method Output is the
+// one of the database.
 type stopper interface {
 	Helper()
 	Fatal(...any)
 }
 
-// must returns a function that returns v, and that ends the test if err is not nil. Tests use it for calls that must
-// not fail.
+// must returns a function that returns v, or ends the test if err is not nil. Tests use it for calls that should not fail.
 func must[V any](v V, err error) func(t stopper) V {
 	return func(t stopper) V {
 		t.Helper()
@@ -206,7 +205,7 @@ func (s *store) wantTask(id int64, state jobs.State, reason jobs.Reason) jobs.Ta
 	return got
 }
 
-// counted returns the number of finished tasks in each state, according to the counters of the queues.
+// counted returns how many tasks have finished in each state, according to the counters of the queues.
 func (s *store) counted() map[jobs.State]int {
 	s.Helper()
 	sum := map[jobs.State]int{}

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given { // a check opens a database and makes about 30 calls; -rapid.checks=3000 -rapid.steps=80 takes minutes
+	if !given { // one check opens a database and makes about 30 calls; with -rapid.checks=3000 -rapid.steps=80 the test takes minutes
 		if err := flag.Set("rapid.checks", "40"); err != nil {
 			panic(err)
 		}
@@ -28,13 +28,13 @@ func TestStore(t *testing.T) {
 	dbtest.Run(t, dbtest.Open)
 }
 
-// TestStoreWithACursor runs the suite in a database that stores the ends of tasks for a cursor.
+// TestStoreWithACursor runs the suite in a database with a cursor. Such a database stores the ends of tasks in a list.
 func TestStoreWithACursor(t *testing.T) {
 	t.Parallel()
 	dbtest.Run(t, dbtest.WithCursor(dbtest.Open))
 }
 
-// TestStoreBesideAnotherProgram runs the suite in the database of another program with tables of the same names.
+// TestStoreBesideAnotherProgram runs the suite in the database of another program that has tables with the same names as runner's.
 func TestStoreBesideAnotherProgram(t *testing.T) {
 	t.Parallel()
 	dbtest.Run(t, dbtest.OpenBeside)

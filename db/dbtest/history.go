@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// In every test a trigger writes each change of a task into the table history. Writers run one at a time, so the
-// order of the rows is the order of the changes. The suite checks the invariants of these changes after each test.
+// In every test a trigger writes each change of a task into the table history. Writers run one at a time, so the rows are in the order of
+// the changes. After each test the suite checks the invariants of these changes.
 
 const recorder = `
 CREATE TABLE history (seq INTEGER PRIMARY KEY AUTOINCREMENT, id, old_state, state, old_generation, generation, old_owner, owner,
@@ -35,7 +35,7 @@ type change struct {
 	maxAttempts                sql.NullInt64
 }
 
-// record opens a separate connection and installs the trigger.
+// record opens a separate connection and installs the trigger of the history.
 func (s *store) record() {
 	s.Helper()
 	if s.Server() != nil {
@@ -49,8 +49,8 @@ func (s *store) record() {
 	s.exec(recorder)
 }
 
-// rawBusyTimeout is how long the separate connections wait for a lock. On a server, changes of triggers also wait
-// for the autovacuum process.
+// rawBusyTimeout is how long the separate connections wait for a lock. On a server, a statement that changes a trigger also waits for the
+// autovacuum process.
 const rawBusyTimeout = 10 * time.Second
 
 // Raw opens a database file with the SQL driver and without package db, as another program does.

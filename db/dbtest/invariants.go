@@ -20,8 +20,7 @@ func violations(history []change) []string {
 		if moved && !lifecycle.CanMove(c.oldState, c.state) {
 			wrong("I8: no such move")
 		}
-		// A task becomes pending before another worker claims it. So every change of the worker comes with a change of
-		// the state.
+		// A task always becomes pending before another worker claims it. So the owner never changes without a change of the state.
 		if c.oldOwner != c.owner && !(moved && c.state == jobs.Running) {
 			wrong("I3: another owner without a claim")
 		}
@@ -30,7 +29,7 @@ func violations(history []change) []string {
 			wrong("I4: the state changed, the generation grew by %d", grown)
 		case revoked && grown != 1:
 			wrong("a claim was revoked, the generation grew by %d", grown)
-		case !moved && !revoked && grown != 0 && c.generation != 1: // the trigger gives a row of plain SQL its first generation
+		case !moved && !revoked && grown != 0 && c.generation != 1: // for a row of plain SQL, the trigger sets the first generation
 			wrong("the generation grew by %d for nothing", grown)
 		}
 		if moved && c.state == jobs.Running {

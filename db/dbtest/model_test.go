@@ -14,10 +14,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestModel makes random calls of a store and compares each result with a model. The model keeps the expected tasks in
-// maps. At the end the test checks the history of all changes. The model uses lifecycle.Next as the store does. So the
-// test does not check the decisions. It checks that the store applies each decision only to the right task, even if the
-// call comes late.
+// TestModel makes random calls of a store and compares each result with a model. The model keeps the expected tasks in maps. At the end the
+// test checks the history of all changes. The model uses lifecycle.Next, as the store does, so the test does not check the decisions
+// themselves. It checks that the store applies each decision to the right task only, even if the call comes late.
 func TestModel(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(r *rapid.T) {
@@ -52,7 +51,7 @@ type model struct {
 	tasks   map[int64]*jobs.Task // expected tasks
 	keys    map[string]int64     // unfinished tasks by unique key
 	started map[int64]bool       // tasks that have started
-	held    [][]jobs.Task        // claims that each worker believes it has; some of them may be lost
+	held    [][]jobs.Task        // claims that each worker believes it has; some of them may already be lost
 	old     []jobs.Task          // finished claims
 }
 
@@ -177,7 +176,7 @@ func (m *model) cycle(r *rapid.T) {
 	m.held[i] = append(m.held[i], claimed...)
 }
 
-// takeClaim draws a claim that a worker believes it has, and removes it from the list of the worker.
+// takeClaim chooses one of the claims that a worker believes it has, and removes it from the list of the worker.
 func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	i := rapid.IntRange(0, len(m.workers)-1).Draw(r, "worker")
 	if len(m.held[i]) == 0 {
@@ -208,7 +207,7 @@ func anyOutcome(r *rapid.T) lifecycle.Outcome {
 
 func (m *model) finishSome(r *rapid.T) {
 	i, claimed := m.takeClaim(r)
-	m.sleep(time.Millisecond) // a loss that reaper and worker record in the same millisecond counts once
+	m.sleep(time.Millisecond) // the store counts a loss once if a reaper and the worker record it in the same millisecond
 	o := anyOutcome(r)
 	t := m.owns(claimed)
 	done := m.finish(m.workers[i], claimed, o)
@@ -223,7 +222,7 @@ func (m *model) finishSome(r *rapid.T) {
 	}
 }
 
-// oldFinish finishes a finished claim again with another outcome, possibly by another worker.
+// oldFinish finishes a claim that is already finished, with another outcome and possibly by another worker.
 func (m *model) oldFinish(r *rapid.T) {
 	if len(m.old) == 0 {
 		r.Skip("no claim has ended")
@@ -268,7 +267,7 @@ func (m *model) reapSome(r *rapid.T) {
 	}
 }
 
-// revokeSome revokes claims without recording their loss, like a reaper that dies between the two steps.
+// revokeSome revokes claims but does not record their loss, like a reaper that dies between these two steps.
 func (m *model) revokeSome(r *rapid.T) {
 	seen := m.leases(m.workers[rapid.IntRange(0, len(m.workers)-1).Draw(r, "reaper")])
 	slices.SortFunc(seen, func(a, b db.Lease) int { return int(a.ID - b.ID) })

@@ -32,11 +32,11 @@ func TestAnInterruptedMoveContinues(t *testing.T) {
 	}
 }
 
-const movedTasks = 300 // more tasks than one step moves
+const movedTasks = 300 // more tasks than one step of a move copies
 
 var moving = time.UnixMilli(1_800_000_000_000)
 
-// interruptMove interrupts a move after each of its steps, and checks that the next attempt completes it.
+// interruptMove interrupts a move after each of its steps, and checks that a new attempt completes the move.
 func interruptMove(t *testing.T, from, to *db.DB) {
 	ctx := t.Context()
 	fill(t, from)
@@ -50,7 +50,7 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 		t.Fatal(err)
 	}
 
-	// Interrupt the move after its start and after each step. Each new attempt starts from the beginning.
+	// Interrupt the move after its start and after each step. Each attempt begins again with the first step.
 	for step := 0; ; step++ {
 		m, done, err := transfer.Begin(ctx, from, to, moving)
 		if err != nil || done {
@@ -100,7 +100,7 @@ func interruptMove(t *testing.T, from, to *db.DB) {
 		t.Errorf("got error %v, done %v; want nil, true", err, done)
 	}
 
-	// Each task runs only once, and in the new database.
+	// The tasks can run only in the new database, and each of them only once.
 	if got := claimed(t, from); got != nil {
 		t.Errorf("got %d claims in the old database, want none", len(got))
 	}
@@ -176,7 +176,7 @@ func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
 			if _, _, err := transfer.Begin(ctx, from, to, moving); !errors.Is(err, jobs.ErrConflict) {
 				t.Errorf("got %v, want error %v", err, jobs.ErrConflict)
 			}
-			for _, d := range []*db.DB{from, to} { // a rejected move blocks neither database
+			for _, d := range []*db.DB{from, to} { // after a rejected move, both databases can still be used
 				if _, err := insert(t, d, 1); err != nil {
 					t.Error(err)
 				}
@@ -185,13 +185,13 @@ func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
 	}
 }
 
-// fill enqueues tasks. It cancels the last of these tasks and deletes them.
+// fill enqueues tasks, cancels the last ones and deletes these.
 func fill(t *testing.T, d *db.DB) {
 	t.Helper()
 	if err := d.MakeCursor(t.Context(), "audit", moving); err != nil {
 		t.Fatal(err)
 	}
-	ids, err := insert(t, d, movedTasks+4) // the caller adds one more with plain SQL
+	ids, err := insert(t, d, movedTasks+4) // the caller adds one more task with plain SQL
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestRandomOrders makes random calls of a store: enqueue, claim, finish, cancel, retry, limit, pause, loss and delete.
-// After each call it checks three rules. A lane runs no more tasks than its limit allows, in order. No task starts before its
-// dependencies. Each blocked task has a reason. At the end all tasks must finish.
+// TestRandomOrders makes random calls of a store: enqueue, claim, finish, cancel, retry, limit, pause, loss and delete. After each call it
+// checks three rules. A lane never runs more tasks than its limit allows, and starts them in order. No task starts before its dependencies
+// have ended. Each blocked task has a reason for its state. At the end all tasks must finish.
 func TestRandomOrders(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -114,7 +114,7 @@ func (m *orderModel) add(t *rapid.T) {
 		options = append(options, jobs.UniqueReplace("key"))
 	}
 	id, err := m.orderStore.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
-	if errors.Is(err, jobs.ErrConflict) { // the replacement would make a task depend on a newer one
+	if errors.Is(err, jobs.ErrConflict) { // Add refuses this replacement, because the new task would make an older one depend on it
 		return
 	}
 	if err != nil {
@@ -173,7 +173,7 @@ func (m *orderModel) cancel(t *rapid.T) {
 	must(m.Cancel(m.Context(), m.drawIDs(t, "cancel", 1), "x", false, m.now))(m)
 }
 
-// lose draws a running task, and another worker records the loss of that task.
+// lose chooses a running task, and another worker records its loss.
 func (m *orderModel) lose(t *rapid.T) {
 	task := m.takeRunning(t)
 	other := m.worker("test")
@@ -267,7 +267,7 @@ func (m *orderModel) readAll() (map[int64]jobs.Task, map[jobs.Target]db.LimitSta
 	return tasks, limits
 }
 
-// check checks the invariants after a step.
+// check checks the three rules after a step.
 func (m *orderModel) check() {
 	tasks, limits := m.readAll()
 	holders := map[string][]jobs.Task{}
@@ -294,7 +294,7 @@ func (m *orderModel) check() {
 	}
 	m.inUse = inUse
 	slots := func(lane string) int { return max(limits[jobs.Target{Kind: "lane", Name: lane}].Running, 1) }
-	for lane, list := range holders { // a lower limit may leave more holders, but none is new
+	for lane, list := range holders { // after a lower limit, a lane may have too many holders, but no new one
 		if len(list) > slots(lane) && slices.ContainsFunc(list, func(task jobs.Task) bool {
 			return !lifecycle.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
 		}) {
@@ -325,8 +325,7 @@ func (m *orderModel) check() {
 	clear(m.retried)
 }
 
-// dueUnseen reports whether the rate of a lane permits another start, although no worker has promoted a task for it
-// yet.
+// dueUnseen reports whether the rate of a lane permits another start, but no worker has promoted a task for it yet.
 func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.
@@ -344,7 +343,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 	if m.retried[task.ID] || known && !was.Waits {
 		return
 	}
-	after, afterAny := was.After, was.AfterAny // dependencies after the previous step
+	after, afterAny := was.After, was.AfterAny // the dependencies that the task had after the previous step
 	if !known {
 		after, afterAny = m.after[task.ID][0], m.after[task.ID][1]
 	}
@@ -369,7 +368,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 func (m *orderModel) drain() {
 	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
 	m.wantNoHolds()
-	m.check() // a released task may get a slot of a lane, which the lower limit leaves to it
+	m.check() // the lower limit of a lane may leave a slot for a released task
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

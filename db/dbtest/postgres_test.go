@@ -9,8 +9,7 @@ import (
 	"example.com/runner/internal/testkit/pgkit"
 )
 
-// free lists the addresses of empty schemas that later tests can use. Tests reuse schemas, because creating one takes
-// longer than most tests.
+// free lists the addresses of empty schemas. Tests use schemas again, because most tests take less time than the creation of a schema.
 var free = struct {
 	sync.Mutex
 	addresses []string

@@ -51,7 +51,7 @@ var alertTests = group{
 		s.wantAlerts(w)
 		s.sleep(2 * time.Minute)
 		s.wantAlerts(w, "late backup")
-		s.wantAlerts(s.worker()) // the other worker sees that the alert is recorded
+		s.wantAlerts(s.worker()) // a second worker sees that the alert is already recorded
 		s.wantHooks("late of : bad")
 		hook := s.claimOnly(w)
 		if got, want := hook.Env["RUNNER_EVENT_ERROR"], "no task of schedule backup has completed for 1h1m0s"; got != want {
@@ -103,7 +103,7 @@ var alertTests = group{
 				s.Fatalf("tick %d: got %+v, want one task", i, added)
 			}
 			task := s.claimOnly(w)
-			if i == 19 { // 19 tasks have completed: the usual time is unknown
+			if i == 19 { // only 19 tasks have completed, so the usual duration is unknown
 				s.sleep(50 * time.Minute)
 				s.wantAlerts(w)
 				s.sleep(-49 * time.Minute)

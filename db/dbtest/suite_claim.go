@@ -48,7 +48,7 @@ var claims = group{
 		w := s.worker()
 		s.sleep(time.Second)
 		got, stored := s.claimOnly(w), s.get(1)
-		stored.Worker = "" // List fills in the name of the worker, a claim does not
+		stored.Worker = "" // List sets the name of the worker, but a claim does not
 		if s.wantSameTask(got, stored); got.WorkerID != w.ID() || got.State != jobs.Running || got.GenerationID != 2 ||
 			got.Attempt != 1 ||
 			!got.StartedAt.Equal(s.now) || !got.LeaseExpiresAt.Equal(s.now.Add(lease)) {

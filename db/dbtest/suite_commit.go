@@ -44,7 +44,7 @@ func (s *store) lockWrites() (release func()) {
 var commits = group{
 	"a write that fails in a group affects and informs its caller only": func(s *store) {
 		bad := func(i int) bool { return i%7 == 3 }
-		release := s.lockWrites() // all inserts wait, so they share a commit
+		release := s.lockWrites() // the inserts wait until the lock is free, so they share a commit
 		done := make(chan []error)
 		go func() {
 			done <- inParallel(100, func(i int) error {

@@ -99,7 +99,7 @@ var controls = group{
 						s.Errorf("%s: got %+v, task %+v; want %+v, task %+v as before", state, m, got,
 							(db.ActionResult{ID: id, State: state, Done: true}), before)
 					}
-				case jobs.Scheduled, jobs.Retrying: // the due time changes, the counts do not
+				case jobs.Scheduled, jobs.Retrying: // the due time changes, but the counts stay
 					if in > 0 {
 						to = state
 					}
@@ -109,7 +109,7 @@ var controls = group{
 						s.Errorf("%s in %v: got %+v, task %+v; want %+v, state %v, attempt %v, run at %v, expires at %v", state, in,
 							m, got, (db.ActionResult{ID: id, State: to, Done: true}), to, before.Attempt, s.now.Add(in), before.ExpiresAt)
 					}
-				default: // a finished task starts with new counts
+				default: // a finished task starts again with new counts
 					if m != (db.ActionResult{ID: id, State: to, Done: true}) || got.State != to || got.Attempt != 0 || got.Losses != 0 ||
 						!got.RunAt.Equal(s.now.Add(in)) ||
 						!got.ExpiresAt.IsZero() || !got.FinishedAt.IsZero() || !got.StartedAt.IsZero() || got.Reason != "" ||
@@ -133,7 +133,7 @@ var controls = group{
 			},
 			"by hand": func(id int64) {
 				s.exec(`UPDATE tasks SET state = 'scheduled', generation_id = generation_id + 1, attempt = 0, finished_at = NULL,
-					run_at = run_at + 3600000 WHERE id = ?`, id) // later due time, so that the next case does not claim this task
+					run_at = run_at + 3600000 WHERE id = ?`, id) // this task becomes due later, so that the next case does not claim it
 			},
 		} {
 			id := s.inState(jobs.Completed)

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// endsDoNotNeedDependentsThatWait sets dependent tasks to pending with plain SQL, before their dependencies have ended.
-// The dependencies must still be able to end.
+// endsDoNotNeedDependentsThatWait makes dependent tasks pending with plain SQL before their dependencies have ended. The dependencies must
+// still be able to end.
 func endsDoNotNeedDependentsThatWait(s *store) {
 	t, w := s.T, newOrderStore(s)
 	completes, fails := w.add(), w.add(jobs.MaxAttempts(1))
@@ -102,7 +102,7 @@ func aFinishedDependencyCounts(s *store) {
 	}
 }
 
-// everyEndReleases checks that a task releases its dependents when it ends in another way than by a finish.
+// everyEndReleases checks the ends of a task without a finish, such as a cancellation: they release the dependents, too.
 func everyEndReleases(s *store) {
 	w := newOrderStore(s)
 	ends := map[string]func(w *orderStore, id int64){
@@ -180,7 +180,7 @@ func retryWithDependents(s *store) {
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Blocked)
-	w.wantState(both, jobs.Cancelled) // its other dependency has not completed
+	w.wantState(both, jobs.Cancelled) // its other dependency did not complete
 	if _, err := w.RetryWithDependents(t.Context(), []int64{other}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func retryWithDependents(s *store) {
 	for _, id := range []int64{a, b, c, both} {
 		w.wantState(id, jobs.Completed)
 	}
-	// A plain retry does not wait for finished dependencies.
+	// A plain retry does not wait for dependencies that have finished.
 	if _, err := w.Retry(t.Context(), []int64{b}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}

@@ -92,7 +92,7 @@ var dues = group{
 	},
 	"one look promotes a limited number and reports that there are more": func(s *store) {
 		const most = 11_000
-		s.exec(`DROP TRIGGER history_update`) // the trigger would take most of the time
+		s.exec(`DROP TRIGGER history_update`) // this trigger would take most of the time
 		s.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks
 			(generation_id, state, queue, job, priority, run_at, max_losses, created_at, updated_at) SELECT 1, 'scheduled',
 			'default', 'command', 5, 1, 3, 1, 1 FROM n`, most)
@@ -154,7 +154,7 @@ var dues = group{
 	},
 	"after the clock is set back by years, waits keep their length": func(s *store) {
 		const ahead = 4 * 365 * 24 * time.Hour
-		wall := s.insert(commandSpec(jobs.In(2 * ahead)))[0] // a due time that was set as a time of day
+		wall := s.insert(commandSpec(jobs.In(2 * ahead)))[0] // this due time was set as a time of day
 		s.sleep(ahead)
 		w := s.worker()
 		retry := commandSpec(jobs.MaxAttempts(2), jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
@@ -162,7 +162,7 @@ var dues = group{
 		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonError, Error: "x"})
 		wait := s.get(id).RunAt.Sub(s.now)
 		at := s.insert(commandSpec(jobs.In(time.Hour),
-			jobs.ExpiresIn(2*time.Hour)))[0] // enqueued by a client whose clock was ahead too
+			jobs.ExpiresIn(2*time.Hour)))[0] // a client whose clock was also ahead has enqueued this task
 		must(0, s.SetLimit(s.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.LaneTarget, Name: "l"}, Rate: 1,
 			Per: time.Minute, Burst: 1}, s.now))(s)
 		s.insert(commandSpec(jobs.Lane("l")), commandSpec(jobs.Lane("l")))

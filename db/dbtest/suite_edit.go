@@ -14,7 +14,7 @@ import (
 
 func editInEachState(s *store) {
 	for _, state := range jobs.States() {
-		if state == jobs.Blocked { // editMovesTasks has tasks with a reason to be blocked
+		if state == jobs.Blocked { // a blocked task needs a reason; editMovesTasks tests such tasks
 			continue
 		}
 		id := s.inState(state, jobs.Unique("key "+string(state)), jobs.ExpiresIn(24*time.Hour))
@@ -64,7 +64,7 @@ func editMovesTasks(s *store) {
 		s.Errorf("got %d attempts, want 1", got.Attempt)
 	}
 
-	// A task that waits for others, or for its release, waits on.
+	// A task that waits for other tasks, or for its release, continues to wait.
 	c := w.add(jobs.After(a))
 	w.hold(b)
 	for _, id := range []int64{b, c} {
@@ -111,7 +111,7 @@ func topGoesFirst(s *store) {
 			s.Errorf("task %d: got priority %d, want %d", id, got, want)
 		}
 	}
-	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s) // c keeps its priority
+	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s) // c is already first, so it keeps its priority
 	if got := w.get(c).Priority; got != 10 {
 		s.Errorf("second top: got priority %d, want 10", got)
 	}
@@ -159,7 +159,7 @@ func lastChangesAreKept(s *store) {
 	}
 }
 
-// changesOfPlainTasks changes tasks that plain SQL has inserted with dependencies, before a worker adopts them.
+// changesOfPlainTasks changes tasks with dependencies that plain SQL has inserted, before a worker has adopted them.
 func changesOfPlainTasks(s *store) {
 	w := newOrderStore(s)
 	on := w.add()
@@ -190,7 +190,7 @@ func changesOfPlainTasks(s *store) {
 	s.wantNoHolds()
 }
 
-// editsRaceWithClaims edits tasks while a worker claims them. Each task runs with the old settings or with the new ones.
+// editsRaceWithClaims edits tasks while a worker claims them. Each task must run either with all old settings or with all new ones.
 func editsRaceWithClaims(s *store) {
 	w := newOrderStore(s)
 	const n = 60

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// fillWorker registers a worker that runs 3 tasks of job "many" in one slot, and waits up to a minute for the third.
+// fillWorker registers a worker that runs 3 tasks of job "many" in one slot. The worker waits up to a minute for the third task.
 func (s *store) fillWorker() *db.Worker {
 	s.Helper()
 	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now},
@@ -74,7 +74,7 @@ var fillTests = group{
 			s.Fatal(err)
 		}
 		all := s.insert(manySpecs(7)...)
-		s.wantFill(w, db.Claim{Free: 4}, all[:3], time.Minute) // when the rest need not wait any longer
+		s.wantFill(w, db.Claim{Free: 4}, all[:3], time.Minute) // in a minute, the other tasks need not wait any longer
 		s.sleep(time.Minute)
 		s.wantFill(w, db.Claim{Free: 4}, nil, 59*time.Minute)
 		s.sleep(time.Hour)

@@ -24,7 +24,7 @@ var finishes = group{
 			reason  jobs.Reason
 			attempt jobs.State
 			counted bool
-			count   int // counted attempts after the finish
+			count   int // number of counted attempts after the finish
 		}{
 			{"completed", jobs.MaxAttempts(2), lifecycle.Outcome{ExitCode: &code, Result: []byte(`{"n":1}`)}, jobs.Completed, "",
 				jobs.Completed, true, 1},
@@ -161,7 +161,7 @@ var finishes = group{
 		} {
 			id := s.insert(functionSpec("f", jobs.MaxAttempts(5)))[0]
 			w := s.worker("f")
-			claimed := s.claimOnly(w) // this copy of the task has no cancel request
+			claimed := s.claimOnly(w) // this copy of the task was read before the cancel request
 			s.results(s.Cancel(s.Context(), []int64{id}, "by ann", false, s.now))
 			if done := s.finish(w, claimed, c.outcome); done.Fenced || done.Change.State != c.state {
 				s.Errorf("%s: got fenced %v, change state %v; want false, %v", name, done.Fenced, done.Change.State, c.state)
@@ -197,7 +197,7 @@ var finishes = group{
 		for i, task := range claimed {
 			ends[i] = db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
 		}
-		s.finishAll(w, ends[20]) // the call below repeats this finish, as if its reply were lost
+		s.finishAll(w, ends[20]) // the call below repeats this finish, as a worker does that has not received the reply
 		ends[5].Task.GenerationID--
 		done := s.finishAll(w, ends...)
 		for i, id := range all {

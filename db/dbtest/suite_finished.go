@@ -15,8 +15,8 @@ import (
 
 const testCursor = "test"
 
-// WithCursor returns a function that opens a database and adds a cursor that never moves. After each test of the suite, the list of ends
-// must then have the end of each task.
+// WithCursor returns a function that opens a database and adds a cursor that never moves. So the list of ends keeps the end of every task,
+// and the suite checks this list after each test.
 func WithCursor(open func(testing.TB) *db.DB) func(testing.TB) *db.DB {
 	return func(t testing.TB) *db.DB {
 		d := open(t)
@@ -27,8 +27,9 @@ func WithCursor(open func(testing.TB) *db.DB) func(testing.TB) *db.DB {
 	}
 }
 
-// checkEnds compares the list of ends with the changes of tasks, if the test has the cursor test. Each change to a final state must be in
-// the list once. The list also has tasks that were inserted in a final state, because a task that they depend on did not complete.
+// checkEnds compares the list of ends with the changes of tasks, if the test has the cursor "test". Each change to a final state must be in
+// the list exactly once. The list also has tasks that were already final when they were inserted, because a task that they depend on did
+// not complete.
 func checkEnds(s *store, changes []change) error {
 	if s.number(`SELECT count(*) FROM cursors WHERE name = 'test' AND seq = 0`) == 0 {
 		return nil
@@ -69,7 +70,7 @@ func checkEnds(s *store, changes []change) error {
 	return nil
 }
 
-// ends lists the ends after a number as "id state reason".
+// ends lists the ends after a number, each as "id state reason".
 func (s *store) ends(after int64) (list []string) {
 	s.Helper()
 	for _, e := range must(s.EndsAfter(s.Context(), after, 100))(s) {
@@ -218,7 +219,7 @@ var finishedTests = group{
 		}
 		waits("a", false)
 		s.takeCursor("mail", "a", 1)
-		s.sleep(-time.Hour) // the clock is set back
+		s.sleep(-time.Hour) // someone sets the clock back
 		s.takeCursor("mail", "b", 1)
 		if err := s.FreeCursor(s.Context(), "mail", "b"); err != nil {
 			s.Error(err)
@@ -230,7 +231,7 @@ var finishedTests = group{
 		w := s.worker()
 		s.makeCursor("a")
 		s.endOne(w)
-		s.makeCursor("b") // begins with the next end
+		s.makeCursor("b") // a new cursor begins with the next end
 		s.endOne(w)
 		s.endOne(w)
 		s.takeCursor("a", "x", 0)

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// foreigners tests rows that plain SQL has written into the tables that only runner should write. Such a row does not stop a worker.
+// foreigners tests rows that plain SQL has written into tables that only runner should write. Such a row must not stop a worker.
 var foreigners = group{
 	"an attempt without a start has no duration": func(s *store) {
 		id := s.insert(commandSpec())[0]
@@ -36,7 +36,7 @@ var foreigners = group{
 	},
 	"extreme times of a row do not stop the correction of the clock": func(s *store) {
 		if s.Server() != nil {
-			return // the table on a server rejects such times
+			return // the table on a server has a constraint that rejects such times
 		}
 		s.insert(commandSpec(), commandSpec(), commandSpec())
 		const change = `UPDATE tasks SET state = 'scheduled', generation_id = 2, created_at = ?, run_at = ?, expires_at = ? WHERE id = ?`

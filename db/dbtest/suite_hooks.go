@@ -82,7 +82,7 @@ var hookTests = group{
 			list = append(list, db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{})})
 		}
 		s.finishAll(w, list...)
-		s.finishAll(w, list...) // a repeated write adds nothing
+		s.finishAll(w, list...) // a repeated write adds no second hook
 		s.wantHooks("completed of 14: good", "completed of 4: good")
 	},
 	"the hooks of the worker are for tasks without their own": func(s *store) {

@@ -18,7 +18,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// specSeq returns a sequence of specs. If end is not nil, that error is the last element of the sequence.
+// specSeq returns a sequence of specs. If end is not nil, the last element of the sequence is this error.
 func specSeq(specs []jobs.Spec, end error) func(func(jobs.Spec, error) bool) {
 	return func(yield func(jobs.Spec, error) bool) {
 		for _, spec := range specs {
@@ -124,7 +124,7 @@ var inserts = group{
 	},
 	"many tasks in one insert get the returned ids, also with tasks that need statements of their own": func(s *store) {
 		var specs []jobs.Spec
-		for i := range 75 { // 75 tasks need several full statements, a partial one, and single inserts in between
+		for i := range 75 { // 75 tasks need several full statements, a partial one, and single inserts between them
 			options := []jobs.Option{jobs.Label(fmt.Sprint("number ", i))}
 			if i%31 == 30 {
 				options = append(options, jobs.Unique(fmt.Sprint("key ", i)))
@@ -209,7 +209,7 @@ var inserts = group{
 	},
 	"a batch is stored whole or not at all": func(s *store) {
 		bad := commandSpec()
-		bad.MaxLosses = -1 // skips Validate; a CHECK constraint rejects it
+		bad.MaxLosses = -1 // without Validate, the CHECK constraint must reject this Spec
 		if added, err := s.Insert(s.Context(), []jobs.Spec{commandSpec(), bad, commandSpec()}, s.now); err == nil || added != nil {
 			s.Errorf("got %v, error %v; want nothing added and an error", added, err)
 		}

@@ -46,7 +46,7 @@ func aLaneRunsOneAtATimeInOrder(s *store) {
 		t.Fatalf("got change state %v, want %v", done.Change.State, jobs.Scheduled)
 	}
 	w.now = w.now.Add(2 * time.Minute)
-	for _, want := range []int64{c, soon, b} { // c had the highest priority when the lane became free
+	for _, want := range []int64{c, soon, b} { // c had the highest priority at the time when the lane became free
 		task = w.claim(10)
 		if !slices.Equal(ids(task), []int64{want}) {
 			t.Fatalf("got claims %v, want %v", ids(task), []int64{want})
@@ -111,7 +111,7 @@ func rateOfALane(s *store) {
 	w.wantState(d, jobs.Pending)
 }
 
-// aLaneWithALimitRunsAFewAtATime raises and lowers the number of tasks that may hold a lane.
+// aLaneWithALimitRunsAFewAtATime raises and lowers the limit of tasks that hold a lane at the same time.
 func aLaneWithALimitRunsAFewAtATime(s *store) {
 	t, w := s.T, newOrderStore(s)
 	target := jobs.Target{Kind: "lane", Name: "l"}
@@ -131,7 +131,7 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 	if holders := must(w.LaneHolders(t.Context(), "l"))(s); !slices.Equal(holders, added[:2]) {
 		t.Fatalf("got holders %v, want %v", holders, added[:2])
 	}
-	// A lost task and a retrying task keep their places.
+	// A lost task and a retrying task keep their slots of the lane.
 	w.finish(first[0], errBad)
 	leases := must(w.worker("x").Leases(t.Context()))(s)
 	if reaped := must(revokeAndReap(t.Context(), w.worker("x"), leases, w.now))(s); len(reaped) != 1 {
@@ -142,14 +142,14 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 	w.now = w.now.Add(2 * time.Second)
 	third := w.claim(10)
 	want(third, added[0])
-	// The place of a task that ends goes to the next task, whichever place it was.
+	// When a task ends, the next task gets its slot of the lane, whichever slot that is.
 	w.finish(second[0], nil)
 	fourth := w.claim(10)
 	want(fourth, added[2])
 	w.finish(third[0], nil)
 	fifth := w.claim(10)
 	want(fifth, added[3])
-	// A lower limit applies to the next start: here no task starts before both tasks have ended.
+	// A lower limit applies to later starts: here no task starts before both running tasks have ended.
 	if !must(w.RemoveLimit(t.Context(), target, w.now))(s) {
 		t.Fatal("got no limit, want one")
 	}
@@ -157,12 +157,13 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 	want(w.claim(10))
 	w.finish(fifth[0], nil)
 	want(w.claim(10), added[4])
-	// A higher limit applies at once.
+	// A higher limit applies immediately.
 	w.setLimit(jobs.Limit{Target: target, Running: 3})
 	want(w.claim(10), added[5])
 }
 
-// aLaneMayHaveARateAndARunningLimit checks that the holders of a lane that have not started count as starts.
+// aLaneMayHaveARateAndARunningLimit checks that a task counts as a start of its lane as soon as it holds the lane, even if it has not
+// started.
 func aLaneMayHaveARateAndARunningLimit(s *store) {
 	w := newOrderStore(s)
 	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Running: 3, Rate: 1, Per: time.Minute, Burst: 2})
@@ -184,7 +185,7 @@ func aLaneMayHaveARateAndARunningLimit(s *store) {
 	s.wantIDs(ids(w.claim(10)), nil) // three tasks hold the lane
 }
 
-// aSlotOfALaneHasOneHolder writes the slot of a lane by plain SQL, which the index tasks_lane rejects.
+// aSlotOfALaneHasOneHolder gives one slot of a lane to two tasks with plain SQL. The index tasks_lane must reject this.
 func aSlotOfALaneHasOneHolder(s *store) {
 	w := newOrderStore(s)
 	w.add(jobs.Lane("l"))

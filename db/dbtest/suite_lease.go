@@ -22,8 +22,7 @@ func (s *store) reap(w *db.Worker, leases ...db.Lease) int {
 	return len(must(revokeAndReap(s.Context(), w, leases, s.now))(s))
 }
 
-// revokeAndReap revokes claims and records their loss. A worker does the same for a dead worker whose commands have no
-// living processes.
+// revokeAndReap revokes claims and records their loss, as a worker does after it has killed the processes of a dead worker.
 func revokeAndReap(ctx context.Context, w *db.Worker, leases []db.Lease, now time.Time) ([]db.Reaped, error) {
 	revoked, err := w.Revoke(ctx, leases)
 	if err != nil {
@@ -239,7 +238,7 @@ var leases = group{
 	"unacknowledged claims are released without an attempt": func(s *store) {
 		id := s.insert(commandSpec())[0]
 		w := s.worker()
-		s.claim(w, 1) // the test ignores the claims, as if the worker had not received the reply
+		s.claim(w, 1) // the test ignores these claims, like a worker that has not received the reply
 		owned := must(w.Owned(s.Context()))(s)
 		for range 2 { // releasing again has no effect
 			if err := w.Release(s.Context(), owned, s.now); err != nil {

@@ -48,8 +48,8 @@ func runningLimits(s *store) {
 	}
 }
 
-// aJobsLimitHoldsWithinOneClaim mixes two jobs in one queue. The limit of one job permits only a few more starts, and
-// the other job has no limit.
+// aJobsLimitHoldsWithinOneClaim claims tasks of two jobs from one queue. The limit of one job permits only a few more starts, and the other
+// job has no limit.
 func aJobsLimitHoldsWithinOneClaim(s *store) {
 	t, w := s.T, newOrderStore(s)
 	other := jobs.Define[string]("other")
@@ -76,8 +76,8 @@ func aJobsLimitHoldsWithinOneClaim(s *store) {
 	}
 }
 
-// aLimitedSuspectBlocksNoOtherTask checks that busy workers stop claiming while a suspect waits. They continue to claim
-// while a limit blocks the suspect.
+// aLimitedSuspectBlocksNoOtherTask checks that busy workers claim nothing while a suspect waits, but continue to claim while a limit blocks
+// this suspect.
 func aLimitedSuspectBlocksNoOtherTask(s *store) {
 	w := newOrderStore(s)
 	lost := w.add(jobs.MaxLosses(2))
@@ -96,7 +96,7 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 		return ids(w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
 	}
 	w.add(jobs.Priority(9))
-	s.wantIDs(claimIDs(true), []int64{lost}) // the rate permits only this start
+	s.wantIDs(claimIDs(true), []int64{lost}) // the rate permits this start and no other
 	if reaped := must(revokeAndReap(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 		s.Fatalf("got %+v, want 1 of them", reaped)
 	}
@@ -140,7 +140,7 @@ func rateLimitsReturnTheNextStart(s *store) {
 	}
 }
 
-// theLimitOfTheDatabase checks a limit for all tasks beside the limit of a queue.
+// theLimitOfTheDatabase checks a limit for all tasks together with the limit of a queue.
 func theLimitOfTheDatabase(s *store) {
 	t, w := s.T, newOrderStore(s)
 	for range 4 {

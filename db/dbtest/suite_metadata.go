@@ -22,13 +22,13 @@ func (s *store) index(keys ...string) {
 	}
 }
 
-// texts returns the rows of the index as "key=text id".
+// texts returns the rows of the index, each as "key=text id".
 func (s *store) texts() string {
 	s.Helper()
 	return s.joined(`SELECT key || '=' || value || ' ' || task_id FROM metadata_index ORDER BY task_id, key, value`)
 }
 
-// keys returns the rows of metadata_keys as "key filled".
+// keys returns the rows of metadata_keys, each as "key filled".
 func (s *store) keys() string {
 	s.Helper()
 	return s.joined(`SELECT key || ' ' || filled FROM metadata_keys ORDER BY key`)
@@ -64,7 +64,7 @@ func (s *store) wantTenant(text string, want ...int64) {
 	s.wantIDs(s.list(jobs.Filter{Metadata: map[string]string{"tenant": text}}), want)
 }
 
-// addInEachWay adds six tasks of tenant a, each in another way, and returns their ids.
+// addInEachWay adds six tasks of tenant a, each in a different way, and returns their ids.
 func (s *store) addInEachWay() (ids []int64) {
 	s.Helper()
 	ids = s.insert(functionSpec("f", tenant("a")))
@@ -85,7 +85,7 @@ func (s *store) addInEachWay() (ids []int64) {
 	return append(ids, held[0])
 }
 
-// checkIndex checks that the index of the key tenant has each task with such a text.
+// checkIndex checks that the index has every task whose metadata has a text for the key tenant.
 func (s *store) checkIndex() {
 	s.Helper()
 	if n := s.number(`SELECT count(*) FROM tasks WHERE options -> 'metadata' ->> 'tenant' IS NOT NULL AND NOT EXISTS (SELECT 1
@@ -130,9 +130,10 @@ var metadataTests = group{
 		for _, texts := range []map[string]string{{"tenant": "a", "7": "x"}, {"7": "x"}, {"a.b/c": "1", "7": "x"}, {"a.b/c": "1"}} {
 			s.wantIDs(s.list(jobs.Filter{Metadata: texts}), []int64{5})
 		}
-		s.exec(`UPDATE tasks SET options = '{"metadata":{"tenant":"b"}}' WHERE id = 1`) // the row of the index is now out of date
+		// the index does not change with this row, and becomes out of date
+		s.exec(`UPDATE tasks SET options = '{"metadata":{"tenant":"b"}}' WHERE id = 1`)
 		s.wantTenant("a", 2, 5)
-		s.exec(`DELETE FROM metadata_index WHERE task_id = 2`) // so a search that reads the index does not find the task
+		s.exec(`DELETE FROM metadata_index WHERE task_id = 2`) // a search that reads the index can therefore not find the task
 		s.wantTenant("a", 5)
 		s.wantIDs(s.list(jobs.Filter{Metadata: map[string]string{"tenant": "a"}, States: []jobs.State{jobs.Pending}}), []int64{5})
 		s.exec(`UPDATE metadata_keys SET filled = 0`)
@@ -256,7 +257,7 @@ var metadataTests = group{
 		const plain = `INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a"}')`
 		old := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(s)
 		defer func() { _ = old.Rollback() }()
-		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // takes the snapshot
+		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // this read takes the snapshot
 			s.Fatal(err)
 		}
 		s.index("tenant")

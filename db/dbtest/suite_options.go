@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notInSQL lists the task options that the view enqueue does not have. The view has points in time instead of
-// delays, the worker looks up the program, and SQL statements choose their unique keys themselves.
+// notInSQL lists the task options that the view enqueue does not have. It has points in time instead of delays, only a worker can look up
+// the program, and SQL statements choose their unique keys themselves.
 var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args", "unique_period"}
 
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the
@@ -28,7 +28,7 @@ func plainOptions(s *store) {
 		}
 		want := jobs.Command{}.With()
 		sample.Set(o, &want, "/tmp")
-		// PostgreSQL reserves the word user, so that the name of this column needs quotes there.
+		// PostgreSQL reserves the word user, so it needs quotes as the name of a column.
 		key := "unique_key"
 		if o.Key == key {
 			key = "label"

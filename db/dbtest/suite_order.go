@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// orders tests the rules that decide which task starts next: dependencies, lanes, limits and age.
+// orders tests the rules by which the next task is chosen: dependencies, lanes, limits and age.
 var orders = group{
 	"a replaced task waits, blocks and is blocked by its new options": replaceTask,
 	"a task starts when all its dependencies have completed":          afterStartsWhenAllHaveCompleted,
@@ -74,7 +74,7 @@ func (w *orderStore) cycle(c db.Cycle) db.CycleResult {
 	return must(w.w.Cycle(w.Context(), c))(w)
 }
 
-// claim promotes due tasks and claims tasks. The argument free is the maximum number of claims.
+// claim promotes due tasks and claims at most free tasks.
 func (w *orderStore) claim(free int) []jobs.Task { w.Helper(); return w.store.claim(w.w, free) }
 
 func (w *orderStore) finish(task jobs.Task, err error) db.Finished {
@@ -112,7 +112,7 @@ func replaceTask(s *store) {
 			s.Fatalf("got task %d, want %d", got, id)
 		}
 	}
-	same(jobs.Lane("l"), jobs.Priority(1)) // the holder of a lane keeps it
+	same(jobs.Lane("l"), jobs.Priority(1)) // the holder of a lane keeps its lane
 	w.wantState(id, jobs.Pending)
 	same(jobs.After(a)) // the replaced task leaves its lane
 	w.wantState(id, jobs.Blocked)
@@ -178,5 +178,5 @@ func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 	if task, ok := before[id]; ok {
 		return task.State
 	}
-	return jobs.Completed // the task was deleted in an earlier step, when no task waited for it
+	return jobs.Completed // the task was deleted in an earlier step; no task waited for it then
 }

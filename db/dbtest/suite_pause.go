@@ -40,7 +40,7 @@ var pauses = group{
 		}
 		err(s.PauseDeletion(s.Context(), db.Pause{At: s.now.Add(-time.Hour), By: "bob"}))
 		err(s.PauseDeletion(s.Context(), p))
-		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // the time names an earlier pause, so the current one stays
+		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // this time belongs to an earlier pause, so the current pause stays
 		s.resume(db.AllQueues)
 		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
 			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
@@ -50,7 +50,7 @@ var pauses = group{
 		}
 		s.wantIDs(ids(s.claim(s.worker(), 9)), []int64{id})
 		err(s.ResumeDeletion(s.Context(), s.now))
-		err(s.ResumeDeletion(s.Context(), time.Time{})) // repeating it has no effect
+		err(s.ResumeDeletion(s.Context(), time.Time{})) // a second call has no effect
 		if got := must(s.PauseOfDeletion(s.Context()))(s); got != (db.Pause{}) || len(s.pauses()) != 0 {
 			s.Errorf("got %v, want none", got)
 		}

@@ -16,12 +16,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// plains tests the rows that other programs may write, and rows that they might write by mistake. Either the table
-// rejects a malformed row, or only the task of that row fails. No row blocks other tasks.
+// plains tests rows that other programs may write, and rows that they might write by mistake. The table rejects a malformed row, or the
+// task of that row fails. No such row stops other tasks.
 var plains = group{
 	"a row needs nothing but args": func(s *store) {
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('backup.sh', '--full'))`)
-		s.now = time.Now() // the default due time comes from SQLite's clock
+		s.now = time.Now() // the view sets the default due time with SQLite's clock
 		got := s.claimOnly(s.worker())
 		argv, err := jobs.Argv(got.Args)
 		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != jobs.DefaultPriority ||
@@ -135,7 +135,7 @@ var plains = group{
 	},
 	"numbers at the limits of their range do not block other tasks": func(s *store) {
 		first, last := int64(math.MinInt64), int64(math.MaxInt64)
-		if s.Server() != nil { // on a server a difference of such numbers overflows, so a constraint rejects them
+		if s.Server() != nil { // on a server, differences of such numbers overflow, so a constraint rejects these numbers
 			first, last = -62167219200000, 253402300799999
 		}
 		s.insertRow("run_at, options, max_attempts, max_losses, priority, expires_at", int64(1),
@@ -164,7 +164,7 @@ var plains = group{
 			columns string
 			values  []any
 		}{
-			{"attempt", []any{1}}, // max_attempts is missing, so a claim would make it attempt 2 of 1
+			{"attempt", []any{1}}, // without max_attempts, a claim would make this attempt 2 of 1
 			{"attempt, max_attempts", []any{2, 2}}, {"attempt, max_attempts", []any{-1, 2}}, {"losses, max_losses", []any{5, 3}},
 			{"max_attempts", []any{0}},
 			{"max_attempts", []any{int64(1 << 31)}}, {"max_losses", []any{int64(1 << 31)}}, {"max_losses", []any{-1}},
@@ -173,7 +173,7 @@ var plains = group{
 			{"state", []any{""}}, {"state", []any{nil}},
 			{"state", []any{"running"}}, {"state", []any{"completed"}}, {"state, finished_at", []any{"pending", 1}},
 			{"state, lease_expires_at", []any{"pending", 1}},
-			{"state, lease_expires_at, worker", []any{"running", 1, 1}}, // max_attempts is missing
+			{"state, lease_expires_at, worker", []any{"running", 1, 1}}, // max_attempts is missing in this row
 			{"state, attempt, max_attempts, lease_expires_at, worker", []any{"running", 1, 1, int64(math.MaxInt64), 1}},
 			{"state, finished_at, lease_expires_at", []any{"failed", 1, 1}}, {"waits", []any{1}}, {"id", []any{0}},
 			{"id", []any{-1}}, {"id", []any{int64(1<<53 + 1)}},
@@ -184,7 +184,7 @@ var plains = group{
 		}
 	},
 	"wrong types, ranges and lengths are rejected": func(s *store) {
-		if s.Server() == nil { // a server rounds a fraction and stores deeply nested args, whose task fails
+		if s.Server() == nil { // a server rounds fractions; it accepts deeply nested args, but their task fails
 			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
 			s.wantRejected(`(args) VALUES ('`+strings.Repeat("[", jobs.MaxDepth+1)+strings.Repeat("]", jobs.MaxDepth+1)+`')`, "args: ")
 		}
@@ -381,7 +381,7 @@ func (s *store) wantRejected(row, why string) {
 		s.Errorf("%.80s: got no error, want one", row)
 	} else if s.Server() != nil && (strings.Contains(row, "char(0)") || strings.Contains(row, `\u0000`) ||
 		strings.HasPrefix(row, "(input)")) {
-		return // the server itself rejects NUL characters and input that is no byte string
+		return // a server itself rejects NUL characters, and input that is not a byte string
 	} else if !strings.Contains(err.Error(), why) {
 		s.Errorf("%.80s: got error %v, want one with %q", row, err, why)
 	}

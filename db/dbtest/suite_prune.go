@@ -34,7 +34,7 @@ func (s *store) addFinished(w *db.Worker, n int, o lifecycle.Outcome) []int64 {
 	return ids
 }
 
-// pruneAll calls Prune until it deletes no more tasks. It returns the number of tasks that each transaction deleted.
+// pruneAll calls Prune until Prune deletes nothing. It returns the number of tasks that each transaction deleted.
 func (s *store) pruneAll(p db.Prune) (steps []int) {
 	s.Helper()
 	for {
@@ -65,7 +65,8 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{3})
 		}
 		s.wantIDs(s.allIDs(), slices.Concat(oldFailed, young, waits))
-		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} { // rows of the failed tasks
+		// the rows that belong to the failed tasks
+		for table, want := range map[string]int64{"attempts_view": 4, "attempts": 2, "output": 4} {
 			if n := s.number(`SELECT count(*) FROM ` + table); n != want {
 				s.Errorf("got %d rows of %s after %d tasks, want %d", n, table, len(old)+4, want)
 			}
@@ -181,7 +182,7 @@ var prunes = group{
 	},
 	"the file stops growing, and shrinks when idle": func(s *store) {
 		if s.Server() != nil {
-			return // PostgreSQL has its own autovacuum
+			return // PostgreSQL frees the space by itself (autovacuum)
 		}
 		w := s.worker()
 		var sizes []int64
@@ -189,7 +190,7 @@ var prunes = group{
 			s.addFinished(w, 400, lifecycle.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
 			s.sleep(time.Hour)
 			s.pruneAll(db.Prune{Before: s.now.Add(-90 * time.Minute)})
-			s.exec(`DELETE FROM history`) // the history of the test itself grows with each change
+			s.exec(`DELETE FROM history`) // the history that the test records grows with each change
 			sizes = append(sizes, s.number(`SELECT page_count * 4096 FROM pragma_page_count`))
 		}
 		if sizes[7] > sizes[3]*21/20 {

@@ -20,7 +20,7 @@ var steps = group{
 		want := []jobs.Step{{Name: "charge", GenerationID: claimed.GenerationID, Value: []byte(`{"n":1}`), At: s.now},
 			{Name: "pause", GenerationID: claimed.GenerationID, WakeAt: s.now.Add(lease), At: s.now}}
 		for i, step := range want {
-			for range 2 { // a worker repeats the call if the reply to the first one is lost
+			for range 2 { // a worker repeats the call if it does not receive the first reply
 				if err := w.AddStep(s.Context(), claimsOf(claimed)[0], i+1, step); err != nil {
 					s.Fatal(err)
 				}

@@ -25,7 +25,7 @@ func (s *store) within(commit bool, do func(outer *sql.Tx)) {
 	}
 }
 
-// actions are the actions that exist with and without a transaction of the caller.
+// actions has a function for each action that exists both with and without a transaction of the caller.
 var actions = map[string]struct {
 	alone func(s *store, ids ...int64) ([]db.ActionResult, error)
 	tx    func(s *store, outer *sql.Tx, ids ...int64) ([]db.ActionResult, error)
@@ -157,7 +157,7 @@ var transactions = group{
 	},
 	"a transaction that has read takes the lock of a server for its writes": func(s *store) {
 		if s.Server() == nil {
-			return // SQLite itself takes the lock
+			return // SQLite itself takes this lock
 		}
 		s.within(true, func(outer *sql.Tx) {
 			locks := func() (n int) {

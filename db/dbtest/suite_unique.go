@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// try inserts a task of a function at the time of the store.
+// try inserts a task with a function, at the time of the store.
 func (s *store) try(options ...jobs.Option) db.Inserted {
 	s.Helper()
 	return must(s.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now))(s)[0]
@@ -38,7 +38,7 @@ func (s *store) wantAdded(options ...jobs.Option) int64 {
 // keyRows returns the number of rows in unique_keys.
 func (s *store) keyRows() int64 { return s.number(`SELECT count(*) FROM unique_keys`) }
 
-// pruneKeys deletes the unique keys that nothing holds at the time of the store.
+// pruneKeys deletes the unique keys that no task holds at the time of the store.
 func (s *store) pruneKeys() {
 	s.Helper()
 	for must(s.PruneKeys(s.Context(), s.now))(s) {
@@ -147,7 +147,7 @@ var uniques = group{
 		s.pruneAll(db.Prune{Before: s.now})
 		s.pruneKeys()
 		s.wantKept(first, daily...)
-		tomorrow := s.wantAdded(append(daily, jobs.In(time.Hour))...) // due in the next period
+		tomorrow := s.wantAdded(append(daily, jobs.In(time.Hour))...) // this task is due in the next period
 		s.sleep(time.Millisecond)
 		s.wantKept(tomorrow, daily...)
 		s.wantAdded(jobs.Unique("report"))
@@ -204,7 +204,7 @@ var uniques = group{
 			s.Errorf("a retry when the key is free: got %+v, want it done", got)
 		}
 		s.finish(s.worker("control.failed"), s.claimOnly(s.worker("control.failed")), lifecycle.Outcome{})
-		s.wantKept(first, options...) // it has taken the key back
+		s.wantKept(first, options...) // the retried task has taken its key back
 	},
 	"an edit moves the hold to the new key": func(s *store) {
 		w := newOrderStore(s)
@@ -225,7 +225,7 @@ var uniques = group{
 		s.wantAdded(jobs.Unique("a"))
 	},
 	"plain SQL respects and takes held keys": func(s *store) {
-		s.now = time.Now().Truncate(time.Millisecond) // the view uses the clock of the database
+		s.now = time.Now().Truncate(time.Millisecond) // the view uses the clock of the database, so the store needs the real time
 		id := s.inState(jobs.Completed, jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 		s.inState(jobs.Completed, jobs.Unique("s"), jobs.UniqueStates(jobs.Completed))
 		before := s.number(`SELECT count(*) FROM tasks`)
@@ -263,7 +263,7 @@ var uniques = group{
 					}
 				})
 			}
-			all.Go(func() { // the first task ends while other inserts run
+			all.Go(func() { // the first task ends while the goroutines insert
 				for _, task := range s.claim(w, 1) {
 					s.finish(w, task, lifecycle.Outcome{})
 				}

@@ -200,7 +200,7 @@ func heldTasksGiveUpTheirLanes(s *store) {
 		}
 		w.finish(task[0], nil)
 	}
-	// A retrying task gives up its lane, too, and keeps its attempts.
+	// A retrying task gives up its lane, too, but keeps its attempts.
 	retrying, next := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
 	w.finish(w.claim(1)[0], errBad)
 	w.wantState(retrying, jobs.Retrying)
@@ -212,7 +212,7 @@ func heldTasksGiveUpTheirLanes(s *store) {
 	}
 }
 
-// holdsOutliveTheirStates makes a held task pending by plain SQL. Then its hold has no effect until the task is held again.
+// holdsOutliveTheirStates makes a held task pending with plain SQL. The hold then has no effect until the task is held again.
 func holdsOutliveTheirStates(s *store) {
 	w := newOrderStore(s)
 	id := w.add()
@@ -239,7 +239,7 @@ func enqueueHeld(s *store) {
 	}
 	done := w.add()
 	w.finish(w.claim(1)[0], jobs.Cancel(errBad))
-	w.wantState(w.add(jobs.Hold(), jobs.After(done)), jobs.Cancelled) // its dependency has failed already
+	w.wantState(w.add(jobs.Hold(), jobs.After(done)), jobs.Cancelled) // its dependency has already failed
 	w.release(id)
 	w.wantState(id, jobs.Scheduled)
 	unique := w.add(jobs.UniqueReplace("key"))

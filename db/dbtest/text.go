@@ -31,7 +31,7 @@ func Text(d *db.DB, statement string) string {
 	if d.Server() == nil {
 		return statement
 	}
-	if statement == "BEGIN IMMEDIATE" { // take the advisory lock that all writers of a schema take
+	if statement == "BEGIN IMMEDIATE" { // take the advisory lock, as all writers of a schema do
 		lock := fnv.New64a()
 		_, _ = lock.Write([]byte("runner " + d.Server().Schema))
 		return fmt.Sprintf("BEGIN; SELECT pg_advisory_xact_lock(%d)", int64(lock.Sum64()))

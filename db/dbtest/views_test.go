@@ -80,8 +80,7 @@ func TestReaderViewsAreEqualOnBothEngines(t *testing.T) {
 	}
 }
 
-// rowsOf reads a view. It converts values whose types differ between the engines. In SQLite, JSON is text and a boolean
-// is a number.
+// rowsOf reads a view. It converts values whose types differ between the engines: in SQLite, JSON is text and a boolean is a number.
 func rowsOf(t *testing.T, d *db.DB, view, order string) (columns []string, all [][]string) {
 	t.Helper()
 	rows, err := dbtest.RawOf(t, d).Query(dbtest.Text(d, "SELECT * FROM "+view+" ORDER BY "+order))
@@ -119,8 +118,8 @@ func rowsOf(t *testing.T, d *db.DB, view, order string) (columns []string, all [
 	return columns, all
 }
 
-// TestAnEnqueueOnPostgreSQLReturnsTheID checks that an INSERT into enqueue on a server returns the id. The INSERT
-// returns no row if the unique key is taken.
+// TestAnEnqueueOnPostgreSQLReturnsTheID checks that an INSERT into the view enqueue on a server returns the id of the task. It returns no
+// row if another task holds the unique key.
 func TestAnEnqueueOnPostgreSQLReturnsTheID(t *testing.T) {
 	d := openOnServer(t)
 	raw := dbtest.RawOf(t, d)
