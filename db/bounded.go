@@ -10,19 +10,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A search that no index serves compares the tasks one by one. The lists in this file look at a limited number of tasks, in the order of
-// the list, and return where they have stopped. The next list can continue there.
+// If no index serves a search, the search compares the tasks one by one. The lists in this file look at a limited number of tasks, in the
+// order of the list, and return the place at which they have stopped. The next list can continue there.
 
-// newestFloor returns the id of the last of the [2]+1 newest tasks before id [1]. It reads the end of the table.
+// newestFloor returns the id of one task: of the tasks with ids below [1], the [2]+1 newest are read, and the oldest of these is returned.
+// It reads the end of the table.
 var newestFloor = query(`SELECT id FROM {tasks} WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET 0 + ?`)
 
-// timeFloor returns the time and the id of the last task in a part of a list by time. Indexes: tasks_failed, tasks_finished and tasks_due.
+// timeFloor returns the time and the id of the last task in a part of a list that is ordered by time. Indexes: tasks_failed, tasks_finished
+// and tasks_due.
 var timeFloor = query(`SELECT {time} AS at, tasks.id FROM {tasks}{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
 
-// TimeMark is the place of a task in a list by time.
+// TimeMark is the place of a task in a list that is ordered by time.
 type TimeMark struct {
 	At time.Time
-	ID int64 // 0: no task
+	ID int64 // id of the task; 0 for no task
 }
 
 // scans reports whether the engine compares tasks one by one to find those that a filter selects.
@@ -46,9 +48,9 @@ func comparesText(f jobs.Filter) bool {
 	return f.Label != "" || f.Lane != "" || f.Worker != "" || f.Match != "" || len(f.Metadata) > 0
 }
 
-// ListBounded is List for the newest tasks. If it compares tasks one by one, it looks at no more tasks than the number in look. Then rest
-// is the id of the last task at which it looked, and a list with tasks before rest continues. If it looked at all tasks or found as many
-// as limit, rest is 0.
+// ListBounded does the same as List for the newest tasks, but it limits the search. If it has to compare tasks one by one, it looks at no
+// more tasks than the number in look. It then returns in rest the id of the last task at which it looked; a list of tasks before rest
+// continues the search. If it looked at all tasks or found as many as limit, rest is 0.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	if onlyPending(f) { // old tasks may wait behind many newer ones that have finished
 		if tasks, whole, err := d.listPending(ctx, f, limit); whole || err != nil {
@@ -83,15 +85,16 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 		return tasks, 0, err
 	}
 	if onlyPending(f) {
-		o.sorts = true // the index of pending tasks has all conditions
+		o.sorts = true // the index of pending tasks serves all conditions
 		tasks, err = d.list(ctx, f, o)
 		return tasks, 0, err
 	}
 	return tasks, floor[0], nil
 }
 
-// ListByTimeBounded is ListByTime, but if it compares tasks one by one, it looks at no more tasks than the number in look. Then rest is the
-// last task at which it looked, and a list after rest continues. If it looked at all tasks or found as many as o.Limit, rest is zero.
+// ListByTimeBounded does the same as ListByTime, but it limits the search. If it has to compare tasks one by one, it looks at no more tasks
+// than the number in look. It then returns in rest the last task at which it looked; a list of tasks after rest continues the search. If it
+// looked at all tasks or found as many as o.Limit, rest is zero.
 func (d *DB) ListByTimeBounded(ctx context.Context, f jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task, rest TimeMark, err error) {
 	scans, err := d.scans(ctx, f)
 	if err != nil {
@@ -130,11 +133,11 @@ type RecentNames struct {
 	Lane  string `db:"lane"`
 }
 
-// recentNames reads the names of the newest [1] tasks. It reads the end of the table.
+// recentNames reads the names that the newest [1] tasks use. It reads the end of the table.
 var recentNames = query(`SELECT DISTINCT queue, job, coalesce(label, '') AS label, coalesce(lane, '') AS lane
 FROM (SELECT queue, job, label, lane FROM {tasks} ORDER BY id DESC LIMIT 0 + ?) AS recent`)
 
-// RecentNames returns the names that the newest tasks have, without duplicates. It looks at as many tasks as the number in look.
+// RecentNames returns the names that the newest tasks use, without duplicates. It looks at no more tasks than the number in look.
 func (d *DB) RecentNames(ctx context.Context, look int) ([]RecentNames, error) {
 	return readRows[RecentNames](ctx, d, recentNames, look)
 }

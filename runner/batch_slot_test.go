@@ -129,8 +129,8 @@ func TestABatchFunctionThatDoesNotReturnIsLogged(t *testing.T) {
 			testkit.NoError(t, err)
 			testkit.Equal(t, "tasks by state", counts, map[jobs.State]int{jobs.Completed: 2})
 		}, runner.Options{Log: slog.New(slog.NewTextHandler(&log, nil))})
-		got := strings.Count(log.String(), `level=WARN msg="stuck: the function of a batch runs although all its tasks have ended" job=bulk `+
-			"queue=default since=10s")
+		got := strings.Count(log.String(), `level=WARN msg="stuck: the function of a batch runs although all its tasks have ended" `+
+			"job=bulk queue=default since=10s")
 		testkit.Equal(t, "warnings about a function that returns "+after.String()+" after the last end", got, want)
 	}
 }

@@ -170,7 +170,8 @@ var lists = group{
 			many[fmt.Sprint(i)] = ""
 		}
 		s.wantIDs(s.list(jobs.Filter{Metadata: many}), nil)
-		s.exec(`UPDATE tasks SET options = '{"metadata":["acme"]}' WHERE id = 1`) // a foreign row does not break the search
+		// a row that runner did not write does not break the search
+		s.exec(`UPDATE tasks SET options = '{"metadata":["acme"]}' WHERE id = 1`)
 		s.wantIDs(s.list(jobs.Filter{Metadata: map[string]string{"tenant": "acme"}}), []int64{2})
 	},
 	"a match is a text, not a pattern": func(s *store) {
