@@ -261,9 +261,9 @@ func TestCallsWithAnEndedContextReturnItsCause(t *testing.T) {
 func TestNoCallOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
-	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "CountByState", "Dependencies", "Fence", "Get",
-		"GetSchedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "QueueStats", "Queues", "ScheduleRuns", "Schedules", "Steps", "Why",
-		"Workers"}
+	reads := []string{"Open", "OpenDB", "All", "Attempts", "Backup", "BackupTo", "Count", "CountByState", "Dependencies", "Fence",
+		"Get", "GetSchedule", "GetTx", "Holds", "IDs", "Limits", "List", "New", "Output", "Pauses", "QueueStats", "Queues",
+		"ScheduleRuns", "Schedules", "Steps", "Why", "Workers"}
 	for name, call := range contextCalls(t) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
