@@ -185,6 +185,19 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 	}
 }
 
+// full reports whether the claim has started the last task that a limit on running tasks allows.
+func (g *admission) full() bool {
+	if g == nil {
+		return false
+	}
+	for _, p := range g.limits {
+		if p.taken > 0 && p.taken >= p.free {
+			return true
+		}
+	}
+	return false
+}
+
 // choose returns the first candidates of a queue that the limits of their jobs allow to start, at most the number in most.
 func (g *admission) choose(queue string, from []candidate, most int) []candidate {
 	var chosen []candidate

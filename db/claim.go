@@ -116,6 +116,7 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 // claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is the time at which a rate
 // limit allows another task to start, or at which tasks stop waiting for a full batch. It is zero if no task waits for that.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
+	t.full = false
 	if ask.Free <= 0 || len(c.jobs) == 0 {
 		return nil, next, nil
 	}
@@ -140,6 +141,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 		}
 	}
 	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
+		t.full = g.full()
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}
 	if next.IsZero() || !full.IsZero() && full.Before(next) {

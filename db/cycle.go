@@ -25,6 +25,7 @@ type CycleResult struct {
 	Claimed  []jobs.Task // in the order in which to start them
 	Looked   bool        // whether the cycle has looked for due tasks; it also looks after ends that release other tasks or are tried again
 	Moved    bool        // whether ends have released tasks that waited for them
+	Full     bool        // whether the claim has started the last task that a limit on running tasks allows
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
 	// limit, or if the cycle claims nothing.
@@ -97,6 +98,7 @@ func (w *Worker) cycle(ctx context.Context, turn Cycle, to level, together bool)
 		if done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now); err != nil {
 			return fmt.Errorf("claim tasks: %w", err)
 		}
+		done.Full = t.full
 		t.news = t.moved || len(turn.Finish) > 0 && t.used.limits || slices.ContainsFunc(done.Finished, func(f Finished) bool {
 			return f.Fenced || f.Change.State != jobs.Completed
 		})

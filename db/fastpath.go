@@ -45,6 +45,7 @@ func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (d
 		claiming.Go(func() {
 			claim = w.db.claims.updateFast(ctx, func(t *tx) (err error) {
 				done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now)
+				done.Full = t.full
 				return err
 			})
 		})

@@ -172,6 +172,7 @@ type tx struct {
 	ctx   context.Context
 	used  features // features in use; see end.go
 	moved bool     // whether tasks that waited for others may start now
+	full  bool     // see CycleResult.Full
 	outer *sqlx.Tx // transaction of the caller; nil for one of the writer
 	db    *DB
 	space diskSpace

@@ -41,10 +41,10 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // belongs to no task, so the functions of package runner take BatchTask.Context.
 //
 // A batch takes one slot of the worker until the function returns, also after an End for each task. When a worker claims a task of the job,
-// it claims up to n-1 more of them in the same queue, in the usual order. It takes the tasks that are due and does not wait for more, so
-// with free slots a task starts at once, and batches are larger while all slots are taken. With Handler.WaitToFill it waits for a full
-// batch. A task of an alias is not in a batch with tasks of another name. After a task was lost several times with its worker, it runs in a
-// batch of its own (see MaxLosses).
+// it claims up to n-1 more of them in the same queue, in the usual order, which is also that of the slice. It takes the tasks that are due
+// and does not wait for more, so with free slots a task starts at once, and batches are larger while all slots are taken. With
+// Handler.WaitToFill it waits for a full batch. A task of an alias is not in a batch with tasks of another name. After a task was lost
+// several times with its worker, it runs in a batch of its own (see MaxLosses).
 //
 // The rate of a Limit counts a call of the function as one start, whatever the number of its tasks. So a rate of five a second with batches
 // of 100 allows five requests of up to 100 tasks each. Everything else holds for each task: Limit.Running, lanes, and pauses. A batch has

@@ -17,8 +17,8 @@ const (
 	Exponential Strategy = "exponential" // d·2^(n-1)
 )
 
-// Backoff is the delay between the attempts of a task. The zero Backoff retries at once. Each delay is up to 10 % shorter or longer than the
-// strategy says, so that tasks that failed together do not start together again. This jitter depends only on the id of the task and the
+// Backoff is the delay between the attempts of a task. The zero Backoff retries at once. Each delay is up to 10 % shorter or longer than
+// the strategy says, so that tasks that failed together do not start together again. This jitter depends only on the id of the task and the
 // number of the attempt, and nothing turns it off. The delay of RetryIn and Snooze has no jitter.
 type Backoff struct {
 	Strategy Strategy      // default Exponential

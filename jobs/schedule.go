@@ -50,7 +50,7 @@ const (
 	OverlapReplace Overlap = "replace" // cancel the earlier task, and add the new task when it has ended
 )
 
-// CatchUp is the rule for ticks that passed while no worker ran.
+// CatchUp is the rule for missed ticks: those that are more than a minute old when a worker sees them.
 type CatchUp string
 
 // The values of Schedule.CatchUp.

@@ -55,7 +55,7 @@ type Spec struct {
 	Input []byte // standard input of the command
 
 	// Earlier and EarlierAny are like After and AfterAny, for tasks that the same call of EnqueueAll or Add adds. Their values are the
-	// positions, from 0, of earlier Specs in that call.
+	// positions, from 0, of earlier Specs in that call. If a unique key has kept an existing task for such a Spec, they name that task.
 	Earlier    []int
 	EarlierAny []int
 

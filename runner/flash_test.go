@@ -40,7 +40,7 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	})
 }
 
-// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or for their lane.
+// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot, for a limit or for a lane.
 func TestFlashDoesNotDelayABacklog(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {
@@ -48,6 +48,21 @@ func TestFlashDoesNotDelayABacklog(t *testing.T) {
 		}
 		f.work(4 * time.Second)
 		f.wantRuns(0, 0, 0, 0, 0, 0, 0)
+	})
+	onFakeTime(t, Options{Sync: Flash, Concurrency: 50, Queues: []QueueMax{{Queue: "default", Max: 1}}}, nil, func(f *fakeTimeTest) {
+		for range 3 {
+			f.enqueue(work.With("x"))
+		}
+		f.work(4 * time.Second)
+		f.wantRuns(0, 0, 0)
+	})
+	onFakeTime(t, Options{Sync: Flash, Concurrency: 50}, nil, func(f *fakeTimeTest) {
+		testkit.NoError(f.T, f.SetLimit(f.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.JobTarget, Name: work.Job()}, Running: 1}))
+		for range 3 {
+			f.enqueue(work.With("x"))
+		}
+		f.work(4 * time.Second)
+		f.wantRuns(0, 0, 0)
 	})
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 4}, nil, func(f *fakeTimeTest) {
 		for range 5 {

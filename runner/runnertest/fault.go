@@ -36,8 +36,9 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 // its deferred calls. Let them roll back its open transactions, as the database does after a crash. Committed steps and transactions stay.
 // The next attempt begins at once, in the same Drain, and the task has one more loss.
 //
-// Call Crash on the goroutine of the function, for instance in a fake of a service that the function calls. Other functions that run at
-// that time lose their tasks, too, and the database refuses their results. Crash panics outside of an attempt of r.
+// Call Crash on the goroutine of the function, for instance in a fake of a service that the function calls. In a batch function, pass the
+// BatchTask.Context of any of its tasks: the whole batch is lost. Other functions that run at that time lose their tasks, too, and the
+// database refuses their results. Crash panics outside of an attempt of r.
 func Crash(ctx context.Context, r *runner.Runner) {
 	found, ok := kits.Load(r)
 	if _, inTask := runner.TaskFrom(ctx); !ok || !inTask {

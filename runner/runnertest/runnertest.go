@@ -57,7 +57,8 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 
 // New returns a Runner over a database in a temporary directory. The end of the test closes it. A handler that panics fails the test. New
 // accepts at most one runner.Options, with other defaults than runner.Open. One attempt runs at a time, so that the order of tasks is
-// certain. New uses no fsync and does not watch for other processes (Alone). Finished tasks are kept.
+// certain. New uses no fsync, except with Options.Sync set to runner.Flash, which collects writes as it does for runner.Open. It does not
+// watch for other processes (Alone). Finished tasks are kept.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	var o runner.Options
@@ -69,7 +70,10 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 		t.Fatal("runnertest: more than one runner.Options")
 	}
 	o.Concurrency, o.Keep, o.KeepFailed = cmp.Or(o.Concurrency, 1), cmp.Or(o.Keep, -1), cmp.Or(o.KeepFailed, -1)
-	o.Sync, o.Alone, o.Driver = runner.Normal, true, driverName
+	o.Alone, o.Driver = true, driverName
+	if o.Sync != runner.Flash {
+		o.Sync = runner.Normal
+	}
 	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), o)
 	if err != nil {
 		t.Fatalf("runnertest: %v", err)
@@ -144,9 +148,9 @@ func (k *kit) crash() {
 // Advance advances the clock of a bubble of Run by d. Timers that are due in this time fire in their order. Tasks that become due run at
 // once if the test runs Work in another goroutine. Otherwise they run in the next Drain.
 //
-// Advance takes as long as the work of that time: about 0.6 ms for each task. While Work runs, each hour takes about
-// 0.1 s, and 0.3 s if OnFinished runs too. With the race detector it
-// takes a multiple of that, unless the test leaves SQLite out: go test -race -gcflags=modernc.org/sqlite/lib=-race=false.
+// Advance takes as long as the work of that time: about 0.6 ms for each task. While Work runs, each hour takes about 0.1 s, and 0.3 s if
+// OnFinished runs too. With the race detector it takes a multiple of that, unless the test leaves SQLite out: go test -race
+// -gcflags=modernc.org/sqlite/lib=-race=false.
 func Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	defer func() {

@@ -256,3 +256,18 @@ func TestARepeatedEnqueueRunsOnce(t *testing.T) {
 		}
 	})
 }
+
+func TestFlashCollectsWritesAsOnTheDevice(t *testing.T) {
+	for level, want := range map[runner.Sync]jobs.State{runner.Full: jobs.Completed, runner.Flash: jobs.Running} {
+		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+			r.Register(count.Handler(func(context.Context, string) (int, error) { return 1, nil }))
+			task, err := r.Enqueue(t.Context(), count.With("a"))
+			testkit.NoError(t, err)
+			defer runnerkit.Work(t, r)()
+			runnertest.Advance(t, 4*time.Second)
+			testkit.Equal(t, fmt.Sprintf("state 4 s after the end with level %d", level), runnerkit.Get(t, r, task.ID).State, want)
+			runnertest.Advance(t, 2*time.Second)
+			testkit.Equal(t, "state 6 s after the end", runnerkit.Get(t, r, task.ID).State, jobs.Completed)
+		}, runner.Options{Sync: level, Concurrency: 2})
+	}
+}

@@ -30,10 +30,11 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	if !stopping && beating && suspects == 0 && e.pressure.state == "" {
 		free = slots
 	}
+	room := e.queueRoom()
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
 	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan,
 		Claim: db.Claim{Free: free, Only: e.o.Only, Idle: slots == e.o.Concurrency, Lease: e.o.Lease,
-			Limit: e.queueRoom(), MaxWait: e.o.MaxWait}})
+			Limit: room, MaxWait: e.o.MaxWait}})
 	if err != nil {
 		return e.retryCycle(err)
 	}
@@ -42,7 +43,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		e.wroteAt = sent
 	}
 	if free > 0 {
-		e.backlog = len(done.Claimed) == free || done.Moved
+		e.backlog = len(done.Claimed) == free || done.Moved || done.Full || fills(room, done.Claimed)
 	}
 	settled := e.unwritten
 	e.unwritten = e.unwritten[:0]
@@ -71,6 +72,20 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		e.postpone(firstBackoff)
 	}
 	return e.start(ctx, done.Claimed, sent)
+}
+
+// fills reports whether the claimed tasks take the last slot of a queue. The parameter room has the numbers of free slots by queue before
+// the claim. The tasks of a batch count as one each, so fills may report true too early.
+func fills(room map[string]int, claimed []jobs.Task) bool {
+	taken := map[string]int{}
+	for i := range claimed {
+		queue := claimed[i].Queue
+		taken[queue]++
+		if most, ok := room[queue]; ok && taken[queue] >= most {
+			return true
+		}
+	}
+	return false
 }
 
 // finishes returns the ends of attempts that the next cycle writes. It forgets the attempts whose tasks now belong to another worker.

@@ -134,7 +134,7 @@ type loopState struct {
 	changed    bool      // whether other processes may have changed something since the last scan
 	scannedAt  time.Time // time of the last scan
 	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
-	backlog    bool      // whether the last claim filled all slots, or the last ends released other tasks
+	backlog    bool      // whether the last claim filled all slots, or those of a queue or a limit, or the last ends released tasks
 	foundEmpty bool      // whether the last cycle scanned and found no task
 
 	backoff       time.Duration // length of the last pause after an error
