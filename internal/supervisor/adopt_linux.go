@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownChildren are the pids of the guardians that this process waits for. The start of a guardian holds a read lock of
-// startMu until the new pid is in ownChildren.
+// ownChildren are the pids of the guardians that this process waits for. The function that starts a guardian holds a read lock of startMu
+// until the new pid is in ownChildren.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex
@@ -51,7 +51,7 @@ func killAdopted() {
 // session of this process, which the program may have started by other means.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	if !startMu.TryLock() { // a start may hang in exec, so do not wait for it; the next call finds the orphans
+	if !startMu.TryLock() { // another start may hang in exec, so do not wait for the lock; the next call finds the orphans
 		return nil
 	}
 	defer startMu.Unlock()

@@ -16,10 +16,9 @@ const (
 	maxPause    = 50 * time.Millisecond
 )
 
-// run starts one attempt after the other until the worker is gone and no process is left. It forks all commands on its
-// own thread.
+// run executes attempts one after the other, until the worker is gone and no process is left. It forks all commands on its own thread.
 func (g *guardian) run() {
-	for count := make([]byte, 8); ; { // each start and the shutdown add one to the event
+	for count := make([]byte, 8); ; { // each start adds one to the event, and so does the shutdown
 		awaitReadable(g.startEvent)
 		if _, err := unix.Read(g.startEvent, count); err != nil {
 			continue
@@ -28,14 +27,14 @@ func (g *guardian) run() {
 			break
 		}
 	}
-	if !g.left { // only this goroutine sets it
+	if !g.left { // only this goroutine sets g.left
 		g.killRemaining(nil)
 	}
 }
 
-// runAttempt starts a command, waits until all of its processes have ended, and reports the result to the worker. It
-// returns false if processes remain that the guardian is not permitted to kill, or that live on because of LeaveChildren.
-// Such a guardian starts no other command.
+// runAttempt starts a command, waits until all of its processes have ended, and reports the result to the worker. It returns false if
+// processes are left: processes that the guardian is not permitted to kill, or processes that LeaveChildren allows. Such a guardian starts
+// no other command.
 func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	a := o.attempt
 	refuse := func(why string, errno syscall.Errno) bool {
@@ -53,7 +52,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	case late:
 		return refuse(reasonLate, 0)
 	}
-	// The record tells a process that takes the lock which attempt may have left processes.
+	// If a process takes the lock later, this record tells it which attempt may have left processes behind.
 	if err := g.lock.setRecord(g.slot, a.Key); err != nil {
 		return refuse(reasonExec, unix.ENOSPC)
 	}
@@ -91,10 +90,10 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	}
 	exit.Usage, exit.OutOfMemory = g.takeUsage(), g.limited && oomKills(g.cgroupDir) > 0
 	if a.endedBy != bySelf || exit.OutOfMemory {
-		// Processes that were killed together with the leader are not left over.
+		// The processes died together with the leader, so none of them counts as left over.
 		exit.LeftOver = 0
 	}
-	_ = g.lock.setRecord(g.slot, Key{}) // even if some processes cannot be killed, because the report names them
+	_ = g.lock.setRecord(g.slot, Key{}) // clear the record even if some processes cannot be killed, because the report names these
 	g.finish(a)
 	g.send(&reply{Op: opExited, Key: a.Key, Pid: pid, EndedBy: a.endedBy, Exit: &exit})
 	return len(exit.Denied) == 0 && exit.Left == 0
@@ -126,7 +125,7 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	for _, fd := range o.files {
 		attr.Files = append(attr.Files, uintptr(fd))
 	}
-	_ = SetMark(0, MarkOf(g.worker, o.attempt.Key)) // the hello message reported that marks fail
+	_ = SetMark(0, MarkOf(g.worker, o.attempt.Key)) // ignore an error: the hello message has already reported that marks fail
 	defer func() { _ = SetMark(0, g.originalMark) }()
 	if g.cgroupDir != "" {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, g.cgroupFD
@@ -154,8 +153,8 @@ func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
 func (g *guardian) awaitLeader(a *attempt) Exit {
 	for {
 		pid, err := awaitAnyChild()
-		// An error cannot happen while the leader is a child. After one, the exit status of the leader would be
-		// unknown. So the guardian exits, and the worker treats the attempt as lost.
+		// While the leader is a child, no error can happen. If one does happen, the exit status of the leader is lost. So the guardian
+		// exits, and the worker treats the attempt as lost.
 		if err != nil {
 			os.Exit(1)
 		}
@@ -198,13 +197,13 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		return exit, false
 	}
 	if err != nil {
-		os.Exit(1) // see awaitLeader
+		os.Exit(1) // for the same reason as in awaitLeader
 	}
 	a.ended = true
 	exit = Exit{Code: status.ExitStatus()}
 	if status.Signaled() {
 		exit.Signal = int(status.Signal())
-		// The signal may come from a worker that takes over and has killed the cgroup.
+		// Perhaps a worker that takes over has killed the cgroup with this signal.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL)
 	}
 	if a.endedBy == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
@@ -214,14 +213,13 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	return exit, true
 }
 
-// killRemaining kills all remaining processes of an attempt and waits until none is left. If only processes that it is
-// not permitted to kill are left after deniedGrace, it returns these processes. If a is nil, it waits for such
-// processes, too, as long as the worker lives.
+// killRemaining kills all remaining processes of an attempt and waits until none is left. After deniedGrace it stops waiting for processes
+// that it is not permitted to kill, and returns them. If a is nil, it waits for such processes, too, as long as the worker lives.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
 		n, noChildren := g.reapAll()
-		// As in reap, a child may have died because another worker killed the cgroup.
+		// As in reap, another worker may have killed the cgroup.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0
 		var living int
 		var otherUsers []int

@@ -64,7 +64,7 @@ func (g *guardian) makeCgroup() {
 	if err == nil {
 		var pid int
 		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}})
-		if err == nil { // there is no error if the kernel killed the child before its exec could fail with ENOENT
+		if err == nil { // the kernel may kill the child before its exec fails with ENOENT, and then there is no error
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}

@@ -26,8 +26,8 @@ func TestACommandLivesAfterAnotherProcessHasKilledTheCgroup(t *testing.T) {
 	}
 }
 
-// TestASweepOfOneAttemptKeepsTheNextInTheCgroup uses a guardian that hung. The guardian continues while another worker
-// sweeps its last attempt. The next attempt uses the same cgroup and must live.
+// TestASweepOfOneAttemptKeepsTheNextInTheCgroup uses a guardian that hangs. Another worker sweeps the attempt of this guardian. Meanwhile
+// the guardian continues and starts its next attempt in the same cgroup. This next attempt must survive.
 func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 	g, lock := startGuardian(t)
 	next, _, _ := startScript(t, g, "exec sleep 300", time.Minute)

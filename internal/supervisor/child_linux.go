@@ -22,15 +22,14 @@ type Child struct {
 	err    error
 }
 
-// Start works like the function Start, but the command is a child of the guardian. The guardian kills the command at
-// the deadline, unless Renew moves the deadline. It also kills the command when this process ends. The key holds the
-// two numbers in the environment of the command (RUNNER_TASK_ID, RUNNER_TASK_GENERATION). A guardian has one command at
-// a time.
+// Start works like the function Start, but the command is a child of the guardian. The guardian kills the command at the deadline, unless
+// Renew moves the deadline. It also kills the command when this process ends. The key has the two numbers that the command finds in its
+// environment as RUNNER_TASK_ID and RUNNER_TASK_GENERATION. A guardian runs one command at a time.
 //
 // If ctx ends during the start, the command is not started, or it is terminated after its start.
 //
-// Start returns the errors of the function Start, and three more. ErrGone means that the guardian is gone. ErrRefused
-// means that the command was certainly not started. ErrLost means that the guardian died during the start.
+// Start returns the errors of the function Start, and three more. ErrGone means that the guardian is gone. ErrRefused means that the
+// command was certainly not started. ErrLost means that the guardian died during the start.
 func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Time) (*Child, error) {
 	if len(c.Argv) == 0 {
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: unix.EINVAL}
@@ -74,7 +73,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	case errors.Is(err, unix.E2BIG):
 		g.dropChild(child)
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
-	case err != nil: // the guardian has not read the whole message and so has done nothing
+	case err != nil: // the guardian has not read the whole message, so it does nothing
 		g.dropChild(child)
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}
@@ -159,7 +158,7 @@ func (c *Child) Kill() error {
 	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
 }
 
-// Ended returns a channel that is closed when Wait returns at once.
+// Ended returns a channel that is closed as soon as Wait would return at once.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
 // Wait waits until no process of the command is left, except those that LeaveChildren allows, and returns how its

@@ -34,7 +34,7 @@ type Guardian struct {
 	child   *Child // command that was requested and has not ended; nil if there is none
 	served  bool   // whether a command was started
 	gone    bool   // whether the guardian can start no more commands
-	retired bool   // whether processes remain that it may not kill, or that live on; the guardian starts no other command
+	retired bool   // whether processes are left that the guardian may not kill or must leave alive; it then starts no other command
 	clean   bool   // whether the guardian has exited and no process of its command is left
 }
 
@@ -152,13 +152,13 @@ func (g *Guardian) receive() {
 		g.child = nil
 		c.exit.Denied, c.err = denied, ErrLost
 		close(c.ended)
-		c.deliver(reply{Op: opExited}) // has no effect if the reply to the start was delivered
+		c.deliver(reply{Op: opExited}) // does nothing if the reply to the start was delivered before
 	}
 	close(g.done)
 }
 
-// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when none is left. After a
-// call of Close it tries only once.
+// killLeftOvers kills the processes of the attempt that the dead guardian ran. It returns when no process is left. After a call of Close it
+// tries only once.
 func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 	defer g.removeCgroup()
 	lock, slot := g.options.Lock, g.options.Slot
@@ -167,11 +167,11 @@ func (g *Guardian) killLeftOvers() (denied []MarkedProcess, clean bool) {
 			killAdopted()
 		}
 		if denied, clean = Sweep(g.options.Worker, []Key{record.Key}, []Record{record}); clean {
-			_ = lock.setRecord(slot, Key{}) // for the next guardian in this slot
+			_ = lock.setRecord(slot, Key{}) // clear the record for the next guardian in this slot
 			return denied, true
 		}
 		if g.closing.Load() {
-			return denied, false // the record stays; the next process that takes the lock kills these processes
+			return denied, false // the record stays, so that the next process that takes the lock kills these processes
 		}
 	}
 	return nil, true
@@ -210,7 +210,7 @@ func (g *Guardian) handle(r reply) bool {
 			c.err = ErrDeadline
 		}
 		close(c.ended)
-		c.deliver(r) // has no effect if the reply to the start was delivered
+		c.deliver(r) // does nothing if the reply to the start was delivered before
 	default:
 		return false
 	}
@@ -235,7 +235,7 @@ func (g *Guardian) send(r request, rights []byte) error {
 		}
 	}
 	if err != nil {
-		_ = g.process.Kill() // after a part of a message, the guardian cannot read another message
+		_ = g.process.Kill() // the guardian has received a part of a message, so it cannot read another one
 	}
 	return err
 }
@@ -281,16 +281,16 @@ func (g *Guardian) Served() bool {
 	return g.served
 }
 
-// EndExpected reports whether the guardian is expected to exit. It exits after Close, and after an attempt that left
-// processes which it is not allowed to kill or must leave alive.
+// EndExpected reports whether the guardian is expected to exit. It exits after Close. It also exits after an attempt that left processes
+// which the guardian is not allowed to kill or must leave alive.
 func (g *Guardian) EndExpected() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.retired || g.closing.Load()
 }
 
-// MarkError returns the reason why the guardian cannot mark processes, or "" if it can. Processes without a mark are
-// not found when they outlive the guardian and its worker.
+// MarkError returns the reason why the guardian cannot mark processes, or "" if it can. If the guardian and its worker die, nothing finds
+// the remaining processes without a mark.
 func (g *Guardian) MarkError() string { return g.markError }
 
 // Close tells the guardian to kill the remaining processes and exit, and waits until the guardian has exited. It kills

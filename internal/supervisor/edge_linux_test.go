@@ -16,11 +16,11 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestACommandOutlivesOtherWorkOfItsGuardian checks that the thread that forked a command does not end while the
-// guardian does other work. The kernel kills a command when that thread ends.
+// TestACommandOutlivesOtherWorkOfItsGuardian checks that a command continues while its guardian does other work. The kernel kills a command
+// when the thread that forked it ends, so this thread must not end.
 func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
-	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // a large environment gives the garbage collector of the guardian work
+	garbage := "GARBAGE=" + strings.Repeat("x", 32<<10) // the large environment makes the garbage collector of the guardian run
 	for range 200 {
 		c := Command{Path: "/bin/true", Argv: []string{"true"}, Env: []string{garbage}}
 		child, err := g.Start(t.Context(), c, Key{1, generation.Add(1)}, time.Now().Add(5*time.Minute))
@@ -46,9 +46,8 @@ func TestACommandOutlivesOtherWorkOfItsGuardian(t *testing.T) {
 	}
 }
 
-// blockExec makes every exec of a file block until release is called. It takes a file lease. An open of the file then
-// waits until the holder of the lease gives up the lease. A file server that does not answer blocks an exec in the same
-// way.
+// blockExec makes every exec of a file block until release is called, like a file server that does not answer. It takes a file lease:
+// another process that opens the file then waits until the lease is given up.
 func blockExec(t *testing.T, path string) (release func()) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -125,8 +124,8 @@ func childrenOfProcess(parent int) (list []int) {
 	return list
 }
 
-// TestACommandThatForksAllTheTimeIsKilledCompletely kills a command of processes that fork all the time: each one starts the
-// next in a session of its own and exits.
+// TestACommandThatForksAllTheTimeIsKilledCompletely kills a command whose processes fork all the time: each process starts the next one in
+// a new session and exits.
 func TestACommandThatForksAllTheTimeIsKilledCompletely(t *testing.T) {
 	t.Run("alone", func(t *testing.T) {
 		g, _ := startGuardian(t)
@@ -147,7 +146,7 @@ func killForkers(t *testing.T, g *Guardian) {
 	if err := os.WriteFile(file, []byte(`echo >>"$0.log"; test -e "$0.stop" || setsid sh "$0" & exit`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer os.WriteFile(file+".stop", nil, 0o600) // this file ends the processes if the test fails
+	defer os.WriteFile(file+".stop", nil, 0o600) // the processes end when this file exists, even if the test fails
 	child, _, r := startScript(t, g, `for i in 1 2 3 4 5 6 7 8 9 10; do sh `+file+` & done; wait; echo 1; exec sleep 300`, 5*time.Minute)
 	line(t, r)
 	logSize := func() int64 {

@@ -25,7 +25,7 @@ type codec struct {
 	reading bool
 	data    []byte // bytes written so far, or bytes still to read
 	whole   string // whole message; only set when reading
-	bad     bool   // whether the data that was read is invalid
+	bad     bool   // Package unix does not name the field si_pid. It follows three ints, and is aligned like a pointer.
 }
 
 func (r *request) fields(c *codec) {
@@ -187,7 +187,7 @@ func decode(data []byte, m message) error {
 // frameReader splits a stream into frames.
 type frameReader struct {
 	buffer []byte
-	start  int // position of the first byte that was received but not returned yet
+	start  int // position of the first byte that is received and not returned yet
 	end    int
 }
 

@@ -72,7 +72,7 @@ func FuzzRequests(f *testing.F) {
 			_, _ = socket.Write(data[min(1, len(data)):])
 			socket.Close()
 		}()
-		g := newGuardian("w", 0, lock, pair[1]) // this guardian starts no command, because the test does not call run
+		g := newGuardian("w", 0, lock, pair[1]) // the test does not call run, so this guardian starts no command
 		read := make(chan error, 1)
 		go func() { read <- g.read() }()
 		select {

@@ -106,7 +106,7 @@ type guardian struct {
 	timerAt  int64 // when the timer fires, at the deadline of the attempt or earlier; 0 for never
 	stopping bool  // whether the worker is gone
 	usage    Usage // resources that the reaped processes of the attempt used
-	left     bool  // whether the remaining processes live on; the guardian exits and signals nothing
+	left     bool  // whether the remaining processes live on; the guardian then exits without killing them
 }
 
 // startOrder is a request to start a command, with the descriptors of the command.
@@ -121,7 +121,7 @@ type attempt struct {
 	Key
 	deadline int64         // CLOCK_MONOTONIC, in nanoseconds
 	endedBy  string        // what ended the command: self, kill or deadline
-	leave    bool          // whether the processes that it leaves behind live on if it ends by itself
+	leave    bool          // whether processes that it leaves behind live on, if the command ends by itself
 	killed   bool          // whether KILL was sent, or must be sent after the start
 	termSent bool          // whether TERM was sent, or must be sent after the start
 	leader   int           // pid; 0 before the start
@@ -149,7 +149,7 @@ func (g *guardian) read() error {
 		case opStart:
 			files, lost := in.files, in.lost
 			in.files, in.lost = nil, false
-			// Descriptors are lost when this process has too many open descriptors. A later start may succeed.
+			// The kernel drops the descriptors of a message when this process has too many open. A later start may succeed.
 			if lost {
 				closeAll(files)
 				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})
@@ -268,8 +268,8 @@ func (g *guardian) notifyStart() {
 	_, _ = unix.Write(g.startEvent, binary.NativeEndian.AppendUint64(nil, 1))
 }
 
-// setTimer makes the timer fire at the deadline of the attempt or earlier. Most deadlines are later than the one
-// before, so most calls leave the timer unchanged. The caller holds the mutex.
+// setTimer makes the timer fire at the deadline of the attempt or earlier. Most deadlines are later than the previous one, so most calls do
+// not change the timer. The caller holds the mutex.
 func (g *guardian) setTimer() {
 	if at := g.attempt.deadline; g.timerAt == 0 || at < g.timerAt {
 		g.timerAt = at
@@ -295,7 +295,7 @@ func (g *guardian) expire() {
 	if a == nil || a.ended {
 		return
 	}
-	// The timer has fired early: it was set for another attempt, or the worker has renewed the lease.
+	// The timer has fired too early: it was set for an earlier attempt, or the worker has renewed the lease since.
 	if monotonic() < a.deadline {
 		g.setTimer()
 		return

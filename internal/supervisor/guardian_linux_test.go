@@ -75,7 +75,7 @@ func TestTheDeadlineKillsUnlessItIsRenewed(t *testing.T) {
 		b, key, _ := startScript(t, other, "exec sleep 60", deadline)
 		other.Renew([]Key{key}, time.Now().Add(time.Minute))
 		inTime := time.Since(began) < deadline/2
-		text, _ := ra.ReadString('\n') // the text is empty if the command was killed before it printed the pid
+		text, _ := ra.ReadString('\n') // if the command is killed before it prints the pid, the text is empty
 		child, _ := strconv.Atoi(strings.TrimSpace(text))
 		if exit, err := waitChild(t, a); !errors.Is(err, ErrDeadline) || exit.Signal != 9 || child != 0 && running(child) {
 			t.Errorf("got %+v, error %v; want signal 9, %v and no process left", exit, err, ErrDeadline)
@@ -193,8 +193,8 @@ func TestACancelledStartKillsTheCommand(t *testing.T) {
 	}
 }
 
-// TestACancelledStartTerminatesTheCommandBeforeItKills cancels a start when the command already runs, but the guardian
-// has not reported the start yet. The cancellation sends TERM, as it does after the report.
+// TestACancelledStartTerminatesTheCommandBeforeItKills cancels a start after the command has begun to run, but before the guardian has
+// reported the start. The cancellation must send TERM first, as it does after the report.
 func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 	g, _ := startGuardian(t)
 	for i := range 20 {
@@ -223,8 +223,8 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 	}
 }
 
-// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing uses a worker that reads nothing, like a stopped worker. So the
-// replies of the guardian fill the socket. The guardian must still enforce the deadline.
+// TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing uses a worker that reads nothing, like a stopped worker, so the replies of the
+// guardian fill the socket. The guardian must still kill the command at its deadline.
 func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	// This client reads no replies, because receive is not called.
 	g := &Guardian{options: GuardianOptions{Version: "test", Worker: worker, Lock: newTestLock(t)}}

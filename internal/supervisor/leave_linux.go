@@ -20,9 +20,9 @@ const leaveTimeout = time.Second
 // exitedItself is the code of waitid for a process that has called exit (CLD_EXITED).
 const exitedItself = 1
 
-// endedItself reports whether the leader of an attempt, which is a zombie, has ended by itself: it has exited, nobody has stopped it, and
-// its deadline has not passed. A worker that takes over kills the processes of an attempt in any order, but only after the deadline. The
-// caller holds the mutex.
+// endedItself reports whether the leader of an attempt has ended by itself: it has exited, nobody has stopped it, and its deadline has not
+// passed. The leader is a zombie. After the deadline the answer is false, because a worker that takes over may then kill the processes of
+// the attempt, in any order. The caller holds the mutex.
 func (g *guardian) endedItself(a *attempt) bool {
 	if a.endedBy != bySelf || a.killed || a.termSent || g.stopping || monotonic() >= a.deadline {
 		return false
@@ -41,7 +41,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 		return 0
 	}
 	killed, noChildren := g.reapAll()
-	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // as in killRemaining
+	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // for the same reason as in killRemaining
 	if noChildren {
 		g.mu.Unlock()
 		return 0
@@ -57,7 +57,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 				continue
 			}
 			left[pid] = true
-			found = SetMark(pid, leftMark) == nil || found // the mark of another user's process stays
+			found = SetMark(pid, leftMark) == nil || found // the guardian cannot change the mark of a process of another user
 		}
 		if !found || monotonic()-began > int64(leaveTimeout) {
 			break
@@ -71,13 +71,13 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 	if g.cgroupDir != "" {
 		emptyCgroup(g.cgroupDir)
 	}
-	return max(len(left), 1) // a child that has just ended ends this guardian, too
+	return max(len(left), 1) // even if the child has just ended, the report must say that this guardian exits
 }
 
 // emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to the cgroup of this guardian.
 func emptyCgroup(dir string) {
 	own := filepath.Join(ownCgroup(), "cgroup.procs")
-	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // a process may fork meanwhile
+	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // a process may fork during the loop, so it runs again
 		moved := false
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() {

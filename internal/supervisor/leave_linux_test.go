@@ -33,7 +33,7 @@ func waitDone(t *testing.T, g *Guardian) {
 
 func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 	for name, script := range leftOverScripts {
-		if name == "plain" || name == "stopped" || name == "ignores signs" { // these do not end by themselves
+		if name == "plain" || name == "stopped" || name == "ignores signs" { // these programs do not end by themselves
 			continue
 		}
 		for _, status := range []string{"exit 0", "exit 3"} {
@@ -129,5 +129,5 @@ func TestAProcessWithoutAGuardianMayBeLeftBehind(t *testing.T) {
 	if exit := wait(t, p); exit.Left != 0 {
 		t.Errorf("got %+v; want none left", exit)
 	}
-	testkit.Eventually(t, "the process is dead", func() bool { return !running(pid) }) // it dies after wait has returned
+	testkit.Eventually(t, "the process is dead", func() bool { return !running(pid) }) // the process dies some time after wait has returned
 }

@@ -44,12 +44,12 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	if intact, present := l.Intact(); !intact || !present {
 		t.Errorf("Intact: got %v, %v; want true, true", intact, present)
 	}
-	second, err := TakeLock(path) // another process takes the lock at the same time
+	second, err := TakeLock(path) // another process takes the same lock
 	if err != nil {
 		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}
 	second.Close()
-	late, err := os.OpenFile(path, os.O_RDWR, 0) // another process may open the file before its removal and take the lock after it
+	late, err := os.OpenFile(path, os.O_RDWR, 0) // another process opens the file before the removal, and takes the lock after it
 	if err != nil {
 		t.Fatal(err)
 	}

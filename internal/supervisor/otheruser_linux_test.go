@@ -64,7 +64,7 @@ func anotherUser(words []string) {
 	if err != nil {
 		panic(err)
 	}
-	line, err := bufio.NewReader(r).ReadString('\n') // the child is now another user
+	line, err := bufio.NewReader(r).ReadString('\n') // after this line, the child belongs to another user
 	if err != nil {
 		panic(err)
 	}
@@ -74,8 +74,7 @@ func anotherUser(words []string) {
 
 const workerUID, otherUID = 54321, 54322
 
-// startUnprivileged starts an unprivileged worker in a cgroup. It returns a function that reads a line of the worker's
-// output.
+// startUnprivileged starts a worker of a user other than root in a cgroup. It returns a function that reads a line of the worker's output.
 func startUnprivileged(t *testing.T, group *syscall.SysProcAttr) (readLine func() string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -130,7 +129,7 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second { // it takes 0.25 s on an idle machine
+	if took := time.Since(began); took > 5*time.Second { // on an idle machine this takes 0.25 s
 		t.Errorf("the end was reported after %v, want at most 5 s", took)
 	}
 	if !running(pid) {
@@ -184,8 +183,8 @@ func needsRoot(t testing.TB) {
 	}
 }
 
-// runSweep sweeps for the processes of a worker and prints the result. As a child of namespaceInit it runs in another
-// pid namespace than the test.
+// runSweep calls Sweep for a worker and prints the result. It runs as a child of namespaceInit, so it is in another pid namespace than the
+// test.
 func runSweep(worker string) {
 	denied, clean := Sweep(worker, nil, nil)
 	for _, p := range denied {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOnlyTheWritingEndOfAPipeBlocks checks both ends of a pipe. Programs expect that a write blocks. The read end must not
-// block, so that its deadline can end a read.
+// TestOnlyTheWritingEndOfAPipeBlocks checks both ends of a pipe. Programs expect that a write blocks. A read must not block, because a
+// deadline has to end it.
 func TestOnlyTheWritingEndOfAPipeBlocks(t *testing.T) {
 	r, w, err := Pipe()
 	if err != nil {

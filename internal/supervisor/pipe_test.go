@@ -15,7 +15,7 @@ func TestReadPipeReadsAllDataThatWasWrittenInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	defer w.Close() // a writer keeps the pipe open until the end
+	defer w.Close() // this writer keeps the pipe open until the end of the test
 	want := bytes.Repeat([]byte("0123456789"), 5000)
 	if _, err := w.Write(want); err != nil {
 		t.Fatal(err)
@@ -48,5 +48,5 @@ func TestReadPipeReturnsAlthoughAProcessKeepsWriting(t *testing.T) {
 	if err := ReadPipe(r, make([]byte, 4096), func([]byte) {}); err != nil {
 		t.Errorf("got error %v, want none", err)
 	}
-	r.Close() // the closed read end ends the writer
+	r.Close() // the writer ends because the read end is closed
 }

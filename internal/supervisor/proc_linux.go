@@ -87,9 +87,9 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// killIf kills a process if the function belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it
-// calls belongs. If the process dies after that and the kernel reuses its pid, the pidfd still refers to the dead
-// process, so no other process is killed.
+// killIf kills a process if the function belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
+// the process dies in between and the kernel gives its pid to another process, the pidfd still refers to the dead process. So no other
+// process is killed.
 func killIf(pid int, belongs func() bool) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if err == unix.ESRCH {

@@ -112,9 +112,9 @@ func (p *Process) Wait() (Exit, error) {
 		exit.Signal = int(status.Signal())
 	}
 	switch {
-	case p.leave: // nothing changes it after the end
+	case p.leave: // nothing changes p.leave after the end
 		exit.Left, exit.LeftOver = leftOver, 0
-	case p.killed: // processes that were killed together with the leader are not left over
+	case p.killed: // these processes were killed together with the leader, so they are not left over
 		exit.LeftOver = 0
 	}
 	return exit, nil

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	switch os.Args[0] {
 	case "show words":
 		fmt.Print(strings.Join(os.Args[1:], "\x00"))
-	case "regroup": // leaves a process behind in another process group of the same session
+	case "regroup": // regroup leaves a process behind that is in the same session, but in another process group
 		c := exec.Command("/bin/sleep", "60")
 		c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 		if err := c.Start(); err != nil {

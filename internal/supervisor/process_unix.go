@@ -53,7 +53,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	p.ended, p.leave = true, p.leave && state.Exited()
 	signal := unix.SIGKILL
 	if p.leave {
-		signal = 0 // only reports whether the group has a member
+		signal = 0 // signal 0 kills nothing; it only reports whether the group has a member
 	}
 	// After an error, other code has reaped the child at an unknown time, so the kernel may have reused the id of the
 	// group.

@@ -115,10 +115,10 @@ func (j job) keepOnClose() error {
 func (j job) living() int {
 	var info struct { // JOBOBJECT_BASIC_ACCOUNTING_INFORMATION
 		_      [4]int64 // times
-		_      uint32   // page faults
-		_      uint32   // total processes
+		_      uint32   // number of page faults
+		_      uint32   // total number of processes
 		Active uint32
-		_      uint32 // processes that a limit ended
+		_      uint32 // number of processes that a limit ended
 	}
 	err := windows.QueryInformationJobObject(j.handle, windows.JobObjectBasicAccountingInformation,
 		uintptr(unsafe.Pointer(&info)), uint32(unsafe.Sizeof(info)), nil)

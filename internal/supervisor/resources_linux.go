@@ -25,7 +25,7 @@ import (
 //   - The cgroup of the guardian limits memory and CPU time. The limits apply to all processes together. The worker
 //     must first enable the controllers for the cgroups below its own (prepareLimits).
 
-// credential returns the identity for a fork, or nil for that of this process.
+// credential returns the user and the groups for a fork, or nil for those of this process.
 func (u *User) credential() *syscall.Credential {
 	if u == nil {
 		return nil
@@ -51,7 +51,7 @@ func forkWith(o startOrder, attr *syscall.ProcAttr) (pid int, err error) {
 		running := err == nil
 		close(forked)
 		if running {
-			<-o.attempt.over // the end of the thread kills the command (Pdeathsig)
+			<-o.attempt.over // the kernel kills the command when this thread ends (Pdeathsig)
 		}
 	}()
 	<-forked
@@ -196,7 +196,7 @@ func enableController(dir, leaf, controller string) error {
 // processes in dir. The result left is false if there was no process to move. Processes can stay in the root of all
 // cgroups.
 func leaveCgroup(dir, leaf string) (left bool, err error) {
-	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root has no such file
+	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root of all cgroups has no such file
 		return false, nil
 	}
 	text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
@@ -205,7 +205,8 @@ func leaveCgroup(dir, leaf string) (left bool, err error) {
 		return false, err
 	}
 	for _, pid := range pids {
-		if parent := parentOf(pid); pid != os.Getpid() && parent != os.Getpid() && parent != 0 { // 0: it has ended
+		// a parent of 0 means that the process has ended
+		if parent := parentOf(pid); pid != os.Getpid() && parent != os.Getpid() && parent != 0 {
 			return false, fmt.Errorf("the control group %s has other processes, such as %d", dir, pid)
 		}
 	}

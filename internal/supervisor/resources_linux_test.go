@@ -39,7 +39,8 @@ func TestPrioritiesBelongToOneCommand(t *testing.T) {
 	waitChild(t, child)
 }
 
-// TestACommandWithPrioritiesDiesWithItsGuardian kills a guardian whose command was forked by a thread of its own.
+// TestACommandWithPrioritiesDiesWithItsGuardian kills a guardian. A separate thread of the guardian has forked its command, because the
+// command has priorities of its own.
 func TestACommandWithPrioritiesDiesWithItsGuardian(t *testing.T) {
 	g, _ := startGuardian(t)
 	c := shell("exec sleep 300")
@@ -72,8 +73,8 @@ func TestACommandOfAnotherUser(t *testing.T) {
 	waitChild(t, child)
 }
 
-// TestACommandWithALimitThatCannotBeAppliedDoesNotRun uses a worker that shares its cgroup with other processes, as this
-// test does. scripts/limits tests limits that can be applied.
+// TestACommandWithALimitThatCannotBeAppliedDoesNotRun uses a worker that shares its cgroup with other processes, so its limits cannot be
+// applied. scripts/limits tests limits that can be applied.
 func TestACommandWithALimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	g, _ := startGuardian(t)
 	for name, limit := range map[string]Resources{reasonMemory: {Memory: 1 << 30}, reasonCPU: {CPU: 50}} {

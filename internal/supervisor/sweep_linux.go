@@ -13,14 +13,13 @@ import (
 // killTimeout is how long Sweep waits for killed processes to disappear.
 const killTimeout = time.Second
 
-// Sweep kills the remaining processes of commands of a worker whose guardians are dead or hang. If keys is nil, it
-// kills the processes of all attempts, and otherwise only those of the attempts in keys. It finds processes by their
-// marks. The records come from the worker's lock file and name the cgroups of the attempts.
+// Sweep kills the remaining processes of commands of a worker whose guardians are dead or hang. If keys is nil, it kills the processes of
+// all attempts, and otherwise only those of the attempts in keys. It finds the processes by their marks (see Mark). The records come from
+// the worker's lock file and name the cgroups of the attempts.
 //
-// Sweep returns true when two scans in a row, 10 ms apart, have found no living process. It returns false if that does
-// not happen within one second and twenty scans. The limit counts scans too, because on a loaded machine a scan takes a
-// tenth of a second, and so does the death of a process. This user is not permitted to kill some processes of other
-// users. Sweep does not wait for these processes, and returns them.
+// Sweep returns true after two scans in a row, 10 ms apart, that find no living process. It returns false if a second has passed and twenty
+// scans were made without this result. The number of scans counts, too, because on a loaded machine a single scan may take a tenth of a
+// second. Sweep does not wait for processes of other users that it is not permitted to kill, and returns them.
 func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess, clean bool) {
 	s := sweep{worker: worker, keys: keys}
 	for scans, emptyScans := 0, 0; emptyScans < 2; time.Sleep(10 * time.Millisecond) {
@@ -44,7 +43,7 @@ type sweep struct {
 	worker   string
 	keys     []Key // nil for all attempts
 	deadline time.Time
-	denied   []MarkedProcess // found by the last scan
+	denied   []MarkedProcess // processes that the last scan was not permitted to kill
 }
 
 // matches reports whether a process with the mark m must be killed.
@@ -70,7 +69,7 @@ func (s *sweep) killMatching() (found bool) {
 			if p, ok := describeProcess(pid, readMark(pid)); ok {
 				s.denied = append(s.denied, p)
 			}
-		default: // if the process survives, the next scan finds it again
+		default: // if the process survives the kill, the next scan finds it again
 			found = true
 		}
 	}

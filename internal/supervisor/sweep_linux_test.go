@@ -19,7 +19,7 @@ func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 		t.Fatal(err)
 	}
 	defer start.Close()
-	c := shell("read start; env -i setsid sleep 60 & echo $!; exec sleep 60") // read delays the child until the mark is set
+	c := shell("read start; env -i setsid sleep 60 & echo $!; exec sleep 60") // the child waits for this line until the mark is set
 	c.Stdin = in
 	p, r := startPiped(t, c)
 	in.Close()

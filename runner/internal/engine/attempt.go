@@ -37,7 +37,7 @@ type attempt struct {
 
 	report   atomic.Pointer[jobs.Progress]   // last report of progress; nil if there is none
 	toReport atomic.Bool                     // whether a goroutine is about to store the report
-	steps    atomic.Pointer[steps]           // nil until the function calls its first step
+	steps    atomic.Pointer[steps]           // steps of the function; nil until it calls the first one
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
 	txResult atomic.Pointer[json.RawMessage] // argument result of FinishTx; nil before the call
 
@@ -45,8 +45,8 @@ type attempt struct {
 	stuckCheck atomic.Pointer[time.Timer] // calls checkStuck; nil before the context ends
 	leaked     atomic.Bool                // whether ReleaseStuck has released the slot of the attempt
 
-	// The method end sets the following fields before it sends the attempt to Engine.ended. Otherwise checkStuck, abandon or notStarted
-	// sets them.
+	// The method end sets the following fields before it sends the attempt to Engine.ended. If end is not called, checkStuck, abandon or
+	// notStarted sets them.
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
@@ -87,7 +87,7 @@ func (a *attempt) begin() {
 				timer.Stop()
 			}
 			if a.seat != nil {
-				a.seat.Arrive() // an attempt that has ended without its function would otherwise delay its batch
+				a.seat.Arrive() // the batch must not wait for an attempt that has ended without its function
 			}
 			if p := recover(); p != nil {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}
@@ -145,10 +145,10 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 	a.closeOutput()
 	defer a.returned()
 	if !a.over.CompareAndSwap(false, true) {
-		return // abandon or checkStuck has already recorded an outcome for the loop
+		return // abandon or checkStuck has already recorded an outcome
 	}
 	if a.inTx.Load() != 0 {
-		if result = nil; err == nil { // the database ignores this error if the transaction was committed
+		if result = nil; err == nil { // if the transaction of FinishTx was committed, the database ignores this error
 			err = errNotCommitted
 		}
 	}
@@ -224,7 +224,7 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 // stop ends the context of the attempt. The context keeps the cause of the first call. If kill is true, stop also makes the command die
 // without a grace period.
 func (a *attempt) stop(cause error, kill bool) {
-	if kill { // must happen before the context ends, because the goroutine that waits for the context then checks this channel
+	if kill { // close the channel first: the goroutine that waits for the end of the context checks the channel after that
 		a.killOnce.Do(func() { close(a.kill) })
 	}
 	a.cancel(cause)

@@ -13,7 +13,7 @@ import (
 func TestNoTaskStartsAfterItsLeaseHasEnded(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {
 		e := newEngine(t, o)
-		for _, claimed := range []time.Duration{time.Minute, time.Second} { // age of the claim at the start
+		for _, claimed := range []time.Duration{time.Minute, time.Second} { // time between the claim and the start
 			task := jobs.Task{ID: 1, GenerationID: 2, Job: "work", Args: []byte(`"x"`)}
 			a := e.add([]jobs.Task{task}, time.Now().Add(-claimed))[0]
 			a.begin()

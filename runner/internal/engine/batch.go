@@ -7,9 +7,9 @@ import (
 	"example.com/runner/internal/gather"
 )
 
-// The tasks of a batch run as separate attempts. Each has its own goroutine, context, timer and lease, and its end is written for itself.
-// Only the function is called once for all of them: the attempts meet in package gather. They use one slot until the last end is written
-// and the function has returned.
+// The tasks of a batch run as separate attempts. Each attempt has its own goroutine, context, timer and lease, and the worker writes its
+// end separately. Only the function is called once for all of them: package gather collects the attempts for this call. The attempts use
+// one slot until the last end is written and the function has returned.
 
 // batch is the attempts that one call of a batch function runs. Only the loop uses the fields below queue.
 type batch struct {
@@ -20,7 +20,7 @@ type batch struct {
 	live  int // number of its attempts in Engine.running
 
 	watched  bool        // whether the loop gets the batch from Engine.returned when the function returns
-	returned bool        // whether the function has returned, or does not use the slot any more because of ReleaseStuck or a shutdown
+	returned bool        // whether the function has returned, or has lost its slot because of ReleaseStuck or a shutdown
 	stuck    *time.Timer // warns that the function does not return; nil if an attempt runs or StuckAfter is negative
 }
 
@@ -57,14 +57,14 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 	}
 }
 
-// joined counts a further attempt of a batch that is in Engine.running.
+// joined records that another attempt of a batch is in Engine.running.
 func (e *Engine) joined(b *batch) {
 	if b.live++; b.live > 1 {
 		e.shared++
 	}
 }
 
-// parted counts an attempt of a batch that is not in Engine.running any more.
+// parted records that an attempt of a batch is not in Engine.running any more.
 func (e *Engine) parted(a *attempt) {
 	b := a.batch
 	b.returned = b.returned || a.leaked.Load()
@@ -76,8 +76,8 @@ func (e *Engine) parted(a *attempt) {
 	}
 }
 
-// hasReturned reports whether the function of a batch has returned. If it has not, the loop gets the batch from Engine.returned when it
-// has. All attempts of the batch must have ended.
+// hasReturned reports whether the function of a batch has returned. If it has not, the loop gets the batch from the channel Engine.returned
+// later. All attempts of the batch must have ended.
 func (e *Engine) hasReturned(b *batch) bool {
 	if !b.returned && !b.watched {
 		b.watched = true
@@ -91,7 +91,7 @@ func (e *Engine) hasReturned(b *batch) bool {
 	return b.returned
 }
 
-// freeSlot frees the slot of a batch whose function has returned after the ends of its attempts were written.
+// freeSlot frees the slot of a batch whose function returns after the ends of all its attempts were written.
 func (e *Engine) freeSlot(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -110,7 +110,7 @@ func (e *Engine) drop(b *batch) {
 // used returns the number of slots that are taken.
 func (e *Engine) used() int { return len(e.running) - e.shared + len(e.held) }
 
-// freed returns one ended attempt for each slot that becomes free when the ends of all ended attempts are written.
+// freed returns the ended attempts whose slots become free with the next write, one for each slot.
 func (e *Engine) freed() []*attempt {
 	if !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.batch != nil }) {
 		return e.unwritten

@@ -33,7 +33,7 @@ type clock struct {
 	wall    time.Time     // wall clock at the last comparison
 	steady  time.Duration // time since began, at the last comparison
 	pending *db.Pause     // pause that is not yet in the database; nil if there is none
-	asOf    time.Time     // during a pause, only tasks that were old at this time are deleted; zero if none are
+	asOf    time.Time     // during a pause, tasks are deleted only if they were already old at this time; zero if no task is deleted
 }
 
 // start begins to compare the clocks.
@@ -41,7 +41,7 @@ func (c *clock) start(at time.Time) {
 	c.began, c.booted, c.wall = at, supervisor.SinceBoot(), at.Round(0)
 }
 
-// jump returns the time by which the wall clock has advanced more than the steady clock since the last comparison.
+// jump returns by how much the wall clock has advanced more than the steady clock since the last comparison.
 func (c *clock) jump(wall time.Time, steady time.Duration) time.Duration {
 	ahead := wall.Sub(c.wall) - (steady - c.steady)
 	c.wall, c.steady = wall, steady
@@ -60,8 +60,8 @@ func (e *Engine) startClock(ctx context.Context, at time.Time) error {
 		return err
 	}
 	if !before.At.IsZero() && at.Sub(before.At) >= jumpPause {
-		// A worker that runs only for some minutes every few days begins with a pause each time. So it may delete the tasks that were old
-		// at the time of the previous pause. Otherwise it would never delete anything.
+		// A worker that runs only for some minutes every few days begins with such a pause each time, and would never delete anything. So
+		// it may delete the tasks that were already old at the time of the previous pause.
 		e.clock.asOf = before.At
 	}
 	why := fmt.Sprintf("no worker ran from %s to %s, or the clock is wrong", stamp(seen), stamp(at))
@@ -73,8 +73,8 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // watchClock pauses deletions if the wall clock has jumped since the last comparison.
 func (e *Engine) watchClock(ctx context.Context) {
 	at := now()
-	// In production the second argument of max is never smaller than the first. In a test on fake time, the second argument does not
-	// advance. So max returns the time that has passed in both cases.
+	// In production the second argument of max is always the larger one. In a test on fake time it does not advance. So max returns the
+	// time that has passed in both cases.
 	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
 }
 

@@ -13,10 +13,11 @@ import (
 func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {
-		jump    time.Duration
-		after   func(t *testing.T, e *Engine) *Engine // returns the engine that makes the last check
-		later   time.Duration                         // time of that check after the jump, on the steady clock
-		back    time.Duration                         // time by which the clock jumps back before that check
+		jump time.Duration
+		// after changes the clock or the pause, and returns the engine that makes the last check.
+		after   func(t *testing.T, e *Engine) *Engine
+		later   time.Duration // time of that check after the jump, on the steady clock
+		back    time.Duration // time by which the clock jumps back before that check
 		deletes bool
 	}{
 		"at once":          {jump: century},

@@ -62,7 +62,7 @@ func (s stream) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// noOutput is the output of all attempts that have ended without output. It drops what a goroutine of such an attempt writes later.
+// noOutput is the output of all attempts that have ended without output. It drops what a goroutine of such an attempt still writes.
 var noOutput = exec.ClosedCapture()
 
 // closeOutput ends the output of the attempt. Goroutines of the attempt may still write; the output drops their data.
@@ -77,7 +77,8 @@ func (a *attempt) capture() *exec.Capture {
 	if c := a.output.Load(); c != nil {
 		return c
 	}
-	a.output.CompareAndSwap(nil, exec.NewCapture(a.task, a.e.worker, a.e.log)) // does nothing if another goroutine has set it meanwhile
+	// if another goroutine has set it in the meantime, this call does nothing
+	a.output.CompareAndSwap(nil, exec.NewCapture(a.task, a.e.worker, a.e.log))
 	return a.output.Load()
 }
 

@@ -17,7 +17,8 @@ import (
 // cannot continue.
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
-	slots, suspects := e.o.Concurrency-e.used()+len(e.freed()), e.suspects // after this cycle has written the ended attempts
+	// this cycle frees the slots of the ended attempts before it claims
+	slots, suspects := e.o.Concurrency-e.used()+len(e.freed()), e.suspects
 	for _, a := range e.unwritten {
 		if lifecycle.Suspect(a.task) {
 			suspects--
@@ -64,11 +65,11 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	}
 	e.claimMore = free > 0 && len(done.Claimed) >= free
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
-		e.scan, e.claimMore = true, true // the lost task may now be a suspect, which this cycle did not know when it chose tasks
+		e.scan, e.claimMore = true, true // the lost task may be a suspect now, and this cycle chose its tasks before it knew that
 	}
 	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.NoRoom == nil
 	e.noteDisk(free > 0, done.NoRoom, sent)
-	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would spin while heartbeats fail
+	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
 		e.postpone(firstBackoff)
 	}
 	return e.start(ctx, done.Claimed, sent)
@@ -90,7 +91,7 @@ func fills(room map[string]int, claimed []jobs.Task) bool {
 
 // finishes returns the ends of attempts that the next cycle writes. It forgets the attempts whose tasks now belong to another worker.
 func (e *Engine) finishes() []db.Finish {
-	finishes := slices.Grow(e.lastFinishes[:0], len(e.unwritten)) // uses the memory of the last cycle again
+	finishes := slices.Grow(e.lastFinishes[:0], len(e.unwritten)) // reuse the memory of the last cycle
 	unwritten := make([]*attempt, 0, len(e.unwritten))
 	for _, a := range e.unwritten {
 		if a.fenced.Load() {
@@ -107,7 +108,7 @@ func (e *Engine) finishes() []db.Finish {
 // retryCycle decides whether the worker continues after the error of a cycle. It returns nil if the worker continues. After every error it
 // is safe to write the same ends again.
 func (e *Engine) retryCycle(err error) error {
-	e.reconciledAt = time.Time{} // the error may hide the success of a claim
+	e.reconciledAt = time.Time{} // the claim may have succeeded although the cycle returned an error
 	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
 	e.postpone(e.backoff)
 	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {
@@ -164,9 +165,9 @@ func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time)
 			return e.retryCycle(err)
 		}
 	}
-	e.backoff = 0 // only after the sync; otherwise the loop would claim and release tasks without a pause while syncs fail
+	e.backoff = 0 // reset the pause only after the sync; otherwise the loop would claim and release tasks without a break while syncs fail
 
-	// All attempts of a batch are there before the first one begins.
+	// Add all attempts of a batch before the first of them begins.
 	for _, a := range e.add(claimed, sent) {
 		a.begin()
 	}
@@ -221,7 +222,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	case a.release:
 		e.released++
 		if a.startErr != nil {
-			e.postpone(10 * firstBackoff) // the machine lacks resources, so the next claim comes later
+			e.postpone(10 * firstBackoff) // the machine lacks resources, so the next claim waits
 			e.log.Warn("not started: the task goes back", "task", a.task.ID, "err", a.startErr)
 		}
 	default:

@@ -29,7 +29,7 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 // result returns the error that Work returns after a drain.
 func (e *Engine) result(aborted <-chan struct{}) error {
 	select {
-	case <-aborted: // the loop may not have seen it: another event can be ready at the same time
+	case <-aborted: // the loop may not have seen the abort, because another event was ready at the same time
 		return jobs.ErrShutdown
 	default:
 		return e.failed()

@@ -40,17 +40,17 @@ import (
 // Options configure an Engine. runner.Options describes the fields that have the same names there. Package runner sets the defaults, so the
 // Engine has no defaults.
 type Options struct {
-	Owner    any // the *runner.Runner whose Work this is
+	Owner    any // the *runner.Runner whose method Work runs this engine
 	Store    *db.DB
 	Notifier *notify.Notifier
 	Observer Observer
 	Log      *slog.Logger
-	Version  string                  // of the program
+	Version  string                  // version of the program
 	User     string                  // name of the user who runs this process
-	Handlers map[string]jobs.Handler // by job name, with the middleware around them
+	Handlers map[string]jobs.Handler // handlers by the name of the job, including the middleware
 	// PrepareTick may change the Spec of a task of a schedule, or refuse the task. It must be quick.
 	PrepareTick func(context.Context, *jobs.Spec) error
-	OnTick      map[string]TickFunc // by the name of the schedule
+	OnTick      map[string]TickFunc // functions by the name of the schedule
 	Fenced      *atomic.Int64       // counter of refused results
 	Leaked      *atomic.Int64       // number of functions that still run after ReleaseStuck has released their slots
 
@@ -67,7 +67,7 @@ type Options struct {
 	StuckAfter       time.Duration
 	ReleaseStuck     bool
 	Lease            time.Duration
-	WriteEvery       time.Duration // how long ends and claims are collected before they are written; 0 for no time
+	WriteEvery       time.Duration // how long the worker collects claims and ends of attempts before it writes them; 0 to write at once
 	Timeout          time.Duration
 	OutputLimit      int64
 	LeaveChildren    bool
@@ -92,12 +92,12 @@ type Engine struct {
 	worker     *db.Worker
 	lock       *supervisor.Lock // nil on systems without liveness locks
 	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
-	commands   exec.Worker      // its Guardians are nil if there are no commands
+	commands   exec.Worker      // Guardians in it is nil if the worker runs no commands
 	reaper     *reaper
 	limit      map[string]int // greatest number of slots with tasks of each queue; nil means all queues, without limits
 	ended      chan *attempt
 	returned   chan *batch     // gets the batches in Engine.held whose functions have returned
-	stopped    context.Context // ends when the loop is over
+	stopped    context.Context // context that ends when the loop is over
 	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines beside the loop
 	clock      clock
@@ -114,7 +114,7 @@ type Engine struct {
 	failing   chan struct{}   // closed when failure is set; the worker then drains
 
 	schedulerMu sync.Mutex      // held during a tick
-	notOurs     []jobs.Schedule // due schedules whose functions only other workers have
+	notOurs     []jobs.Schedule // due schedules whose functions this worker does not have
 	ticked      bool            // whether a tick has enqueued a task since the last call of endTicks
 	ticksEnded  bool            // whether this engine makes no more ticks of schedules
 
@@ -146,7 +146,7 @@ type loopState struct {
 	cancelReadAt time.Time // time of the last read of cancel requests
 	cancelDueAt  time.Time // time of the next read of cancel requests; zero if there is no reason to read them
 
-	diskFull    error     // error of the full disk, while the worker claims nothing; nil if the disk has room
+	diskFull    error     // error of a full disk, because of which the worker claims nothing; nil if the disk has room
 	diskCheckAt time.Time // time of the next check for room on the disk
 
 	pressure pressure // load and memory of the machine
@@ -159,7 +159,7 @@ type loopState struct {
 
 // New registers a worker in the database. The caller must then call Run.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	host, _ := os.Hostname() // only people read it, so an error does not matter
+	host, _ := os.Hostname() // people read the host name, and no code depends on it, so an error does not matter
 	name := o.Name
 	if name == "" {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
@@ -190,7 +190,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 			return nil, err
 		}
 	}
-	if e.lock, err = newLock(e.store, e.info.ID); err != nil { // before Register makes this worker visible to others
+	if e.lock, err = newLock(e.store, e.info.ID); err != nil { // take the lock before Register makes this worker visible to others
 		return nil, err
 	}
 	if guarded {
@@ -202,7 +202,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if e.worker, err = e.store.Register(ctx, e.info, claimed); err != nil {
-		e.unlock(!errors.Is(err, jobs.ErrUnknown)) // keeps the lock file if the worker may be registered, so that others see its death
+		// if the worker may be registered, keep the lock file, so that other workers notice its death
+		e.unlock(!errors.Is(err, jobs.ErrUnknown))
 		return nil, err
 	}
 	return e, nil
@@ -227,7 +228,7 @@ func (e *Engine) limitQueues() error {
 
 // Run works until ctx ends and then drains. When aborted is closed, Run kills the attempts that still run.
 func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
-	write := context.WithoutCancel(ctx) // the end of ctx does not interrupt a write
+	write := context.WithoutCancel(ctx) // the end of ctx must not interrupt a write
 	notices, unsubscribe := e.o.Notifier.SubscribeWorker(ctx)
 	defer unsubscribe()
 	if e.o.OwnProcess {
@@ -246,7 +247,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 		e.background.Go(e.retain)
 		e.setBack(write, now())
 		e.noteBoot(write)
-		next := e.tick(write, true) // before the loop starts, so that UntilEmpty also runs the new tasks of schedules
+		next := e.tick(write, true) // tick before the loop starts, so that UntilEmpty also runs the new tasks of schedules
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}
 	err := e.loop(ctx, write, notices, aborted)
@@ -261,7 +262,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
 		clean = false
 	}
-	if clean && !unusable(err) { // otherwise a reaper of another worker takes the lock and cleans up
+	if clean && !unusable(err) { // without End, a reaper of another worker takes the lock and cleans up
 		e.watchClock(write)
 		if end := e.worker.End(write, now()); end != nil {
 			clean = false

@@ -77,7 +77,8 @@ func (e *Engine) beat() {
 	}
 	deadline := e.deadline(sent)
 	if e.commands.Guardians != nil {
-		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }() // after the mutex is unlocked, as Renew may have to wait
+		// after the mutex is unlocked, because Renew may have to wait
+		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }()
 	}
 	kept := make(map[db.ClaimID]bool, len(owned))
 	for _, claim := range owned {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// procfs is the directory of the kernel's figures. Tests replace it.
+// procfs is the directory with the kernel's data about the machine. Tests replace it.
 var procfs = "/proc"
 
 // loadAverage returns the load average of the last minute.

@@ -56,12 +56,12 @@ func (e *Engine) unlock(clean bool) {
 	_ = e.lock.Close()
 }
 
-// keepDir makes the directory beside the database again if someone has removed it. It does not make the lock file again. A removed file
-// cannot be recovered. A new file would not be locked by the guardians, which still have commands to kill and hold only the lock of the old
-// file.
+// keepDir makes the directory beside the database again if someone has removed it. It does not make the lock file again: the guardians hold
+// the lock of the removed file only. If the worker died, others would find the new file unlocked, while the guardians still have commands
+// to kill.
 func (e *Engine) keepDir() {
 	if e.store.Replaced() != nil {
-		return // the directory goes with the database
+		return // the database is removed, too, so the directory is not needed
 	}
 	if err := e.store.MakeDir(); err != nil {
 		e.log.Warn("cannot make the directory beside the database", "err", err)

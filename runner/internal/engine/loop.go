@@ -71,7 +71,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			if stopping || e.foundEmpty && e.endTicks() {
 				return e.result(aborted)
 			}
-			e.scan, e.claimMore = true, true // the loop knows of no due task, but it scans once more before it ends
+			e.scan, e.claimMore = true, true // the loop knows of no due task, but before the work ends it scans once more
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)
@@ -110,9 +110,9 @@ func (e *Engine) due(stopping bool) bool {
 	return len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())
 }
 
-// collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more ends and claims share its
-// transaction. It does not wait if there is a backlog or the work ends. It does not wait either for the end of a task that must not run
-// twice, or for the end of a suspect, since no other task runs beside a suspect.
+// collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more claims and ends share its
+// transaction. The cycle does not wait if there is a backlog or if the work ends. It does not wait if a task that must not run twice has
+// ended. It does not wait either if a suspect has ended, because no other task runs beside a suspect.
 func (e *Engine) collecting(stopping bool) bool {
 	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
 		return false
@@ -139,7 +139,7 @@ func (e *Engine) isDue() bool {
 	return e.claimMore || e.diskFull != nil || e.pressure.state != "" || e.reached()
 }
 
-// reached reports whether a scheduled task that the loop knows of is due, or whether it is time to check the disk for room.
+// reached reports whether a scheduled task that the loop knows is due, or whether it is time to check for space on the disk.
 func (e *Engine) reached() bool {
 	at := now()
 	return !e.nextDue.IsZero() && !e.nextDue.After(at) || e.diskFull != nil && !e.diskCheckAt.After(at)
@@ -197,7 +197,7 @@ func (e *Engine) collect(a *attempt) {
 			e.unwritten = append(e.unwritten, a)
 			polls = 0
 		default:
-			if now().Sub(began) > collectTimeout { // otherwise functions that keep the CPU busy would delay ended attempts
+			if now().Sub(began) > collectTimeout { // without this limit, functions that keep the CPU busy would delay ended attempts
 				return
 			}
 			runtime.Gosched()

@@ -21,7 +21,7 @@ import (
 // TickFunc returns the Spec of the task for a tick. It gets the Spec of the schedule.
 type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)
 
-// tickFuncTime is the time after which the context of a TickFunc ends. Until the function returns, all schedules wait.
+// tickFuncTime is the time after which the context of a TickFunc ends. All schedules wait until the function returns.
 const tickFuncTime = 30 * time.Second
 
 var (

@@ -24,10 +24,10 @@ type pressure struct {
 	checkAt time.Time // time of the next measurement
 }
 
-// gated reports whether the options bound the load or the free memory.
+// gated reports whether the options limit the load or the free memory.
 func (o *Options) gated() bool { return o.MaxLoad > 0 || o.MinFreeMemory > 0 }
 
-// checkGates returns an error if this system cannot measure what the options bound.
+// checkGates returns an error if this system cannot measure what the options limit.
 func (o *Options) checkGates() error {
 	if o.MaxLoad > 0 {
 		if _, err := loadAverage(); err != nil {

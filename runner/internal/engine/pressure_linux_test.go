@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// machine sets the figures of a simulated machine: its load, and its free memory in KiB. It replaces the files, because a worker that
-// measures meanwhile must not find an empty one.
+// machine sets the load and the free memory (in KiB) of a simulated machine. It replaces the files, because a worker that reads them at the
+// same time must not find an empty one.
 func machine(t *testing.T, load float64, free int) {
 	t.Helper()
 	for name, text := range map[string]string{
@@ -34,7 +34,7 @@ func simulateMachine(t *testing.T) {
 	t.Cleanup(func() { procfs = real })
 }
 
-// TestNoTaskStartsUnderPressure runs a worker on a machine whose load and memory go beyond the bounds of the worker and return.
+// TestNoTaskStartsUnderPressure simulates a machine whose load and memory exceed the limits of the worker for some time.
 func TestNoTaskStartsUnderPressure(t *testing.T) {
 	simulateMachine(t)
 	onFakeTime(t, func(t *testing.T, o Options, runs *atomic.Int64) {

@@ -24,7 +24,7 @@ func Progress(ctx context.Context, done, total int64, text string) {
 		report.Total = total
 	}
 	a.report.Store(report)
-	if a.toReport.CompareAndSwap(false, true) { // if toReport was true, a goroutine is about to store the last report, which is this one
+	if a.toReport.CompareAndSwap(false, true) { // if toReport was true before, a goroutine will store the last report, which is this one
 		a.e.planReport(a)
 	}
 }
@@ -49,7 +49,7 @@ func (e *Engine) planReport(a *attempt) {
 		return
 	}
 	e.background.Go(func() {
-		if e.waitFor(reportEvery) { // when the loop has ended, the last report of each attempt is stored with its end
+		if e.waitFor(reportEvery) { // if the loop ends first, the last report of each attempt is stored with its end
 			e.storeReports()
 		}
 	})
@@ -62,7 +62,7 @@ func (e *Engine) storeReports() {
 	e.mu.Unlock()
 	reports := make([]db.Report, 0, len(list))
 	for _, a := range list {
-		a.toReport.Store(false) // before progress is read, so that a report which comes later starts another write
+		a.toReport.Store(false) // clear it before progress is read, so that a later report starts another write
 		reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 	}
 	if err := e.worker.WriteProgress(context.Background(), reports); err != nil {

@@ -33,11 +33,12 @@ const (
 // reaper that has just started waits at least the length of a lease, and a heartbeat in that time saves the task. Time in which the reaper
 // itself was suspended does not count, because the other workers may have been suspended, too.
 type reaper struct {
-	e         *Engine
-	seen      map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
-	lookedAt  time.Time                  // time of the last update of seen
-	again     bool                       // whether the guardians of a dead worker are about to end
-	freeSince map[string]time.Time       // for workers whose processes this reaper cannot see: when their lock was first found free
+	e        *Engine
+	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
+	lookedAt time.Time                  // time of the last update of seen
+	again    bool                       // whether the guardians of a dead worker are about to end
+	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
+	freeSince map[string]time.Time
 }
 
 func newReaper(e *Engine) *reaper { return &reaper{e: e, freeSince: map[string]time.Time{}} }
@@ -128,11 +129,13 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	lock, err := supervisor.TakeLock(path)
 	switch {
 	case err == nil:
-		defer func() { _ = lock.Close() }() // Close releases the lock
-	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID): // the guardians will end soon
+		defer func() { _ = lock.Close() }() // Close also releases the lock
+	// the worker is dead, and its guardians will end soon
+	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID):
 		p.again = true
 		return false
-	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host: // without the lock, only a reboot of this host proves death
+	// if this reaper does not get the lock, only a reboot of this host proves that the worker is dead
+	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host:
 		return false
 	}
 	if !rebooted && !lock.Clean() && !p.clear(o, nil, lock.Records()) {
@@ -170,7 +173,8 @@ func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.R
 		return clean
 	case keys != nil:
 		return true // this reaper cannot see the processes and has to rely on the expired lease
-	case o.Namespace != me.Namespace && o.PID == 1: // the kernel kills all processes of a PID namespace when process 1 dies
+	// when process 1 of a PID namespace dies, the kernel kills all processes of the namespace
+	case o.Namespace != me.Namespace && o.PID == 1:
 		since, known := p.freeSince[o.ID]
 		if !known {
 			p.freeSince[o.ID] = now()

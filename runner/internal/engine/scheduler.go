@@ -34,7 +34,7 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 			return
 		}
 		at := now()
-		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // Round(0) removes the monotonic reading
+		elapsed, shown := at.Sub(looked), at.Round(0).Sub(looked.Round(0)) // Round(0) removes the monotonic part of a time
 		back := shown < elapsed-minSetBack
 		if back {
 			e.setBack(write, at)
@@ -148,8 +148,8 @@ func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	return changed
 }
 
-// endTicks makes the engine ignore all further ticks of schedules, and returns true. If a tick has enqueued a task since the last call, it
-// only returns false. So WorkUntilEmpty does not return while a task from its own ticks is left.
+// endTicks makes the engine ignore all further ticks of schedules, and returns true. But if a tick has enqueued a task since the last call,
+// endTicks only returns false. So WorkUntilEmpty does not return while a task of its own ticks is left.
 func (e *Engine) endTicks() bool {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()
@@ -161,7 +161,7 @@ func (e *Engine) endTicks() bool {
 func (e *Engine) setBack(ctx context.Context, at time.Time) {
 	latest, err := e.store.MaxTimestamp(ctx)
 	if err != nil || latest.Sub(at) < minSetBack {
-		return // if the error persists, later reads report it
+		return // a lasting error is reported by later reads
 	}
 	n, err := e.store.SetBack(ctx, at)
 	if err != nil {

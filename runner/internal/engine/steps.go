@@ -98,7 +98,7 @@ func (a *attempt) loadSteps() *steps {
 	if s := a.steps.Load(); s != nil {
 		return s
 	}
-	a.steps.CompareAndSwap(nil, &steps{}) // does nothing if another goroutine has set it meanwhile
+	a.steps.CompareAndSwap(nil, &steps{}) // if another goroutine has set it in the meantime, this call does nothing
 	return a.steps.Load()
 }
 

@@ -38,7 +38,7 @@ func (a *attempt) checkStuck(stopped time.Time) {
 	if !release {
 		return
 	}
-	a.leaked.Store(true) // before the next line, so that returned sees it
+	a.leaked.Store(true) // set it before the next line, so that the method returned sees it
 	a.e.o.Leaked.Add(1)
 	if !a.over.CompareAndSwap(false, true) {
 		a.unleak()
@@ -73,7 +73,7 @@ func (a *attempt) returned() {
 	a.unleak()
 }
 
-// unleak counts the attempt as leaked no more.
+// unleak records that the attempt no longer counts as leaked.
 func (a *attempt) unleak() {
 	if a.leaked.CompareAndSwap(true, false) {
 		a.e.o.Leaked.Add(-1)

@@ -22,7 +22,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
 	}
 	at := now()
-	a.inTx.Store(at.UnixMilli()) // set before the first write, because a commit after that write ends the attempt
+	a.inTx.Store(at.UnixMilli()) // set inTx before the first write, because a commit after that write ends the attempt
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
@@ -35,7 +35,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	}
 	if output := a.output.Load(); output != nil {
 		f.Output = output.Rest()
-		f.Output.Cut = db.Cut{} // the loop makes this cut when it writes the end of the attempt; a second cut would remove too much
+		f.Output.Cut = db.Cut{} // the loop makes the same cut when it writes the end of the attempt; two cuts would remove too much
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
 	a.txResult.Store(&f.Outcome.Result)
