@@ -80,7 +80,8 @@ func limitListCommand(a *cli.App) *cli.Command {
   runner limit list --json
 
 In a pipe, tabs separate target, in use, running, rate, per (seconds), burst and
-next start. The next start is empty if it is now or when a running task ends.
+next start. The next start is empty if a task can start now, or if it has to
+wait for the end of a running task.
 
 EXIT STATUS
   0   done; also if there is no limit
