@@ -87,10 +87,10 @@ func TestAListOffersNoActionThatIsRefused(t *testing.T) {
 	shell(t, r, "true")
 	s := serve(t, r, webOptions)
 	for query, test := range map[string]struct{ offered, refused []string }{
-		"state:failed": {[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all 1", "Delete all 1"},
-			[]string{`data-verb="cancel"`, "Cancel all"}},
-		"state:pending": {[]string{`data-verb="cancel"`, "Cancel all 1"},
-			[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all", "Delete all"}},
+		"state:failed": {[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry the matching task", "Delete the matching task"},
+			[]string{`data-verb="cancel"`, "Cancel all", "Cancel the"}},
+		"state:pending": {[]string{`data-verb="cancel"`, "Cancel the matching task"},
+			[]string{`data-verb="retry"`, `data-verb="delete"`, "Retry all", "Delete all", "Retry the", "Delete the"}},
 		"state:running":   {nil, []string{"data-verb", "Retry all"}},
 		"queue:default":   {[]string{`data-verb="retry"`, `data-verb="cancel"`, `data-verb="delete"`, "Retry all"}, nil},
 		"state:completed": {nil, []string{"data-verb", "Retry all"}},

@@ -277,6 +277,12 @@ func TestLargePagesInABrowser(t *testing.T) {
 			b.screen(width, "light")
 			b.open(path)
 			b.fits(name, width)
+			high := eval[string](b, `[...document.querySelectorAll(".workers th a, .queues th a, .schedules th a, .plain a")].map(e => {
+				if (e.closest("#slots, .workers")) e.textContent = "build-machine-".repeat(20) // the longest name of a worker
+				return e.getBoundingClientRect().height / parseFloat(getComputedStyle(e).lineHeight)
+			}).filter(lines => lines > 3.1).join(" ")`)
+			testkit.Equal(t, fmt.Sprintf("%s at %d px: lines of names with more than three", name, width), high, "")
+			b.fits(name, width)
 			b.shot(fmt.Sprintf("lot-%s-%d", name, width))
 		}
 	}

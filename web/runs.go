@@ -97,6 +97,14 @@ func percentile(list []jobs.Task, percent int) time.Duration {
 	return sorted[max((len(sorted)*percent+99)/100-1, 0)]
 }
 
+// Heading returns the heading of the strip.
+func (v *runs) Heading() string {
+	if v.Shown == 1 {
+		return "Duration of the last task"
+	}
+	return fmt.Sprintf("Durations of the last %d tasks", v.Shown)
+}
+
 // setStrip draws the durations of the last tasks as bars. A bar is a link to its task.
 func (v *runs) setStrip(p page, list []jobs.Task) {
 	list = slices.Clone(list[:min(len(list), maxStrip)])
@@ -109,8 +117,7 @@ func (v *runs) setStrip(p page, list []jobs.Task) {
 	}
 	v.Shown, v.Longest = len(list), humanize.Took(longest)
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="bars" width="100%%" height="%d" role="group" aria-label="Durations of the last %d tasks">`,
-		stripHeight+18, len(list))
+	fmt.Fprintf(&b, `<svg class="bars" width="100%%" height="%d" role="group" aria-label="%s">`, stripHeight+18, v.Heading())
 	fmt.Fprintf(&b, `<line x1="0" x2="100%%" y1="16" y2="16"/><line x1="0" x2="100%%" y1="%d" y2="%[1]d"/>`, stripHeight+16)
 	for i, t := range list {
 		height := 2.0

@@ -28,7 +28,7 @@ func TestThePageOfALabel(t *testing.T) {
 	testkit.Contains(t, text, "night run/1", "50.0 %", "Duration p95", "broken pipe", "Slowest tasks",
 		"Durations of the last 4 tasks", "task 4 failed")
 	testkit.Contains(t, s.page("/tasks/4"), `href="/jobs?label=night%20run%2F1"`)
-	testkit.Contains(t, s.page("/jobs?job=noop"), "0.0 %", "Durations of the last 1 tasks")
+	testkit.Contains(t, s.page("/jobs?job=noop"), "0.0 %", "Duration of the last task")
 	testkit.Contains(t, s.page("/jobs?job=none"), "No task of this job has started.")
 	if status, _ := s.get("/jobs"); status != 400 {
 		t.Errorf("no job: got status %d, want 400", status)
@@ -49,7 +49,7 @@ func TestThePageOfASchedule(t *testing.T) {
 	runnerkit.Drain(t, r)
 	s.get("/zone?zone=UTC")
 	text := s.page("/schedules/backup")
-	testkit.Contains(t, text, "every Monday at 03:30", "03:30:00 IST", "22:00:00 UTC", "Durations of the last 1 tasks", "task 1 completed")
+	testkit.Contains(t, text, "every Monday at 03:30", "03:30:00 IST", "22:00:00 UTC", "Duration of the last task", "task 1 completed")
 	testkit.Equal(t, "ticks", strings.Count(text, " IST</td>"), 5)
 	if status, _ := s.get("/schedules/none"); status != 404 {
 		t.Errorf("unknown schedule: got status %d, want 404", status)

@@ -251,11 +251,13 @@ func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []qu
 	}{{search.VerbRetry, "Retry"}, {search.VerbCancel, "Cancel"}, {search.VerbDelete, "Delete"}} {
 		only, ok := a.verb.Filter(filter)
 		if ok && (len(filter.States) > 0 || a.verb != search.VerbDelete) {
-			text := a.label + " all"
+			text := a.label + " all matching…"
 			if slices.Equal(only.States, filter.States) && 0 <= total && total <= maxCount {
-				text += " " + humanize.Count(int64(total))
+				if text = a.label + " all " + humanize.Count(int64(total)) + " matching…"; total == 1 {
+					text = a.label + " the matching task…"
+				}
 			}
-			list = append(list, queryAction{string(a.verb), text + " matching…"})
+			list = append(list, queryAction{string(a.verb), text})
 		}
 	}
 	return list

@@ -45,7 +45,8 @@ var drawings = group{
 		}
 		s.wantRelated(a, 25, nil, behind, false)
 		_, some, more, err := s.Related(s.Context(), a, 2)
-		if len(some) != 1 || len(some[0]) != 2 || !slices.Contains(behind, some[0][0]) || !slices.Contains(behind, some[0][1]) || !more || err != nil {
+		if len(some) != 1 || len(some[0]) != 2 || !slices.Contains(behind, some[0][0]) || !slices.Contains(behind, some[0][1]) ||
+			!more || err != nil {
 			s.Errorf("got %v, more %v, error %v; want any two of %v, and that there are more", some, more, err, behind)
 		}
 		s.wantRelated(behind[3], 2, []int64{a}, nil, false)
