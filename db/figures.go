@@ -9,7 +9,8 @@ import (
 )
 
 // selectHistory lists the numbers of ended tasks by queue and final state, per minute since minute [1] and per hour since hour [2].
-var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, n FROM {counters} WHERE minute >= ?
+var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, sum(n) AS n FROM {counters} WHERE minute >= ?
+	GROUP BY queue, state, minute
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
 // recentMost is the number of ended tasks that Recent reads: the last tasks that ended, in all queues. It bounds the cost of the query.

@@ -12,8 +12,8 @@ import (
 )
 
 // addCount adds [4] to the number of tasks of queue [1] that ended in state [2] in minute [3].
-var addCount = command(`INSERT INTO {counters} (queue, state, minute, n) VALUES (?, ?, ?, ?)
-ON CONFLICT (queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`)
+var addCount = command(`INSERT INTO {counters} ({shard_column}queue, state, minute, n) VALUES ({shard}?, ?, ?, ?)
+ON CONFLICT ({shard_column}queue, state, minute) DO UPDATE SET n = counters.n + excluded.n`)
 
 // countPending, countDue, countBlocked and countRunning count unfinished tasks by queue and state. countPending also counts by job. Each
 // query reads only an index.

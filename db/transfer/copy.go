@@ -15,48 +15,57 @@ import (
 // A migration copies a database to another one in the order of task ids. One transaction copies up to copyTasks tasks with all their rows
 // in other tables. The highest id in the destination shows how far the migration has come, so a migration that was killed continues after
 // that id. The last transaction copies the rows that do not belong to a single task, and compares both databases. A row has the same
-// columns and values on both engines; see schema/postgres.
+// columns and values on both engines, except that a server has several rows for a counter; see schema/postgres.
 
 // copiedTable is a table whose rows a migration copies.
 type copiedTable struct {
 	name  string
 	key   string // column with the id of the task of a row; empty if the rows belong to no task
 	order string // ORDER BY of the rows
+	rows  string // query for the rows, if the migration does not copy each row as it is
 }
 
+// sumCounters adds up the rows of each counter.
+const sumCounters = `SELECT queue, state, minute, sum(n) AS n FROM {counters} GROUP BY queue, state, minute`
+
 var copiedTables = []copiedTable{
-	{"tasks", "id", "id"},
-	{"inputs", "task_id", "task_id"},
-	{"cancel_requests", "task_id", "task_id"},
-	{"progress_reports", "task_id", "task_id"},
-	{"attempts", "task_id", "task_id, generation_id"},
-	{"output", "task_id", "task_id, generation_id, seq"},
-	{"steps", "task_id", "task_id, seq"},
-	{"dependencies", "task_id", "task_id, on_id"},
-	{"holds", "task_id", "task_id"},
-	{"task_changes", "task_id", "task_id, seq"},
-	{"metadata_index", "task_id", "task_id, key, value"},
-	{"schedules", "", "name"},
-	{"schedule_open", "", "schedule, task_id"},
-	{"schedule_inputs", "", "name"},
-	{"limits", "", "kind, name"},
-	{"pauses", "", "queue"},
-	{"open_failures", "", "subject"},
-	{"unique_keys", "", "unique_key"},
-	{"metadata_keys", "", "key"},
-	{"queue_hooks", "", "queue"},
-	{"cursors", "", "name"},
-	{"finished", "", "seq"},
-	{"finished_seq", "", "seq"},
-	{"workers", "", "number"},
-	{"counters", "", "queue, state, minute"},
-	{"counter_hours", "", "queue, state, hour"},
-	{"totals", "", "queue, job, result"},
+	{name: "tasks", key: "id", order: "id"},
+	{name: "inputs", key: "task_id", order: "task_id"},
+	{name: "cancel_requests", key: "task_id", order: "task_id"},
+	{name: "progress_reports", key: "task_id", order: "task_id"},
+	{name: "attempts", key: "task_id", order: "task_id, generation_id"},
+	{name: "output", key: "task_id", order: "task_id, generation_id, seq"},
+	{name: "steps", key: "task_id", order: "task_id, seq"},
+	{name: "dependencies", key: "task_id", order: "task_id, on_id"},
+	{name: "holds", key: "task_id", order: "task_id"},
+	{name: "task_changes", key: "task_id", order: "task_id, seq"},
+	{name: "metadata_index", key: "task_id", order: "task_id, key, value"},
+	{name: "schedules", order: "name"},
+	{name: "schedule_open", order: "schedule, task_id"},
+	{name: "schedule_inputs", order: "name"},
+	{name: "limits", order: "kind, name"},
+	{name: "pauses", order: "queue"},
+	{name: "open_failures", order: "subject"},
+	{name: "unique_keys", order: "unique_key"},
+	{name: "metadata_keys", order: "key"},
+	{name: "queue_hooks", order: "queue"},
+	{name: "cursors", order: "name"},
+	{name: "finished", order: "seq"},
+	{name: "finished_seq", order: "seq"},
+	{name: "workers", order: "number"},
+	{name: "counters", order: "queue, state, minute", rows: sumCounters},
+	{name: "counter_hours", order: "queue, state, hour"},
+	{name: "totals", order: "queue, job, result"},
 }
 
 // parts returns the parts of the statements about the table.
 func (c copiedTable) parts() sqltext.Parts {
-	return sqltext.Parts{"table": "{" + c.name + "}", "key": c.key, "order": c.order}
+	table := "{" + c.name + "}"
+	rows := table
+	if c.rows != "" {
+		rows = "(" + c.rows + ") AS " + c.name
+	}
+	return sqltext.Parts{"table": table, "rows": rows, "key": c.key, "order": c.order}
 }
 
 const (
@@ -65,14 +74,15 @@ const (
 	copyBytes   = 1 << 20 // bytes of these statements
 )
 
-// Each of these statements is for one table: {table} stands for its name; see copiedTable.parts. copyThese reads the rows of the tasks
-// with ids after [1] and up to [2]. copyAll reads all rows. clearRows deletes all rows. copyRow adds a row. countRows counts the rows.
+// Each of these statements is for one table: {table} stands for its name and {rows} for its rows; see copiedTable.parts. copyThese reads
+// the rows of the tasks with ids after [1] and up to [2]. copyAll reads all rows. clearRows deletes all rows. copyRow adds a row. countRows
+// counts the rows.
 var (
-	copyThese = sqltext.Query(`SELECT * FROM {table} WHERE {key} > ? AND {key} <= ? ORDER BY {order}`)
-	copyAll   = sqltext.Query(`SELECT * FROM {table} ORDER BY {order}`)
+	copyThese = sqltext.Query(`SELECT * FROM {rows} WHERE {key} > ? AND {key} <= ? ORDER BY {order}`)
+	copyAll   = sqltext.Query(`SELECT * FROM {rows} ORDER BY {order}`)
 	clearRows = sqltext.Command(`DELETE FROM {table}`)
 	copyRow   = sqltext.Command(`INSERT INTO {table} ({columns}){given_ids} VALUES ({values})`)
-	countRows = sqltext.Query(`SELECT count(*) FROM {table}`)
+	countRows = sqltext.Query(`SELECT count(*) FROM {rows}`)
 )
 
 // selectLastID returns the highest id of a task, which shows how far a migration has come. selectNextIDs lists the next tasks after

@@ -15,14 +15,16 @@ import (
 var plans = statementtest.Plans{
 	"selectLastID":  {Text: selectLastID, Allow: []string{"SEARCH tasks", "SCAN tasks"}}, // reads one row from the end of the table
 	"selectNextIDs": {Text: selectNextIDs, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid>?)"}},
-	"copyThese": {Text: copyThese.With(copiedTable{"output", "task_id", "task_id, generation_id, seq"}.parts()),
+	"copyThese": {Text: copyThese.With(copiedTable{name: "output", key: "task_id", order: "task_id, generation_id, seq"}.parts()),
 		By: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id>? AND task_id<?)"}},
-	"copyAll":   {Text: copyAll.With(copiedTable{"limits", "", "kind, name"}.parts()), Allow: []string{"SCAN limits"}},
+	"copyAll": {Text: copyAll.With(copiedTable{name: "limits", order: "kind, name"}.parts()), Allow: []string{"SCAN limits"}},
+	"sumCounters": {Text: copyAll.With(copiedTable{name: "counters", order: "queue, state, minute", rows: sumCounters}.parts()),
+		Allow: []string{"SCAN counters", "USE TEMP B-TREE FOR ORDER BY"}},
 	"clearRows": {Text: clearRows.With(sqltext.Parts{"table": "{totals}"}), Allow: []string{"SCAN totals"}},
 	"copyRow": {Text: copyRow.With(sqltext.Parts{"table": "{pauses}",
 		"columns": `"queue", "paused_at", "paused_by"`, "values": "?, ?, ?"})},
 	"endWorkers": {Text: endWorkers, By: []string{"workers USING INDEX workers_live"}, Allow: []string{"SCAN workers"}},
-	"countRows": {Text: countRows.With(sqltext.Parts{"table": "{tasks}"}),
+	"countRows": {Text: countRows.With(copiedTable{name: "tasks"}.parts()),
 		Allow: []string{"SCAN tasks"}}, // the statement runs once, at the end of a migration
 	"sumTasks": {Text: sumTasks, Allow: []string{"SCAN tasks", "USE TEMP B-TREE FOR GROUP BY"}},
 	"selectClaimed": {Text: selectClaimed, By: []string{"INDEX tasks_running"},

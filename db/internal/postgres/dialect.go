@@ -22,6 +22,10 @@ var fragments = sqltext.Parts{
 	// After "priority = ?3" the planner would ignore the priority in the order, and read the tasks of all states in the order of the ids.
 	"priority_3": "priority BETWEEN ?3 AND ?3",
 
+	// A session adds to counters of its own, or shares them with few others.
+	"shard_column": "shard, ",
+	"shard":        "pg_backend_pid() % 16, ",
+
 	"join_in_order": "JOIN",
 	"unindexed":     "'' || ",
 	"table_exists":  "to_regclass(?) IS NOT NULL",

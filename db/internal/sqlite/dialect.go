@@ -18,6 +18,9 @@ var fragments = sqltext.Parts{
 	"row_address": "",
 	"same_row":    "tasks.id = next_id",
 	"same_id":     "tasks.id = next_id",
+	// shard_column is the last column of the key of a counter, and shard is its value, if several rows hold parts of the same counter.
+	"shard_column": "",
+	"shard":        "",
 	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
 	// priority_3 is the condition that a task has priority [3]. Its statement orders by priority and id, the end of index tasks_pending.

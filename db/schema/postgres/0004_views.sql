@@ -8,6 +8,10 @@ CREATE UNIQUE INDEX tasks_lane ON tasks (lane, coalesce(lane_slot, 0)) WHERE lan
 
 ALTER TABLE schedules ADD COLUMN boots TEXT;
 
+-- Transactions that end tasks at the same time add to different rows, so that none of them waits for the commit of another one. The number of
+-- the process of the session selects the row.
+ALTER TABLE counters ADD COLUMN shard INTEGER NOT NULL DEFAULT 0, DROP CONSTRAINT counters_pkey, ADD PRIMARY KEY (queue, state, minute, shard);
+
 DELETE FROM limits WHERE kind = 'lane' AND rate IS NULL;
 UPDATE limits SET running = NULL WHERE kind = 'lane';
 ALTER TABLE limits DROP CONSTRAINT limits_kind_check, DROP CONSTRAINT limits_name_check,

@@ -1,0 +1,58 @@
+package dbtest_test
+
+import (
+	"strings"
+	"testing"
+
+	"example.com/runner/db"
+	"example.com/runner/db/dbtest"
+	"example.com/runner/db/transfer"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/jobs"
+)
+
+// TestTheRowsOfACounterOnAServerAreAddedUp copies the counters of a database, as if another session had ended as many tasks.
+func TestTheRowsOfACounterOnAServerAreAddedUp(t *testing.T) {
+	ctx := t.Context()
+	ended := func(t *testing.T, d *db.DB) (n int) {
+		t.Helper()
+		history, err := d.History(ctx, moving)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "number of points of the history", len(history), 1)
+		for _, point := range history {
+			n += point.N
+		}
+		queues, err := d.Queues(ctx, moving)
+		testkit.NoError(t, err)
+		testkit.Equal(t, "ended tasks of the queue", queues["default"].Ended[jobs.Cancelled], n)
+		return n
+	}
+	from := dbtest.OpenServer(t, pgkit.Address(t))
+	ids, err := insert(t, from, 3)
+	testkit.NoError(t, err)
+	_, err = from.Cancel(ctx, ids, "", false, moving)
+	testkit.NoError(t, err)
+	raw := dbtest.RawOf(t, from)
+	defer raw.Close()
+	_, err = raw.ExecContext(ctx, dbtest.Text(from, `INSERT INTO counters (queue, state, minute, n, shard)
+		SELECT queue, state, minute, n, shard + 100 FROM counters`))
+	testkit.NoError(t, err)
+	testkit.Equal(t, "ended tasks", ended(t, from), 6)
+
+	to := dbtest.Open(t)
+	m, _, err := transfer.Begin(ctx, from, to, moving)
+	testkit.NoError(t, err)
+	for n := 1; n > 0; {
+		n, err = m.Step(ctx)
+		testkit.NoError(t, err)
+	}
+	counts, err := m.End(ctx)
+	testkit.NoError(t, err)
+	for _, table := range counts {
+		if strings.HasPrefix(table.Table, "counter") {
+			testkit.Equal(t, "rows of "+table.Table, table.Rows, map[string]int64{"counters": 1}[table.Table])
+		}
+	}
+	testkit.Equal(t, "ended tasks after the move", ended(t, to), 6)
+}
