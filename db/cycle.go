@@ -38,18 +38,25 @@ type CycleResult struct {
 // cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, Beat returns the tasks that
 // the cycle claimed as unacknowledged claims.
 func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
-	var claimed []jobs.Task
+	finishes := turn.Finish
+	var fast CycleResult // what the fast path has written before the cycle took the slow path
 	if ends, ok := w.fastPath(turn); ok {
-		done, err := w.fastCycle(ctx, turn, ends)
-		if !w.db.engine.Asserted(err) {
+		var err error
+		fast, err = w.fastCycle(ctx, turn, ends)
+		switch {
+		case w.db.engine.Asserted(err):
+			w.slowPath.Store(slowPathCycles)
+		case !errors.Is(err, errDue):
 			if err == nil {
-				w.attemptCounter.finished(turn.Finish, done.Finished)
+				w.attemptCounter.finished(finishes, fast.Finished)
 			}
-			return done, err
+			return fast, err
 		}
-		w.slowPath.Store(slowPathCycles)
-		if claimed = done.Claimed; claimed != nil {
+		if fast.Claimed != nil {
 			turn.Claim.Free = 0
+		}
+		if fast.Finished != nil {
+			turn.Finish = nil
 		}
 	}
 	to := normal
@@ -61,9 +68,12 @@ func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 		done, err = w.cycle(ctx, turn, to, false)
 	}
 	if err == nil {
-		w.attemptCounter.finished(turn.Finish, done.Finished)
-		if len(claimed) > 0 {
-			done.Claimed = append(claimed, done.Claimed...)
+		if fast.Finished != nil {
+			done.Finished = fast.Finished
+		}
+		w.attemptCounter.finished(finishes, done.Finished)
+		if len(fast.Claimed) > 0 {
+			done.Claimed = append(fast.Claimed, done.Claimed...)
 		}
 	}
 	return done, err

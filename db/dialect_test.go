@@ -48,14 +48,15 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 	for name, s := range map[string]*statement{"claimTasks": claimTasks.Of(1), "claimTasks of 30 jobs": claimTasks.Of(30),
 		"claimThese": claimThese, "claimSuspects": claimSuspects.Of(2), "completeTasks": completeTasks, "assertCompleted": assertCompleted,
 		"completeTask": completeTask, "finishTask": finishTask, "releaseTask": releaseTask, "renewLeases": renewLeases,
-		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects} {
+		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects, "selectLook": selectLook} {
 		texts[name] = dialect.Text(s)
 	}
 	scan := regexp.MustCompile(`(Index|Tid|Seq|Bitmap)[a-zA-Z ]* Scan .*on tasks`)
 	for name, plan := range pgkit.Plans(t, postgres.WriteSettings, texts) {
 		lines := strings.Split(plan, "\n")
 		for i, line := range lines {
-			if scan.MatchString(line) && !strings.Contains(line, "tasks_lost") && !strings.Contains(lines[i+1], "Cond: ") {
+			if scan.MatchString(line) && !strings.Contains(line, "tasks_lost") && !strings.Contains(lines[i+1], "Cond: ") &&
+				!strings.Contains(lines[max(i-1, 0)], "->  Limit") { // a limit above the scan: it reads the first entry of the index
 				t.Errorf("%s: got the plan line %q without a condition on the index, want one\n%s", name, line, plan)
 			}
 		}

@@ -12,9 +12,12 @@ import (
 // selectDue returns three times: when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of
 // a lane allows its next task to start. A time is null if there is no such task or lane. Plain SQL may have written any time, even
 // 0. Indexes: tasks_due, tasks_expiry, limits_due.
-var selectDue = query(`SELECT (SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
-	(SELECT min(expires_at) FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL),
-	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL)`)
+var selectDue = query(`SELECT ` + dueColumns)
+
+const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),
+	(SELECT expires_at FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL
+		ORDER BY expires_at LIMIT 1),
+	(SELECT min(due_at) FROM {limits} WHERE due_at IS NOT NULL)`
 
 // firstDue selects the first tasks that are due at its argument. Index: tasks_due.
 const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
@@ -38,31 +41,41 @@ var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id
 // dueMost limits how many thousands of tasks become pending or expire in one transaction, since other processes wait for the lock.
 const dueMost = 10
 
+// dueTimes are the times that selectDue returns.
+type dueTimes struct{ task, expiry, lane sql.NullInt64 }
+
+// next returns the first of the times. It is null if all of them are.
+func (d dueTimes) next() (first sql.NullInt64) {
+	for _, at := range []sql.NullInt64{d.task, d.expiry, d.lane} {
+		if at.Valid && (!first.Valid || at.Int64 < first.Int64) {
+			first = at
+		}
+	}
+	return first
+}
+
 // due makes due tasks pending, and cancels expired tasks. The result next is the time of the next call. The result lane is the time at
 // which the rate limit of a lane allows the next start of a task that is already due. Each is zero if no task waits for that time.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
-		var expiry, due, rate, first sql.NullInt64
-		if err := t.scan(selectDue, nil, &due, &expiry, &rate); err != nil {
+		var times dueTimes
+		if err := t.scan(selectDue, nil, &times.task, &times.expiry, &times.lane); err != nil {
 			return next, lane, err
 		}
 		acted := false
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{expiry, t.expire}, {due, t.promote}, {rate, t.freeDueLanes}} { // expire tasks first, so that no expired task is claimed
-			switch {
-			case one.at.Valid && one.at.Int64 <= now.UnixMilli():
+		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // first expire: claim no expired task
+			if one.at.Valid && one.at.Int64 <= now.UnixMilli() {
 				if err := one.act(now); err != nil {
 					return next, lane, err
 				}
 				acted = true
-			case one.at.Valid && (!first.Valid || one.at.Int64 < first.Int64):
-				first = one.at
 			}
 		}
 		if !acted {
-			return number(first.Int64).time(), number(rate.Int64).time(), nil
+			return number(times.next().Int64).time(), number(times.lane.Int64).time(), nil
 		}
 		t.moved = true
 	}

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
+	"time"
 
 	"example.com/runner/jobs"
 )
@@ -18,17 +20,25 @@ import (
 //     the same time.
 //   - Each message contains an assertion: a statement that divides by zero if the cycle must not take the fast path. The error rolls the
 //     transaction back. The cycle then takes the slow path, which sends the statements one by one.
+//   - A cycle that looks for due tasks reads when the next one is due, before it claims tasks. It takes the slow path only if a task is due
+//     already. Most looks find none. Without this rule, each notice of new tasks would make every worker wait for the lock.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
 )
+
+// selectLook returns the times of selectDue, and whether there are pending suspects. Index: also tasks_lost.
+var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `)`)
+
+// errDue is the error of a look on the fast path that found work for the slow path.
+var errDue = errors.New("tasks are due")
 
 // slowPathCycles is the number of cycles that take the slow path after one whose assertion failed.
 const slowPathCycles = 200
 
 // fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
 func (w *Worker) fastPath(turn Cycle) (completions, bool) {
-	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 || w.slowPath.Add(-1) >= 0 || turn.Look ||
+	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 && !turn.Look || w.slowPath.Add(-1) >= 0 ||
 		turn.Claim.MaxWait > 0 || turn.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
 		return completions{}, false
 	}
@@ -36,14 +46,20 @@ func (w *Worker) fastPath(turn Cycle) (completions, bool) {
 	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
 }
 
-// fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. Even then the cycle may
-// have claimed tasks.
+// fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. The error is errDue if the
+// cycle has found a due task. Even after these errors the cycle may have ended its attempts or claimed tasks: then done.Finished or
+// done.Claimed is not nil.
 func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error
-	if turn.Claim.Free > 0 {
+	if turn.Claim.Free > 0 || turn.Look {
 		claiming.Go(func() {
 			claim = w.db.claims.updateFast(ctx, func(t *tx) (err error) {
+				if turn.Look {
+					if done.NextDue, done.NextLane, err = t.look(w.claimer, turn.Now); err != nil {
+						return err
+					}
+				}
 				done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now)
 				done.Full = t.full
 				return err
@@ -52,16 +68,34 @@ func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (d
 	}
 	if len(turn.Finish) > 0 {
 		finish = w.db.updateFast(ctx, func(t *tx) error { return t.completeFast(w.number, turn, ends) })
+	}
+	if len(turn.Finish) > 0 && finish == nil {
 		done.Finished = make([]Finished, len(turn.Finish))
 		for i := range done.Finished {
 			done.Finished[i].Change = ends.changes[i]
 		}
 	}
 	claiming.Wait()
+	done.Looked = turn.Look
 	if claim != nil { // the claim may or may not be committed; the next heartbeat finds claims that no worker runs
 		done.Claimed = nil
 	}
 	return done, cmp.Or(finish, claim)
+}
+
+// look returns the same times as due. If a task is due already, or if there is a suspect, it returns errDue.
+func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
+	var times dueTimes
+	var suspects bool
+	if err := t.scan(selectLook, nil, &times.task, &times.expiry, &times.lane, &suspects); err != nil {
+		return next, lane, err
+	}
+	first := times.next()
+	if suspects || first.Valid && first.Int64 <= now.UnixMilli() {
+		return next, lane, errDue
+	}
+	c.names = nil
+	return number(first.Int64).time(), number(times.lane.Int64).time(), nil
 }
 
 // updateFast is a durable update for a part of a cycle on the fast path.

@@ -46,6 +46,8 @@ var plans = statementtest.Plans{
 	"selectQueues":   {Text: selectQueues, By: []string{"COVERING INDEX tasks_pending (queue>?)"}, Allow: []string{"SCAN names"}},
 	"selectDue": {Text: selectDue, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"},
 		Allow: []string{"SCAN CONSTANT ROW"}},
+	"selectLook": {Text: selectLook, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"},
+		Allow: []string{"SCAN CONSTANT ROW", "SCAN tasks USING INDEX tasks_lost"}},
 	"firstDue":       {Text: firstDue, By: []string{"COVERING INDEX tasks_due (run_at<?)"}},
 	"selectOrdered":  {Text: selectOrdered, By: []string{"COVERING INDEX tasks_due (run_at<?)", byID}},
 	"setBackTasks":   {Text: setBackTasks, By: []string{"INDEX tasks_due (run_at>?)"}},

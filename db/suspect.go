@@ -13,8 +13,9 @@ const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most{r
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
 // selectSuspects lists the queues and jobs of pending suspects, and the time since which each waits. Index: tasks_lost.
-var selectSuspects = query(`SELECT queue, job, updated_at FROM {tasks}
-WHERE {unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL LIMIT 100`)
+var selectSuspects = query(`SELECT queue, job, updated_at FROM {tasks} WHERE ` + pendingSuspect + ` LIMIT 100`)
+
+const pendingSuspect = `{unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
 // suspectPatience is the time that a suspect waits for an idle worker. After that time, busy workers claim no more tasks until one of
 // them is idle.

@@ -66,6 +66,27 @@ var dues = group{
 		s.sleep(time.Minute)
 		s.wantIDs(ids(s.claim(s.worker(), 2)), []int64{high, low})
 	},
+	"a cycle that finds a due task writes the ends of other tasks once": func(s *store) {
+		w := s.worker()
+		s.insert(commandSpec(), commandSpec())
+		running := s.claim(w, 2)
+		due := s.insert(commandSpec(jobs.In(time.Minute)))[0]
+		s.sleep(time.Minute)
+		finishes := make([]db.Finish, len(running))
+		for i, task := range running {
+			finishes[i] = db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{})}
+		}
+		got := must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Finish: finishes, Claim: db.Claim{Free: 2, Lease: lease}}))(s)
+		s.wantIDs(ids(got.Claimed), []int64{due})
+		for i, f := range got.Finished {
+			if f.Fenced || f.Change.State != jobs.Completed {
+				s.Errorf("end of task %d: got %+v, want a completed task", running[i].ID, f)
+			}
+		}
+		if n := s.counted()[jobs.Completed]; n != 2 || len(got.Finished) != 2 {
+			s.Errorf("got %d counted tasks and %d results, want 2 and 2", n, len(got.Finished))
+		}
+	},
 	"a cycle that does not look for due tasks promotes none": func(s *store) {
 		s.insert(commandSpec(jobs.In(time.Second)))
 		w := s.worker()
