@@ -19,7 +19,7 @@ var onlySQLite = []string{"completeSome", "insertOne"}
 // TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types.
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
-		"assertCompleted": assertCompleted, "limitLockTime": limitLockTime}
+		"assertCompleted": assertCompleted, "limitLockTime": limitLockTime, "insertArrays": insertArrays}
 	for name, p := range plans {
 		statements[name] = p.Statement()
 	}

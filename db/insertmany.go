@@ -1,6 +1,10 @@
 package db
 
 import (
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"example.com/runner/db/internal/sqltext"
@@ -23,9 +27,16 @@ const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 // have changed it, and the statement needs no generation.
 var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 
+// insertArrays adds any number of such tasks in one statement. Each of its values is an array with one column of the tasks, in the order of
+// appendPlain. It is for servers, where each statement is a round trip, and where a statement with a thousand rows of parameters takes long
+// to bind.
+var insertArrays = command(`INSERT INTO {tasks} (` + plainColumns + `) SELECT 1, d.* FROM unnest(CAST(? AS text[]), CAST(? AS text[]),
+	CAST(? AS text[]), CAST(? AS text[]), CAST(? AS text[]), CAST(? AS bigint[]), CAST(? AS bigint[]), CAST(? AS bigint[]),
+	CAST(? AS bigint[]), CAST(? AS bigint[]), CAST(? AS json[]), CAST(? AS bigint[]), CAST(? AS text[]), CAST(? AS bigint[]),
+	CAST(? AS bigint[])) AS d{returning_id}`)
+
 const (
-	// tasks in one statement; only on a server are more than sixteen faster, because each statement is a round trip there
-	insertMost  = 128
+	insertMost  = 16      // tasks of one statement of insertPlain, a power of two; more are not faster
 	plainValues = 16      // number of values of a task
 	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
 )
@@ -35,6 +46,7 @@ const (
 type inserter struct {
 	t     *tx
 	most  int         // greatest number of tasks that wait
+	ids   []int64     // used by flush only
 	batch int64       // id of the batch that the call began; 0 for none
 	from  int         // index in added of the first task of that call
 	added []Inserted  // results; the last ones have no id yet, since their tasks wait
@@ -130,19 +142,23 @@ func (in *inserter) flush(last bool) error {
 	each := in.t.plainValues()
 	values, waiting := in.waits, in.added[len(in.added)-len(in.waits)/each:]
 	in.waits, in.bytes = in.waits[:0], 0
-	for n := insertMost; n > 0; n /= 2 {
-		for ; len(waiting) >= n; waiting, values = waiting[n:], values[n*each:] {
-			if last && len(waiting) == n && len(in.texts) == 0 {
-				in.t.commitNext()
-			}
-			var ids [insertMost]int64
-			if err := in.t.insertRows(insertPlain.Of(n), ids[:n], values[:n*each]); err != nil {
-				return err
-			}
-			for k := range n {
-				waiting[k].ID = ids[k]
-			}
+	for len(waiting) > 0 {
+		n := in.together(len(waiting))
+		if last && len(waiting) == n && len(in.texts) == 0 {
+			in.t.commitNext()
 		}
+		insert, args := insertPlain.Of(min(n, insertMost)), values[:n*each]
+		if in.t.db.traits.InsertsArrays && n > 1 {
+			insert, args = insertArrays, arraysOf(args, each)
+		}
+		in.ids = slices.Grow(in.ids[:0], n)[:n]
+		if err := in.t.insertRows(insert, in.ids, args); err != nil {
+			return err
+		}
+		for k, id := range in.ids {
+			waiting[k].ID = id
+		}
+		waiting, values = waiting[n:], values[n*each:]
 	}
 	texts := in.texts
 	in.texts = in.texts[:0]
@@ -153,3 +169,38 @@ func (in *inserter) flush(last bool) error {
 	}
 	return nil
 }
+
+// together returns how many of n tasks the next statement adds.
+func (in *inserter) together(n int) int {
+	if in.t.db.traits.InsertsArrays {
+		return n
+	}
+	return min(1<<(bits.Len(uint(n))-1), insertMost)
+}
+
+// arraysOf converts rows with the given number of values to one PostgreSQL array for each column.
+func arraysOf(values []any, each int) []any {
+	arrays := make([]any, each)
+	var text []byte
+	for column := range arrays {
+		text = append(text[:0], '{')
+		for i := column; i < len(values); i += each {
+			if i > column {
+				text = append(text, ',')
+			}
+			switch value := values[i].(type) {
+			case string:
+				text = append(append(append(text, '"'), arrayEscape.Replace(value)...), '"')
+			case int64:
+				text = strconv.AppendInt(text, value, 10)
+			default:
+				text = append(text, "NULL"...)
+			}
+		}
+		arrays[column] = string(append(text, '}'))
+	}
+	return arrays
+}
+
+// arrayEscape quotes the characters that have a meaning between the quotes of an element of an array.
+var arrayEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

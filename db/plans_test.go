@@ -354,4 +354,4 @@ var plans = statementtest.Plans{
 var sharedTemplates = []string{"completeAll", "claimed", "claimJobs"}
 
 // onServers are statements that run only on PostgreSQL. TestPostgreSQLPreparesEveryStatement prepares them.
-var onServers = []string{"assertUnused", "assertCompleted", "completeTasks", "limitLockTime"}
+var onServers = []string{"assertUnused", "assertCompleted", "completeTasks", "limitLockTime", "insertArrays"}

@@ -85,7 +85,8 @@ func all() (list []*measurement) {
 	add("arrival-1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.arrival(8000, 4, 1) })
 	add("enqueue-1", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.enqueue(4000, 1) })
 	add("enqueue-100", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.enqueue(20_000, 100) })
-	add("batch-1000", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.batch(50_000) })
+	add("batch-10", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.batch(10_000, 10) })
+	add("batch-1000", "/s", tuned, func(s system) func(context.Context, *env) (float64, error) { return s.batch(50_000, 1000) })
 	for _, p := range []int{50, 99} {
 		add(fmt.Sprintf("latency-p%d", p), "ms", systems, func(s system) func(context.Context, *env) (float64,
 			error) {
@@ -185,8 +186,8 @@ func (s system) enqueue(n, callers int) func(context.Context, *env) (float64, er
 	}
 }
 
-// batch measures how fast a system adds n tasks in transactions of 1000, in tasks per second.
-func (s system) batch(n int) func(context.Context, *env) (float64, error) {
+// batch measures how fast a caller adds n tasks in transactions of the given size, in tasks per second.
+func (s system) batch(n, size int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
 		q, err := s.open(ctx, e.address, 1, nil)
@@ -195,8 +196,8 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 		}
 		defer q.close()
 		began := time.Now()
-		for from := 0; from < n; from += 1000 {
-			if err := q.addMany(ctx, payloads(from, min(1000, n-from))); err != nil {
+		for from := 0; from < n; from += size {
+			if err := q.addMany(ctx, payloads(from, min(size, n-from))); err != nil {
 				return 0, err
 			}
 		}

@@ -206,7 +206,8 @@ type Errors interface {
 // Traits are the properties of an engine that decide which of two ways is faster.
 type Traits struct {
 	GivesIDs         bool // whether the engine assigns the ids of new tasks and returns them
-	InsertMost       int  // greatest number of rows of one INSERT
+	InsertMost       int  // greatest number of tasks that wait for one INSERT
+	InsertsArrays    bool // whether one statement, with an array for each column as its arguments, inserts any number of tasks
 	CompletesAsJSON  bool // whether one statement, with JSON as its argument, completes any number of tasks
 	SingleStatements bool // whether a statement without BEGIN is a cheap transaction
 	Pipelines        bool // whether several statements can be sent in one message

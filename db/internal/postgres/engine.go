@@ -52,7 +52,8 @@ func (s *Server) Dialect() *sqltext.Dialect { return s.sql }
 
 // Traits returns the traits of a server, where each statement costs a round trip.
 func (*Server) Traits() engine.Traits {
-	return engine.Traits{GivesIDs: true, InsertMost: 128, CompletesAsJSON: true, Pipelines: true, FastPath: true, OutlivedByClient: true}
+	return engine.Traits{GivesIDs: true, InsertMost: 1000, InsertsArrays: true, CompletesAsJSON: true, Pipelines: true, FastPath: true,
+		OutlivedByClient: true}
 }
 
 // WriteSettings are the parameters of the sessions that write. Each session plans a statement once, and keeps the plan. So a plan that was
