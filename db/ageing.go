@@ -9,12 +9,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectQueues lists the queues with pending tasks, with one index seek per queue. Index: tasks_pending.
-var selectQueues = query(`WITH RECURSIVE names (queue) AS (
-	SELECT min(queue) FROM {tasks} WHERE state = 'pending'
+// selectQueues lists the queues with pending tasks, with one index seek per queue. It uses LIMIT and not min, because a session on a server
+// that prepares min while the table is small would keep a plan that reads all pending tasks. Index: tasks_pending.
+var selectQueues = query(pendingQueues)
+
+const pendingQueues = `WITH RECURSIVE names (queue) AS (
+	SELECT (SELECT queue FROM {tasks} WHERE state = 'pending' ORDER BY queue LIMIT 1)
 	UNION ALL
-	SELECT (SELECT min(queue) FROM {tasks} WHERE state = 'pending' AND queue > names.queue) FROM names WHERE names.queue IS NOT NULL)
-SELECT queue FROM names WHERE queue IS NOT NULL`)
+	SELECT (SELECT tasks.queue FROM {tasks} WHERE state = 'pending' AND tasks.queue > names.queue ORDER BY tasks.queue LIMIT 1)
+	FROM names WHERE names.queue IS NOT NULL)
+SELECT queue FROM names WHERE queue IS NOT NULL`
 
 // peekTasks selects the first tasks that claimTasks would claim. The last argument is their maximum number. It locks no row.
 var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)

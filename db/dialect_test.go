@@ -48,7 +48,8 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 	for name, s := range map[string]*statement{"claimTasks": claimTasks.Of(1), "claimTasks of 30 jobs": claimTasks.Of(30),
 		"claimThese": claimThese, "claimSuspects": claimSuspects.Of(2), "completeTasks": completeTasks, "assertCompleted": assertCompleted,
 		"completeTask": completeTask, "finishTask": finishTask, "releaseTask": releaseTask, "renewLeases": renewLeases,
-		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects, "selectLook": selectLook} {
+		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects, "selectLook": selectLook,
+		"selectQueues": selectQueues, "selectDue": selectDue} {
 		texts[name] = dialect.Text(s)
 	}
 	scan := regexp.MustCompile(`(Index|Tid|Seq|Bitmap)[a-zA-Z ]* Scan .*on tasks`)

@@ -27,8 +27,10 @@ var (
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
 )
 
-// selectLook returns the times of selectDue, and whether there are pending suspects. Index: also tasks_lost.
-var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `)`)
+// selectLook returns the times of selectDue, whether there are pending suspects, and the queues with pending tasks as a JSON array.
+// Indexes: also tasks_lost, tasks_pending.
+var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
+	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
 
 // errDue is the error of a look on the fast path that found work for the slow path.
 var errDue = errors.New("tasks are due")
@@ -83,19 +85,24 @@ func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (d
 	return done, cmp.Or(finish, claim)
 }
 
-// look returns the same times as due. If a task is due already, or if there is a suspect, it returns errDue.
+// look returns the same times as due, and reads the queues with pending tasks. If a task is due already, or if there is a suspect, it
+// returns errDue.
 func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	var times dueTimes
 	var suspects bool
-	if err := t.scan(selectLook, nil, &times.task, &times.expiry, &times.lane, &suspects); err != nil {
+	var queues []byte
+	if err := t.scan(selectLook, nil, &times.task, &times.expiry, &times.lane, &suspects, &queues); err != nil {
 		return next, lane, err
 	}
 	first := times.next()
 	if suspects || first.Valid && first.Int64 <= now.UnixMilli() {
 		return next, lane, errDue
 	}
-	c.names = nil
-	return number(first.Int64).time(), number(times.lane.Int64).time(), nil
+	c.names = []string{} // not nil: the names are known even if there are none
+	if queues != nil {
+		err = json.Unmarshal(queues, &c.names)
+	}
+	return number(first.Int64).time(), number(times.lane.Int64).time(), err
 }
 
 // updateFast is a durable update for a part of a cycle on the fast path.

@@ -195,16 +195,25 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 			Hint: "move its tasks to a file with the older runner, then DROP SCHEMA " + s.Schema +
 				" CASCADE, then move them back with this one"}
 	}
-	if want := schema.Version(schema.Postgres); have > want {
-		return 0, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(),
-			What: s.Name() + " was written by a newer runner",
-			Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
-			Hint: "upgrade this program, or use another database"}
+	if err := s.checkNewer(have); err != nil {
+		return 0, err
 	}
 	if s.dir == "" {
 		s.dir, err = stateDir(s.options.Dir, s.id)
 	}
 	return have, err
+}
+
+// checkNewer returns an error if a newer program has written the tables, whose schema has the version have.
+func (s *Server) checkNewer(have int) error {
+	want := schema.Version(schema.Postgres)
+	if have <= want {
+		return nil
+	}
+	return &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.NewerServer, Subject: s.Name(),
+		What: s.Name() + " was written by a newer runner",
+		Why:  []string{fmt.Sprintf("its schema is %d, this one knows %d; opening could damage it", have, want)},
+		Hint: "upgrade this program, or use another database"}
 }
 
 // Reconnect opens a new connection. It returns an error if its tables are not the tables that Open has opened.
@@ -217,6 +226,8 @@ func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, e
 		var id string
 		if err = conn.QueryRowxContext(ctx, s.sql.Text(selectOurs)).Scan(&have, &id); err == nil && id != s.id {
 			err = s.replaced()
+		} else if err == nil {
+			err = s.checkNewer(have)
 		}
 	} else {
 		have, err = s.connect(ctx, conn)
