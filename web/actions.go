@@ -28,7 +28,7 @@ type actionRequest struct {
 	name      string
 	form      url.Values
 	now       time.Time
-	confirmed bool // whether the user has confirmed it
+	confirmed bool // whether the user has confirmed the action
 	terms     []search.Term
 	filter    jobs.Filter // filter of the query, or the ids of a selection
 	byQuery   bool
@@ -46,10 +46,10 @@ type actionResult struct {
 type confirmView struct {
 	page
 	Action, Question, Button, CLI string
-	Changed                       string // why the page asks again
+	Changed                       string // why the page asks the question again
 	Fields                        []field
 	AskReason                     bool   // whether the question has a field for a reason
-	Reason                        string // its content
+	Reason                        string // content of this field
 }
 
 type field struct{ Name, Value string }

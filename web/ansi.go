@@ -14,7 +14,7 @@ import (
 
 // textStyle is the current style of a terminal.
 type textStyle struct {
-	fg, bg                   int // 0 for the default, 1 to 8 for the normal colours, 9 to 16 for the bright ones
+	fg, bg                   int // 0 is the default colour, 1 to 8 are the normal colours, and 9 to 16 are the bright ones
 	bold, dim, italic, under bool
 }
 

@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// This file keeps an action from being lost or done twice. If the session of a user has ended, the user signs in, and then gets the
-// question of the action. A second click on a button that would enqueue another task has no effect.
+// The code in this file makes sure that an action is neither lost nor done twice. If the session of a user has ended, the user signs in and
+// then confirms the action. A second click on a button that would enqueue another task has no effect.
 
-// askPath returns the path of the page that asks the question of an action. The parameter form has the fields of the action, and the
-// result has none that confirm it.
+// askPath returns the path of the page that asks the user to confirm an action. The parameter form has the fields of the action. The result
+// leaves out the fields that confirm the action.
 func askPath(name string, form url.Values) string {
 	q := url.Values{"action": {name}}
 	for key, values := range form {
@@ -24,7 +24,7 @@ func askPath(name string, form url.Values) string {
 	return "/ask?" + q.Encode()
 }
 
-// ask is the handler of a page that asks the question of an action and changes nothing.
+// ask is the handler of the page that asks the user to confirm an action. It changes nothing.
 func (h *handler) ask(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()
@@ -51,8 +51,8 @@ func (h *handler) ask(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// question returns the question of an action on a queue or on a schedule. It returns nil if no question is needed. The question about a
-// pause asks for its reason.
+// question returns the question of an action on a queue or on a schedule, or nil if no question is needed. The question about a pause has a
+// field for the reason.
 func (a *actionRequest) question(verb, what, cli string) *confirmView {
 	if a.confirmed || a.form.Get("ask") != "1" && !takesReason[a.name] {
 		return nil
@@ -80,7 +80,7 @@ type lastAction struct {
 	result actionResult
 }
 
-// once does an action. If the same action was done just before, once returns its result and does nothing.
+// once does an action. If the same action was done within doubleClick, once does nothing and returns the result of the first call.
 func (l *lastAction) once(ctx context.Context, key string, do func(context.Context) (actionResult, error)) (actionResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,8 +24,8 @@ type authenticator struct {
 	local  bool   // whether the server listens on a loopback address only
 }
 
-// isOwnHost reports whether the Host header names this server. Without this check, the owner of another site could let
-// the name of that site resolve to this address. Scripts of the other site could then read all pages.
+// isOwnHost reports whether the Host header of a request names this server. Without this check, the owner of another site could make the
+// name of that site resolve to this address. Then scripts of that site could read all pages.
 func (a *authenticator) isOwnHost(req *http.Request) bool {
 	if a.public != nil && strings.EqualFold(req.Host, a.public.Host) {
 		return true

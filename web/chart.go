@@ -22,7 +22,7 @@ type chartRange struct {
 	length time.Duration // time range of a bar
 	bars   int
 	ticks  time.Duration // time between two marks of the time axis
-	fresh  time.Duration // how long the data may be reused
+	fresh  time.Duration // how long the same data may be shown again
 }
 
 var chartRanges = []chartRange{
@@ -45,7 +45,7 @@ type chart struct {
 	Completed int
 	Failed    int
 	Cancelled int
-	Per       string // time range of a bar in words, for example "per minute"
+	Per       string // time range of a bar as text, for example "per minute"
 }
 
 // chartRow is a row of the table below the chart.
@@ -103,7 +103,7 @@ func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket)
 
 // endedIn returns the URL of the tasks in a state that ended in the period of the given length from at.
 func (p page) endedIn(at time.Time, length time.Duration, state string) string {
-	const format = "2006-01-02T15:04:05.999Z" // milliseconds, because until: includes its time
+	const format = "2006-01-02T15:04:05.999Z" // with milliseconds, because the selector until: includes its time
 	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),
 		search.KeyUntil, at.Add(length-time.Millisecond).UTC().Format(format))
 }

@@ -8,19 +8,19 @@ import (
 	"sync"
 )
 
-// compressor compresses a response with gzip. It does not compress a response that is a file to download, because Content-Length and
-// byte ranges belong to the file. No page contains a secret, so the length of a page reveals none.
+// compressor compresses a response with gzip. It leaves a file to download uncompressed, because the Content-Length and the byte ranges of
+// the response refer to the file. Compression can reveal a secret by the length of a page, but no page contains a secret.
 type compressor struct {
 	http.ResponseWriter
 	zip    *gzip.Writer // nil if the response is not compressed
 	header bool         // whether the header has been written
 }
 
-// compressors are idle writers. A writer has 800 KB of tables.
+// compressors are idle writers that later responses use again, because each writer has 800 KB of tables.
 var compressors = sync.Pool{New: func() any {
 	w, err := gzip.NewWriterLevel(io.Discard, 5)
 	if err != nil {
-		panic(err) // cannot happen: the level is valid
+		panic(err) // the level is valid, so there is no error
 	}
 	return w
 }}

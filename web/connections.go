@@ -23,7 +23,7 @@ type connections struct {
 	waiting   list.List // net.Conn without a request, in the order of their last request
 	busy      list.List // net.Conn with a request, in the order of its start
 	positions map[net.Conn]position
-	peak      int // largest number of connections since memory was last released
+	peak      int // largest number of open connections since the last release of memory
 }
 
 // position is the position of a connection in one of the two lists.
@@ -82,5 +82,5 @@ func (c *connections) closeOldest() {
 	}
 	conn := from.Remove(from.Front()).(net.Conn)
 	delete(c.positions, conn)
-	_ = conn.Close() // the goroutine of the connection then gets an error and ends
+	_ = conn.Close() // the goroutine of the connection gets an error from its read, and ends
 }

@@ -12,13 +12,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The measures of a drawing in pixels, from its top. The width is relative, so that the drawing fits every window without a distorted text.
+// These are the measures of a drawing in pixels, from the top. The width is relative, so that the drawing fits every window and its text is
+// not distorted.
 const (
-	endedTop      = 16 // above are the numbers of the bar that has the focus
+	endedTop      = 16 // the space above the plot shows the numbers of the bar that has the focus
 	endedHeight   = 90
 	failedTop     = endedTop + endedHeight + 14
 	failedHeight  = 46
-	drawingHeight = failedTop + failedHeight + 18 // below are the times
+	drawingHeight = failedTop + failedHeight + 18 // the space below the plot shows the times
 	scaleWidth    = 46
 )
 
@@ -29,7 +30,7 @@ type drawing struct {
 	r             chartRange
 	steps         []admin.TimeBucket
 	ended, failed int // values at the top of the two plots
-	last          int // index of the last bar in the order of the page
+	last          int // index of the latest bar
 	drawn         int
 	b             strings.Builder
 }
@@ -49,7 +50,8 @@ func newDrawing(p page, r chartRange, steps []admin.TimeBucket) *drawing {
 	return d
 }
 
-// roundUp returns the next number of the series 2, 4, 10, 20, 40, 100, whose half is a whole number.
+// roundUp returns the first number that is not below n in the series 2, 4, 10, 20, 40, 100 and so on. Half of each number is a whole
+// number.
 func roundUp(n int) int {
 	for power := 1; ; power *= 10 {
 		for _, factor := range []int{2, 4, 10} {
@@ -76,8 +78,8 @@ func (d *drawing) scale() template.HTML {
 	return template.HTML(b.String())
 }
 
-// bars draws the plots. A bar is a link to the tasks that it counts. The tab key stops at the last bar only, and the arrow keys move from
-// there.
+// bars draws the plots. A bar is a link to the tasks that it counts. The tab key reaches the latest bar only, and the arrow keys move from
+// there to the other bars.
 func (d *drawing) bars(summary string) template.HTML {
 	fmt.Fprintf(&d.b, `<svg class="bars" width="100%%" height="%d" role="group" aria-label="%s">`, drawingHeight,
 		template.HTMLEscapeString(summary))
@@ -96,8 +98,8 @@ func (d *drawing) bars(summary string) template.HTML {
 	return template.HTML(d.b.String())
 }
 
-// bar draws the bar of n tasks of a time bucket above a part with the given height. It returns the height of both. A bar is at least a
-// pixel high. Its link also covers the empty space of the plot, where a pointer hits it more easily.
+// bar draws the bar of n tasks of a time bucket on top of a part with the given height. It returns the height of both. A bar is at least a
+// pixel high. Its link also covers the empty space of the plot, which is easier to hit with a pointer.
 func (d *drawing) bar(i int, state jobs.State, n int, below float64) float64 {
 	if n == 0 {
 		return below
@@ -148,7 +150,7 @@ func (p page) timeTicks(b *strings.Builder, first time.Time, length, step time.D
 		if x >= 98 {
 			return
 		}
-		if x < 2 { // a label there would be cut off
+		if x < 2 { // there, the label would be cut off
 			continue
 		}
 		format, class := "15:04", ""

@@ -56,7 +56,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		err = f.follow(req.Context())
 	}
 	if err != nil && req.Context().Err() == nil {
-		h.logger.Debug("log", "task", id, "err", err) // the client or the database is gone
+		h.logger.Debug("log", "task", id, "err", err) // the client has closed the connection, or the database is closed
 	}
 }
 
@@ -85,8 +85,8 @@ func (h *handler) attempt(ctx context.Context, id int64, number string) (a jobs.
 // sink converts chunks of output to the data to send.
 type sink interface {
 	add(jobs.Chunk) []byte
-	flush() []byte // ends a batch of chunks
-	end() []byte   // ends the output
+	flush() []byte // flush ends a batch of chunks
+	end() []byte   // end ends the output
 }
 
 // rawSink sends the bytes unchanged.
@@ -129,7 +129,7 @@ type follower struct {
 	attempt jobs.Attempt
 	to      sink
 	stream  *stream
-	resumed bool  // whether the client has the lines before a cursor
+	resumed bool  // whether the client has already received the lines before its cursor
 	seq     int64 // last chunk that was sent
 }
 

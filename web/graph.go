@@ -27,13 +27,13 @@ const (
 type relatedTasks struct {
 	page
 	Task           jobs.Task
-	before, behind [][]int64 // ids by distance
+	before, behind [][]int64 // ids of the tasks, by their distance
 	names          map[int64]jobs.Task
-	N              int           // number of tasks, without the task itself
-	More           bool          // whether there may be more than N
+	N              int           // number of tasks, without the task of the page
+	More           bool          // whether there may be more than N tasks
 	Drawing        template.HTML // empty on the page with the list
-	NotDrawn       int           // tasks that the drawing lacks
-	Missing        int           // lines that the drawing lacks
+	NotDrawn       int           // number of tasks that are not in the drawing
+	Missing        int           // number of lines that are not in the drawing
 	Summary        string        // numbers of the drawn tasks by state
 	Link           string        // URL of the page with the list
 }
@@ -154,8 +154,8 @@ func (h *handler) dependencies(ctx context.Context, req *http.Request) (string, 
 const (
 	nodeWidth, nodeHeight = 164, 40
 	cellWidth, cellHeight = 132, 24 // a task in a frame
-	graphGap              = 12      // between two items above each other
-	layerGap              = 44      // between two layers
+	graphGap              = 12      // distance between two items above each other
+	layerGap              = 44      // distance between two layers
 	graphMargin           = 6
 )
 

@@ -31,7 +31,7 @@ func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]pres
 	return present.GroupFailures(tasks), err
 }
 
-// causesOf is the number of failed tasks among which the overview looks for causes, the latest first.
+// causesOf is the number of failed tasks among which the overview looks for causes. It looks at the latest failures.
 const causesOf = 500
 
 // causes returns the most frequent cause of the latest failures of each queue.

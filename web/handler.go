@@ -96,11 +96,12 @@ func Handler(r *runner.Runner, o Options) http.Handler {
 func (h *handler) routes() {
 	assets, err := fs.Sub(static, "static")
 	if err != nil {
-		panic(err) // cannot happen: the directory is embedded
+		panic(err) // the directory is embedded, so there is no error
 	}
 	files := http.StripPrefix("/static/", http.FileServerFS(assets))
 	h.mux.HandleFunc("GET /static/{file}", func(w http.ResponseWriter, req *http.Request) {
-		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable") // the URL contains a version
+		// the URL contains a version, so browsers may keep the file for ever
+		w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
 		files.ServeHTTP(w, req)
 	})
 	h.mux.HandleFunc("GET /{$}", h.page(h.overview))
@@ -152,7 +153,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // fails for writers without deadlines
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // this call fails for writers without deadlines
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
 		deny(w, req, "unknown host "+quoted(req.Host)+"; see runner serve --public-url")
 		return

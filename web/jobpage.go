@@ -13,7 +13,7 @@ import (
 
 const (
 	maxRuns   = 500     // tasks of the page of a job
-	recentIDs = 100_000 // ids among which the server searches them first, because no index has the jobs
+	recentIDs = 100_000 // the server first searches among this many ids, because no index has the jobs
 )
 
 // jobView is the page of a job or a label.

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/internal/admin"
 )
 
-// dependencyGraph arranges tasks in layers from left to right. Each task is to the right of the tasks that it depends on. At least
-// minBundle tasks of a layer that have the same dependencies and the same dependents become one item.
+// dependencyGraph arranges tasks in layers from left to right. Each task is to the right of the tasks that it depends on. If minBundle or
+// more tasks of a layer have the same dependencies and the same dependents, they become one item.
 type dependencyGraph struct {
 	layers        [][]*graphItem
 	lines         []*graphLine
@@ -23,13 +23,13 @@ const maxSegments = 800
 
 // graphItem is a task, a frame with several tasks, or a point of a line that crosses a layer.
 type graphItem struct {
-	ids        []int64 // empty for a point
+	ids        []int64 // ids of the tasks; empty for a point of a line
 	layer      int
-	before     []*graphItem // items that its lines come from
-	behind     []*graphItem // items that its lines go to
+	before     []*graphItem // items at which the lines to this item begin
+	behind     []*graphItem // items at which the lines from this item end
 	x, y, w, h float64
-	right      float64 // right edge of its layer
-	wanted     float64 // place in the layer that makes its lines short
+	right      float64 // x of the right edge of its layer
+	wanted     float64 // place in the layer that would make its lines short
 }
 
 // graphLine is the line between two items, with the points between them.
@@ -128,8 +128,8 @@ func (g *dependencyGraph) add(i *graphItem) {
 	g.layers[i.layer] = append(g.layers[i.layer], i)
 }
 
-// connect adds a line for the dependencies between each two items, and its points in the layers between them. It leaves out the longest
-// lines if there are too many.
+// connect adds a line for each two items with a dependency, and the points of this line in the layers between them. If there are too many
+// lines, it leaves out the longest ones.
 func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.DependencyLink, items map[int64]*graphItem) {
 	type ends struct {
 		from, to *graphItem
@@ -167,8 +167,8 @@ func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.Dependen
 	}
 }
 
-// arrange sets the place of each item. It sorts each layer by the mean place of the items that its items are connected with, so that few
-// lines cross.
+// arrange sets the place of each item. So that few lines cross, it sorts each layer: an item goes to the mean place of the items that it is
+// connected with.
 func (g *dependencyGraph) arrange() {
 	for range 3 {
 		for _, layer := range g.layers {
@@ -230,7 +230,8 @@ func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
 
 func (i *graphItem) middle() float64 { return i.y + i.h/2 }
 
-// path returns the line as a path of SVG. In the layer of a frame, it leaves a task to the right before it turns.
+// path returns the line as a path of SVG. If the layer has a frame, the path of a task first goes straight to the right edge of the layer,
+// and turns there.
 func (l *graphLine) path() string {
 	var b strings.Builder
 	last := l.items[0]

@@ -123,7 +123,7 @@ func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 	}
 	for i, name := range streams {
 		switch p := s.lines.Partial(name); {
-		case p == nil && c.Seq < s.from[i].seq: // the client has later lines of this stream
+		case p == nil && c.Seq < s.from[i].seq: // the client already has later lines of this stream
 		case p == nil:
 			s.from[i] = streamOffset{c.Seq + 1, 0}
 		case i == stream && len(p.Text) <= len(data):

@@ -121,7 +121,7 @@ func newStream(w http.ResponseWriter, kind string) *stream {
 	s := &stream{w, http.NewResponseController(w)}
 	_ = s.control.SetReadDeadline(time.Time{}) // fails for writers without deadlines
 	w.Header().Set("Content-Type", kind)
-	w.Header().Set("X-Accel-Buffering", "no") // without it, some proxies buffer the response
+	w.Header().Set("X-Accel-Buffering", "no") // without this header, some proxies buffer the response
 	return s
 }
 
@@ -148,7 +148,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	}
 	alive := time.NewTicker(keepAliveInterval)
 	defer alive.Stop()
-	first := time.After(freshFor) // reports changes between the load of the page and the subscription
+	first := time.After(freshFor) // the first event reports changes between the load of the page and the subscription
 	for n := 1; ; n++ {
 		text := fmt.Appendf(nil, "event: rev\ndata: %d\n\n", n)
 		select {

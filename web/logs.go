@@ -36,7 +36,7 @@ type logView struct {
 	TailOf   string        // stream of Tail
 	Link     string        // URL of the whole output as a file
 	Follow   string        // URL of the stream with later output; empty if the attempt has ended
-	End      string        // how the attempt ended; empty while it runs
+	End      string        // how the attempt ended; empty while the attempt runs
 }
 
 // logFilter selects lines of an output.
@@ -133,7 +133,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 // readTail returns the last chunks of the output of an attempt, oldest first. It reads until the chunks have the given number of lines or
 // bytes. It reports whether they are the whole output.
 func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) (chunks []jobs.Chunk, whole bool, err error) {
-	var parts [][]jobs.Chunk // newest part first
+	var parts [][]jobs.Chunk // the newest part comes first
 	count, found, bytes := 0, 0, 0
 	before, limit := int64(maxSeq), maxChunks
 	for {

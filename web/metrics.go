@@ -212,7 +212,7 @@ var buckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60
 
 // histogram counts each value in the first bucket that contains it.
 type histogram struct {
-	counts [17]uint64 // the last count is for values above all buckets
+	counts [17]uint64 // the last count is for values that are larger than all buckets
 	sum    float64
 }
 
@@ -243,9 +243,9 @@ func (g *histogram) addTo(f *family, pairs ...string) {
 type histograms struct {
 	once  sync.Once
 	mu    sync.Mutex
-	runs  map[[2]string]*histogram // by queue and job
-	waits map[string]*histogram    // by queue
-	usage map[string]*jobs.Usage   // of commands, by queue; MaxRSS is the largest one
+	runs  map[[2]string]*histogram // histograms by queue and job
+	waits map[string]*histogram    // histograms by queue
+	usage map[string]*jobs.Usage   // resources of the commands, by queue; MaxRSS is the largest value
 }
 
 // eventBuffer is the maximum number of events that may wait until the histograms count them. Events beyond this number
@@ -255,7 +255,7 @@ const eventBuffer = 4096
 func (o *histograms) families(r *runner.Runner) []*family {
 	o.once.Do(func() {
 		o.runs, o.waits, o.usage = map[[2]string]*histogram{}, map[string]*histogram{}, map[string]*jobs.Usage{}
-		events := r.Events(context.Background(), eventBuffer) // ends when the runner is closed
+		events := r.Events(context.Background(), eventBuffer) // the channel closes when the runner is closed
 		go func() {
 			for e := range events {
 				o.observe(e)

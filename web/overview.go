@@ -49,7 +49,7 @@ type problemView struct {
 	page
 	Key           string // identifies the problem
 	Message, Hint string
-	Cause         string // most frequent cause of the failures; empty if the problem is another one
+	Cause         string // most frequent cause of the failures; empty if the problem is not about failures
 	Link, Label   string // page that shows the problem, and the text of the link
 	Action        string // action of the form: resume or empty
 	Critical      bool   // whether no task can run

@@ -141,8 +141,8 @@ type rendered struct {
 	at    time.Time // time of the database reads
 }
 
-// pageCache keeps the last content of each page. With the cache, many open tabs of a page cost as much as one tab. While
-// the database is busy, the server shows the last content again.
+// pageCache keeps the last content of each page. With this cache, many open tabs of a page cost as much as one tab. While the database is
+// busy, the server shows the last content.
 type pageCache struct {
 	mu   sync.Mutex
 	last map[string]*cachedPage
@@ -156,7 +156,7 @@ type cachedPage struct {
 
 const (
 	maxPages = 64
-	freshFor = 900 * time.Millisecond // tabs that were notified of the same change share one rendering
+	freshFor = 900 * time.Millisecond // tabs that are notified of the same change share one rendering
 )
 
 // entry returns the cache entry of a URL in a time zone. If the cache is full, it removes the entry that was not used for the longest

@@ -32,7 +32,7 @@ type taskLinks struct {
 type earlierRuns struct {
 	Of   string // schedule or job
 	Runs []earlierRun
-	Took string // median duration of the earlier tasks, and the duration of this one
+	Took string // median duration of the earlier tasks, and the duration of this task
 }
 
 type earlierRun struct {

@@ -16,9 +16,9 @@ import (
 // runs is the history of a job, a label or a schedule, as its page shows it.
 type runs struct {
 	N, Failed, Unfinished int
-	Rate                  string        // failed tasks of all ended ones, in percent
+	Rate                  string        // failed tasks in percent of all ended tasks
 	Strip                 template.HTML // a bar for each of the last tasks
-	Longest               string        // duration at the top of the strip
+	Longest               string        // duration that the top of the strip stands for
 	Shown                 int           // number of bars
 	P50, P95              string
 	P50Over, P95Over      template.HTML // percentiles of consecutive groups of tasks
@@ -46,7 +46,7 @@ func (h *handler) newRuns(p page, list []jobs.Task) *runs {
 		return nil
 	}
 	v := &runs{N: len(list), Since: list[len(list)-1].CreatedAt}
-	var ended []jobs.Task // that have run, the oldest first
+	var ended []jobs.Task // tasks that have run, the oldest first
 	for _, t := range slices.Backward(list) {
 		switch {
 		case !t.State.Finished():

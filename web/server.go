@@ -224,7 +224,7 @@ func (s *Server) TokenFile() string { return s.file }
 
 // Serve handles requests until ctx ends. It then waits up to three seconds for requests in progress.
 func (s *Server) Serve(ctx context.Context) error {
-	stopped, stop := context.WithCancel(context.Background()) // ends the streams
+	stopped, stop := context.WithCancel(context.Background()) // stop ends the streams
 	defer stop()
 	var open connections
 	server := &http.Server{ConnState: open.changed, Handler: s.handler, ReadHeaderTimeout: headerTimeout, ReadTimeout: bodyTimeout,
@@ -262,7 +262,7 @@ var assetVersion = sync.OnceValue(func() string {
 	sum := sha256.New()
 	_ = fs.WalkDir(static, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() {
-			text, _ := fs.ReadFile(static, name) // cannot fail: the file is embedded
+			text, _ := fs.ReadFile(static, name) // the file is embedded, so there is no error
 			sum.Write(text)
 		}
 		return err

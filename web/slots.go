@@ -21,7 +21,7 @@ import (
 type slotDrawing struct {
 	worker  admin.WorkerRuns
 	s       span
-	at      time.Time // end of the drawing
+	at      time.Time // time at the right end of the drawing
 	from    time.Time // time from which the attempts are known
 	rows    [][]admin.Run
 	Hidden  int // attempts in slots that are not drawn
@@ -33,7 +33,7 @@ type slotDrawing struct {
 
 // slotBar is an attempt in a slot, or several short ones.
 type slotBar struct {
-	Slot     int // from 1
+	Slot     int // number of the slot, from 1
 	From, To time.Time
 	N        int   // number of attempts
 	ID       int64 // task of the first attempt
@@ -81,7 +81,7 @@ func (d *slotDrawing) group(cells int) {
 	cell := d.s.length / time.Duration(cells)
 	for row, runs := range d.rows {
 		var last *slotBar
-		short, place := false, int64(0) // whether the last bar has only short attempts, and its cell
+		short, place := false, int64(0) // whether the last bar has only short attempts, and the cell of that bar
 		for _, r := range runs {
 			isShort := d.end(r).Sub(r.StartedAt) < cell
 			at := int64(r.StartedAt.Sub(d.begin()) / cell)
@@ -111,7 +111,7 @@ func (d *slotDrawing) single() (ids []int64) {
 
 // The measures of the drawing in pixels.
 const (
-	slotsTop   = 16 // above are the numbers of the bar that has the focus
+	slotsTop   = 16 // the space above the rows shows the numbers of the bar that has the focus
 	slotHeight = 16
 	slotScale  = 28
 )
@@ -162,7 +162,7 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	d.Bars, d.Scale = template.HTML(b.String()), template.HTML(scale.String())
 }
 
-// known returns the time from which the drawing knows what the worker did.
+// known returns the time from which the drawing shows what the worker did.
 func (d *slotDrawing) known() time.Time {
 	return laterOf(laterOf(d.begin(), d.from), d.worker.StartedAt)
 }
@@ -202,14 +202,14 @@ func (d *slotDrawing) bar(b *strings.Builder, bar *slotBar, isLast bool) {
 	}
 	fmt.Fprintf(b, `<a href="%s"%s><title>%s</title><rect class="%s" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`,
 		template.HTMLEscapeString(bar.Link), stop, text, class, x, y, width, slotHeight-3)
-	if failed := bar.states[jobs.Failed]; bar.N > 1 && failed > 0 { // the lower part of the bar
+	if failed := bar.states[jobs.Failed]; bar.N > 1 && failed > 0 { // the lower part of the bar shows the failed attempts
 		height := max((slotHeight-3)*failed/bar.N, 3)
 		fmt.Fprintf(b, `<rect class="failed" x="%.2f%%" y="%d" width="%.2f%%" height="%d"/>`, x, y+slotHeight-3-height, width, height)
 	}
 	fmt.Fprintf(b, `<text class="tip" x="100%%" y="10" text-anchor="end" aria-hidden="true">%s</text></a>`, text)
 }
 
-// state returns the state of an attempt. For several attempts it is the one that gives the bar its colour.
+// state returns the state of an attempt. For several attempts it is the state that gives the bar its colour.
 func (b *slotBar) state() jobs.State {
 	for _, s := range []jobs.State{jobs.Running, jobs.Completed, jobs.Failed, jobs.Cancelled} {
 		if b.states[s] > 0 {
@@ -247,7 +247,7 @@ func shortName(p page, names map[int64]jobs.Task, id int64) string {
 	return p.ShortJob(t)
 }
 
-// Took returns the duration of an attempt, or of the period of several ones.
+// Took returns the duration of an attempt, or the length of the period of several attempts.
 func (b *slotBar) Took() string { return humanize.Took(b.To.Sub(b.From)) }
 
 func (b *slotBar) text() string {

@@ -28,8 +28,8 @@ type sortLink struct {
 	Selected   bool
 }
 
-// sortOf returns the order of a list, and the orders that it can have. Without an order in the URL, failed tasks have the order of their
-// ends, and waiting tasks that of their due times.
+// sortOf returns the order of a list, and the orders that the list can have. Without an order in the URL, failed tasks are ordered by the
+// time of their ends, and waiting tasks by their due times.
 func sortOf(asked string, states []jobs.State) (order string, orders []string) {
 	all := func(of ...jobs.State) bool {
 		return len(states) > 0 && !slices.ContainsFunc(states, func(s jobs.State) bool { return !slices.Contains(of, s) })
@@ -116,8 +116,8 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 	return tasks, nil
 }
 
-// lookOf returns the number of tasks at which a search looks: the number in the URL, or a number for which the search takes few
-// milliseconds. A list by time reads each task by a seek, and a search for text or metadata parses JSON.
+// lookOf returns the number of tasks at which a search looks: the number in the URL, or a number that takes few milliseconds. A list by
+// time takes longer for each task, because it finds each one by a seek. A search for text or metadata takes longer, because it parses JSON.
 func lookOf(text string, f jobs.Filter, order string) (int, error) {
 	switch {
 	case text == "" && order == sortByID && f.Match == "" && len(f.Metadata) == 0:

@@ -41,10 +41,10 @@ type taskView struct {
 	Earlier     *earlierRuns
 	Link        string // URL of this page without an attempt
 	CanRetry    bool
-	Now         bool       // whether a retry makes the task due now
+	Now         bool       // whether a retry only makes the task due now
 	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
 	CanStop     bool
-	CanHold     bool // whether the task waits; then it can be held, or released if it is held
+	CanHold     bool // whether the task waits, so that the user can hold it, or release it if it is held
 	Stopping    bool // whether the running task has a cancel request
 	CLI         string
 }

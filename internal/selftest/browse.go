@@ -29,8 +29,9 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute} // the timeout is longer than any freeze
-	go func() { _ = server.Serve(listen) }()                               // ends when the server is closed
+	// the timeout is longer than the nemesis ever freezes this process
+	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(listen) }() // this goroutine ends when the server is closed
 	defer func() { _ = server.Close() }()
 	for i := 0; ctx.Err() == nil; i++ {
 		var last int64

@@ -14,18 +14,18 @@ import (
 	"example.com/runner/jobs"
 )
 
-// evidence is all that the method judge reads: the histories of a run, and figures about the run.
+// evidence is the input of the method judge: the histories of a run, and measurements of the run.
 type evidence struct {
 	events    iter.Seq[event]
 	notes     []note
 	lifetimes []lifetime
-	lastSeen  map[attemptProcess]int64 // when the processes of attempts were last seen alive; monotonic µs
-	offset    int64                    // wall clock minus monotonic clock, ms
-	drift     int64                    // change of offset during the run, ms
-	locked    []span                   // periods in which the nemesis kept all other processes from writing; ms of the wall clock
+	lastSeen  map[attemptProcess]int64 // time at which the processes of attempts were last seen alive; monotonic clock in µs
+	offset    int64                    // wall clock minus monotonic clock, in ms
+	drift     int64                    // change of offset during the run, in ms
+	locked    []span                   // periods in which the nemesis kept all other processes from writing, in ms of the wall clock
 
-	lifetimesOf  map[int][]lifetime // by pid
-	kills        map[int][]int64    // times just before a kill of a worker, by pid of the worker
+	lifetimesOf  map[int][]lifetime // lifetimes by the pid of the process
+	kills        map[int][]int64    // times just before a kill of a worker, by the pid of the worker
 	guardiansHit map[int]bool       // pids of workers whose guardians were killed or stopped
 	stoppedSpans map[int][]span     // periods in which a worker or one of its guardians was stopped, by pid of the worker
 }
@@ -102,7 +102,7 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
-	for _, lock := range locks { // a reaper that was killed leaves its lock file; the next worker removes that file after a minute
+	for _, lock := range locks { // if a reaper is killed, its lock file stays until the next worker removes it after a minute
 		info, err := os.Stat(lock)
 		id := strings.TrimSuffix(filepath.Base(lock), ".lock")
 		if workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {
@@ -165,7 +165,8 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	if k := report.CommitKills; len(opens) >= k { // keep the openings after a kill in a commit; later ones compete with other load
+	// keep only the openings after a kill during a commit, because later ones compete with other load
+	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}
 	report.Figures.OpenP50, report.Figures.OpenMax = seconds(percentile(opens, 0.5)), seconds(percentile(opens, 1))
@@ -233,7 +234,7 @@ func (e *evidence) checkExecutions(r *replay, report *Report) {
 	}
 }
 
-// measureResumes measures the time from the return of the server to the next claim.
+// measureResumes measures the time from the restart of the server to the next claim.
 func (e *evidence) measureResumes(r *replay, report *Report) {
 	f := &report.Figures
 	for _, n := range e.notes {

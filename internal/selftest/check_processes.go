@@ -87,7 +87,7 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 		if w.joinedAt < started-abs(e.drift) || w.joinedAt > ended+abs(e.drift) {
 			continue
 		}
-		for _, at := range e.kills[w.pid] { // in the order of the notes
+		for _, at := range e.kills[w.pid] { // the kills are in the order of the notes
 			if at >= started && at <= ended {
 				return at, true, true
 			}
@@ -135,7 +135,7 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // ms that a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // checkExecutions reports an attempt without a claim
+		if c == nil { // if there is no claim, checkExecutions reports the attempt
 			continue
 		}
 		last := e.wall(seen)

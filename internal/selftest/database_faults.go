@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// withWriteLock calls the function do while no other connection can write. Like all functions of this file, it ignores
-// errors, because a fault may fail.
+// withWriteLock calls the function do while no other connection can write. Like all functions of this file, it ignores errors, because the
+// nemesis may go on when a fault fails.
 func (db *database) withWriteLock(do func()) {
 	if db.server {
 		db.withServerLock(do)
 		return
 	}
 	db.onConnection(func(conn *sql.Conn) {
-		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // SQLite's busy handler would pause too long
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // the busy handler of SQLite would pause for too long
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
 				do()

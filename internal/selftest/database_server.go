@@ -16,7 +16,7 @@ import (
 func connectServer(address string) (*sql.DB, error) {
 	db, err := sql.Open("pgx", address+"&search_path=runner&application_name=judge")
 	if err == nil {
-		db.SetMaxIdleConns(0) // no idle connections, because the nemesis soon kills the server again
+		db.SetMaxIdleConns(0) // keep no idle connections, because the nemesis soon kills the server again
 	}
 	return db, err
 }
@@ -80,7 +80,7 @@ func (db *database) inTransaction(do func(*sql.Tx)) {
 func (db *database) serverLockHeldFor(d time.Duration) bool {
 	holder := func() (pid int) {
 		_ = db.pool.QueryRow("SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted LIMIT 1").Scan(&pid)
-		return pid // 0 if no connection holds it
+		return pid // the result is 0 if no connection holds the lock
 	}
 	first := holder()
 	time.Sleep(d)

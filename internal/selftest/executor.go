@@ -89,7 +89,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // this process wrote its result before it changed its user, and cannot write the file now
+	if k == otherUser { // this process wrote its result before it became another user, and cannot write the file any more
 		return 0
 	}
 	if err := writeResult(generation); err != nil {
@@ -108,7 +108,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 			return err
 		}
 		return dropPrivileges()
-	case lock == nil: // an earlier execution still holds the lock; begin has written a note about it
+	case lock == nil: // an earlier execution still holds the lock, and begin has already noted this
 		return nil
 	case k == leavesHidden:
 		return e.leaveProcesses(lock, d, task, generation)

@@ -26,7 +26,8 @@ type event struct {
 	waits                     bool // whether a blocked task waits for more than its lane
 	reason, err, result       string
 	pid                       int
-	xid, oldest, began        int64 // on a server: the transaction, the oldest open transaction, and the start of the transaction in ms
+	// on a server: the number of the transaction, that of the oldest open transaction, and the start of the transaction in ms
+	xid, oldest, began int64
 }
 
 // events calls the function do for each event until it returns false.

@@ -14,7 +14,7 @@ type historyBuilder struct {
 	evidence
 	events []event
 	now    int64
-	tasks  map[int64]event // current states
+	tasks  map[int64]event // current state of each task, as its last event
 }
 
 const testLease = 1000

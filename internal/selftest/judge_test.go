@@ -46,9 +46,9 @@ func TestAValidHistoryHasNoViolation(t *testing.T) {
 	}
 }
 
-// TestACancelledLossIsReportedByTheWorker checks two histories. In both, a client cancels a running task, and then the
-// task is lost because its guardian died. In the first history the live worker reports the loss itself, as it must. In
-// the second one a reaper reports the loss although the lease has not ended, which violates I3.
+// TestACancelledLossIsReportedByTheWorker checks two histories. In both, a client cancels a running task, and then the task is lost because
+// its guardian dies. In the first history the worker is alive and reports the loss itself, as it must. In the second history a reaper
+// reports the loss before the lease has ended, which violates I3.
 func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)
@@ -60,7 +60,7 @@ func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 		e.state, e.attempt, e.losses, e.reason, e.err = "cancelled", 0, 1, "cancelled", "cancelled by root"
 	})
 	checkViolations(t, s.judge())
-	s.events[len(s.events)-1].err = lostText // with this error, a reaper took the task before the lease ended
+	s.events[len(s.events)-1].err = lostText // this error says that a reaper took the task before the lease ended
 	checkViolations(t, s.judge(), "I3")
 }
 
@@ -82,7 +82,7 @@ func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 
 func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	hung := validHistory()
-	hung.note(3, opOverlap, 2, 6, "function") // worker w2 ran the earlier execution and then hung
+	hung.note(3, opOverlap, 2, 6, "function") // worker w2 ran the earlier execution, and hung later
 	abandoned := newHistory()
 	abandoned.join("w1", 11)
 	abandoned.join("w2", 12)

@@ -27,7 +27,8 @@ const (
 	leader = "leader" // is the first process of a command, so it is no leftover
 )
 
-// findableTraits are the leftovers of tasks that leave processes. Each one is harder to find than the one before.
+// findableTraits are the traits of the leftovers of tasks that leave processes. Each one makes a leftover harder to find than the one
+// before.
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
@@ -53,7 +54,7 @@ func drawTraits(random *rand.Rand) (traits []string) {
 func (e *executor) leaveProcesses(lock *os.File, d time.Duration, task, generation int64) error {
 	random := rand.New(rand.NewPCG(uint64(task), uint64(generation)))
 	most := 1 + random.IntN(maxLeftovers)
-	n := 1 + random.IntN(most) // usually few, sometimes many
+	n := 1 + random.IntN(most) // usually few processes, sometimes many
 	for range n {
 		if err := e.leaveProcess(lock, drawTraits(random), task, generation); err != nil {
 			return err
@@ -79,7 +80,8 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) { // wait for a child; a sibling is no child
+	// wait for a child; a sibling is not a child of this process
+	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) {
 		return c.Wait()
 	}
 	return nil

@@ -24,7 +24,7 @@ func setOwnTraits(traits []string) {
 		ignoreTerminate()
 	}
 	if slices.Contains(traits, changesUser) {
-		_ = dropPrivileges() // a process without the right to change its user keeps it
+		_ = dropPrivileges() // without the right to change its user, a process keeps its user
 	}
 	if slices.Contains(traits, undumpable) {
 		const setDumpable = 4 // PR_SET_DUMPABLE; the argument 0 hides the environment from other users and from this one
@@ -49,5 +49,5 @@ func dropPrivileges() error {
 // ownMounts gives a command its own mount namespace, so that other processes do not see its mounts.
 func ownMounts(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS} }
 
-// bind mounts a single file at another path.
+// bind makes a bind mount of a single file at another path.
 func bind(file, at string) error { return syscall.Mount(file, at, "", syscall.MS_BIND, "") }

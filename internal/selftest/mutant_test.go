@@ -14,7 +14,7 @@ import (
 // invariants that must find it, and the replaced texts.
 type mutant struct {
 	name, defect string
-	invariants   []string          // a selftest finds a violation of one of these, if the timing permits it
+	invariants   []string          // invariants that a selftest finds violated, if the timing permits it
 	test         []string          // arguments of go test for a test that always finds the defect
 	files        map[string]string // mutated source by file name
 }

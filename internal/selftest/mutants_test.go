@@ -35,7 +35,7 @@ func TestMutants(t *testing.T) {
 			if m.invariants != nil {
 				by = m.violates(t, overlay, dir)
 			}
-			if by == "" { // a short selftest may miss the defect or be unable to reach it; the named test always finds it
+			if by == "" { // a short selftest may miss the defect, but the named test always finds it
 				by = m.failsTest(t, overlay)
 			}
 			if by == "" {
@@ -106,7 +106,8 @@ func (m mutant) failsTest(t *testing.T, overlay string) string {
 			failed = append(failed, strings.Fields(name)[0])
 		}
 	}
-	if failed == nil && strings.Contains(string(out), "panic: test timed out") { // the test waits for an event that the mutant suppresses
+	// the test waited for an event that never happens in this mutant
+	if failed == nil && strings.Contains(string(out), "panic: test timed out") {
 		failed = []string{"a test timed out"}
 	}
 	if failed == nil {
@@ -128,7 +129,7 @@ func (m mutant) violates(t *testing.T, overlay, dir string) string {
 		c := exec.Command(program, "selftest", "--json", "--for", roundFor, "--seed", fmt.Sprint(seed), "--dir", dir)
 		var stderr strings.Builder
 		c.Stderr = &stderr
-		out, _ := c.Output() // exit status 1 means violations
+		out, _ := c.Output() // a selftest with violations exits with status 1
 		var report Report
 		if err := json.Unmarshal(out, &report); err != nil {
 			t.Fatalf("report of the selftest: got error %v, want none: %s %s", err, out, stderr.String())

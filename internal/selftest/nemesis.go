@@ -47,7 +47,7 @@ type nemesis struct {
 type fault struct {
 	name   string
 	weight int
-	do     func(*nemesis) bool // injects the fault; returns false if it did nothing
+	do     func(*nemesis) bool // do injects the fault; it returns false if it did nothing
 }
 
 // faults are the faults for all engines. In addition, the nemesis freezes all processes at fixed intervals; see
@@ -109,7 +109,7 @@ func (n *nemesis) killsAndStops() (sum int) {
 	return sum
 }
 
-// victim returns a random process of a role. It prefers processes that are not stopped.
+// victim returns a random process with the role of. It prefers processes that are not stopped.
 func (n *nemesis) victim(of role) *proc {
 	list := n.processes.running(of)
 	if len(list) == 0 {
@@ -369,7 +369,7 @@ func (n *nemesis) fillDisk() bool {
 	}
 	filler := n.dir + "/filler"
 	if err := os.WriteFile(filler, make([]byte, free-leaveFree), 0o600); err != nil {
-		_ = os.Remove(filler) // other processes took the space first
+		_ = os.Remove(filler) // other processes took the free space first
 		return false
 	}
 	d := maxDiskFull/4 + time.Duration(n.random.Int64N(int64(maxDiskFull*3/4)))

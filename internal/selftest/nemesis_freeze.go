@@ -20,12 +20,12 @@ var resumePauses = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecon
 func (n *nemesis) freeze() {
 	commands := n.random.IntN(2) == 0
 	d := Lease*12/10 + time.Duration(n.random.Int64N(int64(Lease*13/10)))
-	n.mu.Lock() // other faults need this lock to resume a process, so they resume none during the freeze
+	n.mu.Lock() // other faults need this lock to resume a process, so no fault can end during the freeze
 	defer n.mu.Unlock()
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
 	var frozen []int
-	for again := true; again; { // the loop ends, because stopped processes start no others
+	for again := true; again; { // the loop ends because stopped processes start no further ones
 		again = false
 		for _, pid := range n.victims(commands) {
 			if !n.stopped[pid] && !slices.Contains(frozen, pid) && stop(pid) == nil {
@@ -73,10 +73,11 @@ func (n *nemesis) lockDuringSweep() bool {
 		return false
 	}
 	n.background.Go(func() {
-		defer resume() // also on an early return
+		defer resume() // resume the processes also after an early return
 		n.notes.add(opLocked, 0, 0, "")
 		defer n.notes.add(opUnlocked, 0, 0, "")
-		if n.db.lockHeldFor(50 * time.Millisecond) { // the stopped worker holds the lock, so no other worker could take over
+		// the stopped worker holds the write lock, so no other worker could take over its tasks
+		if n.db.lockHeldFor(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			return
 		}
@@ -122,7 +123,7 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 // sweepBegins waits until another worker kills a command of a stopped worker. It returns false if no command dies
 // in time.
 func (n *nemesis) sweepBegins(worker int) bool {
-	n.sleep(Lease * 9 / 10) // wait first, so that commands that end by themselves before the end of the lease do not count
+	n.sleep(Lease * 9 / 10) // commands that end by themselves before the end of the lease must not count, so wait first
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, pid := range commands {

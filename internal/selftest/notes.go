@@ -9,24 +9,25 @@ import (
 	"strings"
 )
 
-// The notes are the second history. In it each process of the run records its observations and actions. Each process
-// appends whole lines with single writes to one file, so a killed process loses no line that it wrote.
+// The notes are the second history. Each process of the run writes its own observations and actions there. It appends each line to one file
+// with a single write, so a process that is killed loses no line that it wrote.
 
-// The operations of notes. Each comment begins with the fields that a note of this operation sets, and then says when
-// a process writes the note. The fields task and generation are 0 in notes that do not set them.
+// These are the operations of notes. The comment of an operation first lists the fields that its notes set, and then says when a process
+// writes the note. The fields task and generation are 0 in all other notes.
 const (
 	opTry    = "try"    // text: label; a client is about to enqueue the task
-	opAck    = "ack"    // task, text: label; a client received the id of the task
-	opCancel = "cancel" // task; a client is about to cancel it
-	opRetry  = "retry"  // task; a client is about to retry it
+	opAck    = "ack"    // task, text: label; the client has received the id of its task
+	opCancel = "cancel" // task; a client is about to cancel the task
+	opRetry  = "retry"  // task; a client is about to retry the task
 	opBusy   = "busy"   // text: source; the product reported that the database is busy
-	opOpen   = "open"   // text: time that it took to open the database, in µs
+	opOpen   = "open"   // text: the time that the process needed to open the database, in µs
 
-	opStart   = "start"   // task, generation, text: kind; the code of the task starts
-	opAlive   = "alive"   // task, generation; the code is still running
-	opEnd     = "end"     // task, generation; the code has finished by itself
-	opOverlap = "overlap" // task, generation, text: command or function, then the living processes of an earlier execution
-	opProcess = "process" // task, generation, text: start time and traits; the writing process belongs to that attempt
+	opStart = "start" // task, generation, text: kind; the code of the task starts
+	opAlive = "alive" // task, generation; the code is still running
+	opEnd   = "end"   // task, generation; the code has finished by itself
+	// task, generation, text: command or function, then the living processes of an earlier execution; two executions of the task overlap
+	opOverlap = "overlap"
+	opProcess = "process" // task, generation, text: start time and traits; the process that writes the note belongs to this attempt
 
 	opKill      = "kill"      // text: pid of a worker that the writer is about to kill
 	opStop      = "stop"      // text: pid of a worker; the nemesis is about to stop the worker or guardians of it
@@ -40,7 +41,7 @@ const (
 
 // note is a line of the notes.
 type note struct {
-	at               int64 // CLOCK_MONOTONIC, µs
+	at               int64 // monotonic clock, in µs
 	pid              int   // pid of the writer
 	op               string
 	task, generation int64
@@ -64,7 +65,7 @@ func openNotes(w workspace) (*notesFile, error) {
 	return &notesFile{file: file}, nil
 }
 
-// add appends a note. It panics if the write fails, because the run cannot be judged without the note.
+// add appends a note. It panics if the write fails, because without the note the run cannot be judged.
 func (n *notesFile) add(op string, task, generation int64, text string) {
 	line := fmt.Appendf(nil, "%d %d %s %d %d %s\n", monotonic(), os.Getpid(), op, task, generation, text)
 	if _, err := n.file.Write(line); err != nil {
@@ -122,7 +123,7 @@ func (n *notesFile) since(from int64) (list []note, next int64) {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)
 	text = text[:bytes.LastIndexByte(text[:k], '\n')+1]
-	list, _ = parseNotes(string(text)) // readNotes reports malformed lines at the end of the run
+	list, _ = parseNotes(string(text)) // readNotes will report the malformed lines at the end of the run
 	return list, from + int64(len(text))
 }
 

@@ -13,8 +13,8 @@ import (
 // lifetime records a process that has ended.
 type lifetime struct {
 	pid            int
-	started, ended int64  // monotonic clock, µs; ended is the time at which its parent noticed the end
-	failure        string // why the end is a fault of the product; empty if it is none
+	started, ended int64  // monotonic clock in µs; ended is the time at which the parent of the process noticed the end
+	failure        string // why the product is to blame for the end; empty if it is not
 	noGuardians    bool   // whether the process ended because its guardians died; a violation unless the nemesis or a task killed them
 }
 
@@ -74,21 +74,22 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 	return p, nil
 }
 
-// failure explains why the end of the process is a fault of the product. It returns an empty text if the end is no
-// fault. The result noGuardians is true if the process ended because its guardians did not start or died.
+// failure explains why the product is to blame for the end of the process, or returns an empty text if it is not. The result noGuardians is
+// true if the process ended because its guardians did not start or died.
 func (p *proc) failure() (text string, noGuardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {
 	case failed && exit.ExitCode() < 0: // a signal ended it, and only the harness sends signals
 		return "", false
-	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1: // the second SIGTERM means: exit at once
+	// a worker exits at once when it receives the second SIGTERM
+	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1:
 		return "", false
 	}
 	log, _ := os.ReadFile(p.log.Name())
 	log = log[min(int(p.logFrom), len(log)):]
 	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&
 		(bytes.Contains(log, []byte(noServerText)) || bytes.Contains(log, []byte(lostCommitText))) {
-		return "", false // a process that starts or stops while the server is down reports that and exits
+		return "", false // if the server is down at its start or its end, a process reports that and exits
 	}
 	name := strings.TrimSuffix(filepath.Base(p.log.Name()), ".log")
 	noGuardians = bytes.Contains(log, []byte(noGuardianText)) ||

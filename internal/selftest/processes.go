@@ -39,7 +39,7 @@ const (
 	browserRole
 )
 
-// slot is a position that always holds one running process.
+// slot is a place for one process. If the process ends, another one starts in its place.
 type slot struct {
 	role    role
 	name    string
@@ -143,7 +143,7 @@ func (ps *processes) keepRunning(s *slot) {
 			}
 			ps.mu.Lock()
 			s.proc = p
-			if s.stopped { // the role was stopped while the process started
+			if s.stopped { // the role was stopped while this process started
 				p.terms++
 				_ = terminate(p.pid)
 			}

@@ -1,6 +1,6 @@
 package selftest
 
-// Texts of the product that the harness recognises in logs and records. A test checks that the product still has them.
+// The harness recognises these texts of the product in logs and records. A test checks that the product still has them.
 const (
 	readyText      = "ready"                                                     // log: the worker has opened the database
 	busyText       = "database is busy"                                          // error of a command, exit status 75

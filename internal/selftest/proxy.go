@@ -14,7 +14,7 @@ type proxy struct {
 
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
-	cutNext bool          // cut the connection of the next request after the request has reached the server
+	cutNext bool          // whether to cut the connection of the next request after the request has reached the server
 	stalled chan struct{} // closed at the end of the stall; nil if the proxy is not stalled
 }
 
@@ -24,7 +24,7 @@ func newProxy(to string) (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{listener: listener, to: to, conns: map[net.Conn]bool{}}
-	go p.accept() // ends when the listener is closed
+	go p.accept() // accept ends when the listener is closed
 	return p, nil
 }
 
@@ -81,10 +81,10 @@ func (p *proxy) forward(to, from net.Conn, request bool) {
 			}
 		}
 		if cut {
-			time.Sleep(rand.N(3 * time.Millisecond)) // give the server time to handle the request
+			time.Sleep(rand.N(3 * time.Millisecond)) // the server needs some time to handle the request
 			return
 		}
-		if err != nil { // io.EOF, or the proxy cut the connection
+		if err != nil { // the error is io.EOF, or the proxy has cut the connection
 			return
 		}
 	}

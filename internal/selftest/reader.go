@@ -44,7 +44,7 @@ func (ps *processes) runReader(s *slot) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			log := ps.logTail(s.name)
 			switch code := exit.ExitCode(); {
-			case code == 75 && bytes.Contains(log, []byte(busyText)): // exit status 75 can also mean a full disk
+			case code == 75 && bytes.Contains(log, []byte(busyText)): // another meaning of exit status 75 is a full disk
 				ps.notes.add(opBusy, 0, 0, cmd.Args[1])
 			case code == 2: // a usage error: the command line of this test is wrong
 				ps.mu.Lock()

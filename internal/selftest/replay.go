@@ -14,19 +14,19 @@ import (
 type replay struct {
 	tasks      map[int64]*taskHistory
 	workers    map[string]*workerHistory
-	keys       map[string]int64 // owner of each unique key among unfinished tasks
+	keys       map[string]int64 // for each unique key, the unfinished task that owns it
 	pending    map[int64]*taskHistory
 	blocked    map[int64]*taskHistory
 	ended      []endedBelow            // ended transactions, for each of the latest events on a server
 	lanes      map[string]*taskHistory // task that holds each lane
 	heartbeats []event                 // renewed leases whose heartbeat event has not come yet
-	claimRow   []*taskHistory          // consecutive claims by one worker from one queue
+	claimRow   []*taskHistory          // consecutive claims of one worker from one queue
 	violation  func(string, int64, string, ...any)
 	clockDrift int64 // ms by which the wall clock was changed during the run
 
 	claims, losses int
-	started        []int64 // times of claims, ms of the wall clock
-	ownKills       int     // attempts that failed by a signal: a violation, because only runner sends signals
+	started        []int64 // times of the claims, in ms of the wall clock
+	ownKills       int     // number of attempts that a signal ended; each is a violation, because only runner sends signals
 }
 
 // taskHistory is the state of a task at one point of the history.
@@ -38,22 +38,23 @@ type taskHistory struct {
 	waits                  bool // whether the task waits for more than its lane
 	priority               int
 	state                  jobs.State
-	setBy                  int64 // transaction that set the state; 0 in a file
+	setBy                  int64 // number of the transaction that set the state; 0 in a file
 	generation             int64
 	worker, reason         string
 	attempt, losses        int
 	maxAttempts, maxLosses int
 	claims                 []*claim
 	deleted                bool
-	completed, failed      bool // earlier outcomes, before retries: whether it completed once; whether it failed or was cancelled once
+	// outcomes before a retry: whether the task has completed once, and whether it has failed or was cancelled once
+	completed, failed bool
 }
 
 // claim is one claim of a task.
 type claim struct {
 	generation   int64
 	worker       string
-	claimedAt    int64 // ms of the wall clock, like all times here
-	began        int64 // when the transaction of the claim began; 0 in a file
+	claimedAt    int64 // this time and all others here are in ms of the wall clock
+	began        int64 // time at which the transaction of the claim began; 0 in a file
 	leaseEnd     int64 // current end of the lease
 	leaseWritten int64 // time of the last write of leaseEnd
 	revoked      bool  // whether the claim is revoked; the worker can then write nothing more about it
@@ -80,8 +81,8 @@ type workerHistory struct {
 	jobs        []string
 	leaseLength int64
 	running     map[int64]*taskHistory
-	joinedAt    int64 // when the worker was added to the database
-	leftAt      int64 // when the database recorded the end of the worker; 0 before that
+	joinedAt    int64 // time at which the worker was added to the database
+	leftAt      int64 // time at which the database recorded the end of the worker; 0 before that
 	leftItself  bool  // whether the worker recorded its end itself
 }
 
@@ -117,7 +118,7 @@ func (r *replay) all(events iter.Seq[event]) {
 	r.checkOrder(nil)
 }
 
-// event replays the first event of the list ahead. The rest of the list holds the events that follow it in the history.
+// event replays the first event in the list ahead. The other events in the list follow it in the history.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
 	isClaim := e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state

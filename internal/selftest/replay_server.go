@@ -1,7 +1,6 @@
 package selftest
 
-// endedBelow records that at a certain time, all transactions with numbers lower than oldest had ended. The field at is
-// that time in ms.
+// endedBelow records that at the time at, in ms, all transactions with lower numbers than oldest had ended.
 type endedBelow struct{ at, oldest int64 }
 
 // noteTransaction records which transactions had ended at the time of an event. It keeps the records of at least as
@@ -17,10 +16,10 @@ func (r *replay) noteTransaction(e event) {
 
 // concurrent reports whether another transaction may have hidden the pending task p from the claim c.
 //
-// In a file this cannot happen. On a server, transactions can share the write lock if their writes do not depend on
-// their reads. A claim does not see a task whose insert has not committed, and it skips a task that another claim has
-// locked. The events of such transactions come in any order. So p counts as visible only under two conditions. The
-// transaction that made p pending had certainly ended when the claim began. The next change of p began after the claim.
+// In a file this cannot happen. On a server, transactions can share the write lock if their writes do not depend on their reads. A claim
+// does not see a task whose insert is not committed yet, and it skips a task that another claim has locked. The events of such transactions
+// come in any order. So concurrent returns false only if two conditions are met: the transaction that made p pending had certainly ended
+// when the claim began, and the next change of p began after the claim.
 func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 	if p.setBy == 0 {
 		return false

@@ -7,7 +7,7 @@ import "testing"
 func TestAClaimOnAServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 	for name, c := range map[string]struct {
 		insertEnds bool  // whether the transaction that inserts task 1 ends before the claim of task 2 begins
-		claimBegan int64 // when the transaction that claims task 1 begins, relative to the claim of task 2
+		claimBegan int64 // when the transaction that claims task 1 begins; relative to the claim of task 2
 		want       int   // number of violations
 	}{
 		"the insert has not committed":        {insertEnds: false, claimBegan: 5, want: 0},
@@ -18,7 +18,7 @@ func TestAClaimOnAServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 			s := enqueuedHistory(quick) // task 1
 			s.enqueue(2, quick)
 			s.wait(5)
-			s.beat(2, "w2") // an event of another transaction
+			s.beat(2, "w2") // this event belongs to another transaction
 			s.wait(5)
 			s.claim(2, "w1")
 			claimed := s.now

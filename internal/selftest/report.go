@@ -31,12 +31,12 @@ type Report struct {
 
 // Figures are the measurements of a run. Durations are in seconds.
 type Figures struct {
-	// from the SIGKILL of a worker until its tasks were free, less the time of locks and freezes by the harness
+	// time from the SIGKILL of a worker until its tasks were free, without the time of locks and freezes by the harness
 	RecoveryP99 float64 `json:"recovery_p99"`
 	RecoveryMax float64 `json:"recovery_max"`
 	Recoveries  int     `json:"recoveries"`
-	// longest time from the last heartbeat of a frozen worker until another worker took over its task, less the time of locks and freezes
-	// by the harness
+	// longest time from the last heartbeat of a frozen worker until another worker took over its task, without the time of locks and
+	// freezes by the harness
 	LeaseMax   float64 `json:"lease_recovery_max"`
 	Leases     int     `json:"lease_recoveries"`
 	Orphans    int     `json:"orphans"`   // processes alive 1 s after the SIGKILL of their worker
@@ -44,20 +44,21 @@ type Figures struct {
 	Leftovers  int     `json:"leftovers"` // processes that commands left behind
 	Unreadable int     `json:"unreadable_leftovers"`
 	Foreign    int     `json:"foreign_leftovers"`
-	OwnKills   int     `json:"own_kills"`     // attempts that a signal ended; only runner sends signals
-	DelayP99   float64 `json:"end_delay_p99"` // from the end of a command to the record of that end, while leftovers of other tasks live
-	DelayMax   float64 `json:"end_delay_max"`
-	Delays     int     `json:"end_delays"`
-	Overlaps   int     `json:"overlaps"`
-	Functions  int     `json:"function_overlaps"` // functions that outlived their claims; docs/reliability.md allows this
-	Lost       int     `json:"lost"`              // acknowledged enqueues without a task
-	Busy       int     `json:"busy"`              // errors that report a busy database
-	OpenMax    float64 `json:"open_max"`          // opening a database whose last process was killed in a commit
-	OpenP50    float64 `json:"open_p50"`
-	Resumed    int     `json:"resumed"` // how many times work continued after a kill of the server
-	// from the return of the server to the next claim, less the time of locks and partitions by the harness
+	OwnKills   int     `json:"own_kills"` // attempts that a signal ended; only runner sends signals
+	// time from the end of a command to the record of this end, while leftovers of other tasks live
+	DelayP99  float64 `json:"end_delay_p99"`
+	DelayMax  float64 `json:"end_delay_max"`
+	Delays    int     `json:"end_delays"`
+	Overlaps  int     `json:"overlaps"`
+	Functions int     `json:"function_overlaps"` // functions that outlived their claims; docs/reliability.md allows this
+	Lost      int     `json:"lost"`              // acknowledged enqueues without a task
+	Busy      int     `json:"busy"`              // errors that report a busy database
+	OpenMax   float64 `json:"open_max"`          // longest time to open a database whose last process was killed during a commit
+	OpenP50   float64 `json:"open_p50"`
+	Resumed   int     `json:"resumed"` // how many times work continued after a kill of the server
+	// time from the restart of the server to the next claim, without the time of locks and partitions by the harness
 	ResumeMax float64 `json:"resume_max"`
-	Drain     float64 `json:"drain"` // from the last fault to the end of the last task
+	Drain     float64 `json:"drain"` // time from the last fault to the end of the last task
 }
 
 // Violation is a violated invariant.

@@ -37,7 +37,7 @@ type Client struct {
 // Database returns the path or the address of the database of a run.
 func Database(dir string) string {
 	if address := os.Getenv("RUNNER_DB"); onServer(address) {
-		return address // the address is that of the simulated host of this process
+		return address // this address belongs to the simulated host of this process
 	}
 	return workspace{dir}.databaseAddress()
 }
@@ -139,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // without pauses, an enqueuer enqueues more tasks than the workers could run as commands
+		light := e.every == 0 // enqueuers without pauses enqueue more tasks than the workers could run as commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int
@@ -153,7 +153,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			if functions >= backlog {
 				continue
 			}
-			light = commands >= backlog // enqueue functions then, because starting commands costs much more processor time
+			light = commands >= backlog // then enqueue functions, because the start of a command costs much more processor time
 		}
 		d := e.draw(light)
 		e.notes.add(opTry, 0, 0, d.label)

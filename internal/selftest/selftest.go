@@ -172,7 +172,7 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 		}
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
 		p.kill()
-		_ = p.wait() // wait returns an error because of the SIGKILL
+		_ = p.wait() // the error of wait is the SIGKILL
 		r.report.CommitKills++
 	}
 	return nil
@@ -211,7 +211,8 @@ func (r *run) drain(ctx context.Context) error {
 			return err
 		}
 		r.reportProgress(Progress{Phase: "drain", Done: time.Since(began), Faults: r.nemesis.killsAndStops(), Left: left})
-		if left == 0 && strays == 0 || time.Since(began) > drainWithin { // after the time limit, judge reports the unfinished tasks
+		// after the time limit, judge reports the tasks that are not finished
+		if left == 0 && strays == 0 || time.Since(began) > drainWithin {
 			r.report.Figures.Drain = seconds(time.Since(began))
 			return ctx.Err()
 		}

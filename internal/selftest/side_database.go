@@ -69,7 +69,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 			found = append(found, Violation{"I11", 0, err.Error()})
 		}
 		if len(found) == 0 {
-			_ = os.RemoveAll(s.dir) // a directory with violations stays for the report
+			_ = os.RemoveAll(s.dir) // if there are violations, keep the directory for the report
 			return
 		}
 		n.mu.Lock()

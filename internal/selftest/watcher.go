@@ -14,13 +14,13 @@ type watcher struct {
 	once     sync.Once
 	done     sync.WaitGroup
 	living   map[attemptProcess]bool
-	lastSeen map[attemptProcess]int64 // when each process was last seen alive; monotonic µs
+	lastSeen map[attemptProcess]int64 // time at which each process was last seen alive; monotonic clock in µs
 }
 
-// attemptProcess is a process of an attempt.
+// attemptProcess identifies a process of an attempt.
 type attemptProcess struct {
 	pid              int
-	start            int64 // ticks since boot
+	start            int64 // start of the process in ticks since boot
 	task, generation int64
 	traits           string
 }
