@@ -25,8 +25,9 @@ func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most i
 	return store(r).RunsByWorker(ctx, since, most)
 }
 
-// Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. Each
-// element of a result has the tasks at one distance, the nearest first. The result more reports whether there may be others.
+// Related returns the ids of two groups of tasks: those that a task depends on, directly or through other tasks, and those that depend on
+// it. The first element of each result has the direct ones, the second element has those with one task in between, and so on. The result
+// more reports whether there may be further tasks.
 func Related(ctx context.Context, r *runner.Runner, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	return store(r).Related(ctx, id, most)
 }

@@ -59,7 +59,7 @@ func (d *File) startLog(ctx context.Context) error {
 	defer pool.Close()
 	var conn *sqlx.Conn
 	var mode string
-	err = d.retryBusy(func() (err error) { // while another process creates the file, even the pragmas of a connection find it locked
+	err = d.retryBusy(func() (err error) { // even the pragmas of a new connection find the file locked while another process creates it
 		if conn == nil {
 			if conn, err = pool.Connx(ctx); err != nil {
 				return d.Explain(err)

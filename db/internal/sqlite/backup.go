@@ -76,7 +76,7 @@ func (d *File) mayBackup(to string, replace bool) error {
 		return backupProblem(err, to)
 	}
 	for _, end := range []string{"-wal", "-shm", "-journal"} {
-		if _, err := os.Lstat(to + end); err == nil { // SQLite would use this file as the log of the copy
+		if _, err := os.Lstat(to + end); err == nil { // SQLite would take this file for the log of the copy
 			return &jobs.Error{Kind: jobs.ErrConflict, What: to + end + " exists",
 				Why:  []string{"a database of that name is in use, or was left by a crash: its log would ruin the copy"},
 				Hint: "another name"}
@@ -92,7 +92,7 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if err != nil {
 		return 0, backupProblem(err, to)
 	}
-	if err := file.Close(); err != nil { // close the file before SQLite opens it: closing it later would drop the locks of SQLite
+	if err := file.Close(); err != nil { // close the file before SQLite opens it, because closing it later would drop the locks of SQLite
 		return 0, err
 	}
 	// Use a separate connection, because the connections of the read pool cannot write, and because a copy can take seconds and must not
@@ -110,7 +110,7 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 		return 0, err
 	}
 	_, err = copied.ExecContext(ctx, copyMode)
-	if err := errors.Join(err, copied.Close()); err != nil { // closing the last connection removes -wal and -shm
+	if err := errors.Join(err, copied.Close()); err != nil { // when the last connection closes, SQLite removes -wal and -shm
 		return 0, explain(err, to)
 	}
 	if file, err = os.OpenFile(part, os.O_RDWR, 0); err != nil {
@@ -144,11 +144,11 @@ func place(part, to string, replace bool) error {
 	err := os.Link(part, to)
 	switch {
 	case err == nil:
-		return os.Remove(part) // Open rejects a database with two hard links
+		return os.Remove(part) // remove the second name, because Open rejects a database with two hard links
 	case errors.Is(err, fs.ErrExist):
 		return err
 	}
-	if _, err := os.Lstat(to); err == nil { // the filesystem has no hard links
+	if _, err := os.Lstat(to); err == nil { // this filesystem has no hard links
 		return fs.ErrExist
 	}
 	return os.Rename(part, to)

@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// commitCount distinguishes the commits of other connections from those of this process's writer. SQLite counts all commits in the shared
-// memory of the database. The writer counts its own commits, but only those that SQLite counts in any case.
+// commitCount tells the commits of other connections from those of this process's writer. SQLite counts all commits in the shared memory of
+// the database. The writer counts its own commits. It leaves out commits without changes, because SQLite does not count them.
 type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // counter of SQLite; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether the writer has counted its current commit in own, but SQLite has perhaps not yet counted it in all
-	next    uint32         // while pending: value of all after SQLite has counted this commit
+	pending bool           // whether the writer has counted its current commit in own, while SQLite may not have counted it in all yet
+	next    uint32         // while pending: value that all has when SQLite has counted this commit
 }
 
 // open sets the counter of SQLite. The parameter all is nil if the counter cannot be read.
@@ -22,8 +22,8 @@ func (c *commitCount) open(all *atomic.Uint32) {
 	c.all = all
 }
 
-// begin counts a commit of the writer before it is made. The writer perhaps does not have the write lock yet, so another connection can
-// commit first. The commit of that connection is noticed when the commit of the writer has succeeded or failed.
+// begin counts a commit of the writer before it is made. The writer may not have the write lock yet, so another connection can commit
+// first. The commit of that connection is noticed later, when the commit of the writer has succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -42,8 +42,8 @@ func (c *commitCount) end(failed bool) {
 	c.pending = false
 }
 
-// read returns the number of all commits, and the number of commits of other connections. ok is false if the counter cannot be read. Both
-// numbers start again at any value when SQLite rebuilds the shared memory.
+// read returns the number of all commits, and the number of commits of other connections. ok is false if the counter cannot be read. When
+// SQLite rebuilds the shared memory, both numbers start again at an arbitrary value.
 func (c *commitCount) read() (all, others uint32, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -28,7 +28,7 @@ func TestAFailedCommitIsNotCountedAsOneOfOthers(t *testing.T) {
 	all.Add(1)
 	wantOthers("after a failed commit and one of another process", 2)
 	c.begin()
-	c.end(false) // the commit has written nothing
+	c.end(false) // the commit had nothing to write
 	all.Add(1)
 	wantOthers("after a commit without changes and one of another process", 3)
 	all.Store(0)

@@ -38,8 +38,8 @@ var fragments = sqltext.Parts{
 	// features is a number with the bits of selectFeatures. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
 		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks}) + 16 * EXISTS (SELECT 1 FROM {cursors})",
-	// old_snapshot reports whether the transaction may have begun to read before another one that has committed since. In a file, no such
-	// transaction can write.
+	// old_snapshot reports whether the transaction may have begun to read before another transaction that has committed since. In a file, a
+	// transaction that has begun so early cannot write.
 	"old_snapshot": "FALSE",
 	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a full disk SQLite cannot even delete rows. So package db enqueues and claims no tasks while little space is left. The results of
-// running tasks then still have space. Enqueues and claims resume by themselves when there is space again.
+// On a full disk SQLite cannot even delete rows. So package db enqueues and claims no tasks while little space is left, and the results of
+// running tasks still have space. Enqueues and claims continue when there is space again.
 
 const (
 	maxReserve = 64 << 20 // bytes that stay free on a large disk
@@ -34,11 +34,11 @@ func checkSpace(free, total int64, path string) error {
 
 // Disk describes the filesystem that a database is on.
 type Disk struct {
-	Kind        string // such as ext4; empty if unknown
+	Kind        string // type such as ext4; empty if unknown
 	Network     bool   // whether it is a network filesystem, where locks are unreliable
 	ReadOnly    bool   // whether it is mounted read-only
-	Free, Total int64  // bytes that this user may write, and total size in bytes; 0, 0 if unknown
-	Reserve     int64  // bytes of free space below which nothing is enqueued or claimed
+	Free, Total int64  // number of bytes that this user may still write, and size of the disk in bytes; both are 0 if unknown
+	Reserve     int64  // number of free bytes below which no task is enqueued or claimed
 }
 
 // DiskOf describes the filesystem of the database at path, which need not exist.

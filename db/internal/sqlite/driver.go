@@ -13,10 +13,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A program can link several drivers for SQLite. Each of them has a copy of SQLite of its own, and two copies in one process break each
-// other's locks: one copy does not know which locks the other one has, and how the other one shares memory with other processes. A worker
-// then fails with an I/O error, or the file is damaged. So this package refuses handles and transactions of other drivers, as far as it
-// sees them. database/sql hides the driver of a transaction. So the check compares how the copies of SQLite were built.
+// A program can link several drivers for SQLite. Each driver has its own copy of SQLite, and two copies in one process break each other's
+// locks: a copy does not know which locks the other copy has, and how the other copy shares memory with other processes. A worker then
+// fails with an I/O error, or the file is damaged. So this package refuses handles and transactions of other drivers when it can detect
+// them. database/sql hides the driver of a transaction, so the check compares how the copies of SQLite were built.
 
 // build is an expression for the build of a copy of SQLite: its version, and its first options. These name the compiler and default
 // values. No two drivers have the same build. Reading all options would take ten times as long.

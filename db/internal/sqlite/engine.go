@@ -35,7 +35,7 @@ type File struct {
 	options       engine.Options
 	created       bool
 	upgradedFrom  int  // version of the schema that Open has upgraded; 0 if none
-	single        bool // whether another write is unlikely to follow the current write soon; see lockQueue
+	single        bool // whether no other write is likely to follow the current write soon; see lockQueue
 
 	content   atomic.Pointer[content] // state of the file's content; nil if unknown
 	contentMu sync.Mutex
@@ -133,7 +133,7 @@ func (d *File) Within(q engine.Querier, _ engine.Use) error {
 func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	if err := d.open(ctx); err != nil {
 		if d.conn != nil {
-			d.conn.Close() // a pool does not close a connection that is in use
+			d.conn.Close() // close this connection first, because a pool does not close a connection that is in use
 		}
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 // Disconnecting stops the use of the shared memory, because SQLite unmaps it when the last connection closes.
 func (d *File) Disconnecting() { d.closeShared() }
 
-// Reconnect opens the file again after an I/O error. A new file descriptor can work where the old one failed.
+// Reconnect opens the file again after an I/O error. The new file descriptor may work although the old one failed.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
 	d.companions.Store(nil) // SQLite removes these files when the last connection closes, and creates them when the next one opens
 	if err := d.write.Close(); err != nil {
@@ -206,7 +206,7 @@ func (d *File) Begin(_ *sqlx.Conn, _, single bool, begin func() error) (waited b
 	return tries > 1, err
 }
 
-// SetLevel sets whether commits are durable. It sends the pragma as text, since a prepared pragma takes effect only when it is prepared.
+// SetLevel sets which failures later commits survive. It sends the pragma as text: a prepared pragma takes effect only when it is prepared.
 func (d *File) SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error {
 	d.logSync.setLevel(durable)
 	text := "PRAGMA synchronous = NORMAL"
@@ -227,8 +227,8 @@ func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
 // be read.
 func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
-// Queued reports whether a process of the queue holds the lock, so that other processes wait in the queue. The result ok is false if there
-// is no queue.
+// Queued reports whether a process that uses the queue holds the lock, so that other processes wait in the queue. The result ok is false if
+// there is no queue.
 func (d *File) Queued() (held, ok bool) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()
@@ -265,8 +265,8 @@ func (d *File) Space() error {
 // Explain turns an error of the driver into a *jobs.Error that explains it.
 func (d *File) Explain(err error) error { return explain(err, d.path) }
 
-// ExplainWrite is Explain for an error of the writer. If the file was replaced, it returns the error of Replaced instead, since that
-// error explains more than the error of SQLite.
+// ExplainWrite does the same as Explain for an error of the writer. But if the file was replaced, it returns the error of Replaced, which
+// explains more than the error of SQLite.
 func (d *File) ExplainWrite(err error) error {
 	if isDamage(err) {
 		err = cmp.Or(d.Replaced(), err)
@@ -290,7 +290,7 @@ func (*File) Values(args []any) []any                                 { return a
 func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // SQLite sends no messages
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // other processes watch the file
-func (*File) BeginFailed(error) error                                 { return nil }   // Begin has returned such an error itself
+func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns such an error
 func (*File) Unanswered(err error) error                              { return err }   // the result of a commit is never lost
 func (*File) Asserted(error) bool                                     { return false } // no statement for files has an assertion
 func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
@@ -350,7 +350,7 @@ func (d *File) Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err erro
 	if err := conn.QueryRowxContext(ctx, selectPages).Scan(&pages, &free); err != nil || free <= pages/20+256 {
 		return false, err
 	}
-	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run only one step of the pragma, which is one page
+	rows, err := conn.QueryContext(ctx, vacuumPages) // Exec would run only one step of the pragma, and one step returns one page
 	if err != nil {
 		return true, err
 	}

@@ -43,7 +43,7 @@ func isDamage(err error) bool {
 // returns other errors and nil unchanged.
 func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // earlier code has explained the error, and knew more about it
+		return err // the error is already explained, by code that knew more about it
 	}
 	if err != nil && (errors.Is(err, engine.ErrPoolClosed()) || errors.Is(err, sql.ErrConnDone)) {
 		return jobs.ErrClosed

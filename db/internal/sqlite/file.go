@@ -97,7 +97,7 @@ func (d *File) find() error {
 	if err := d.checkFilesInUse(); err != nil {
 		return err
 	}
-	if d.options.Create { // with Create the caller wants to write; without this check SQLite would fail only at the first write
+	if d.options.Create { // with Create the caller wants to write, and without this check SQLite would fail only at the first write
 		if err := writable(d.path); err != nil {
 			return readOnly(err, d.path)
 		}

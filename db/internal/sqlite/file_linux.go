@@ -46,9 +46,9 @@ func locks(path string) []lock {
 	return found
 }
 
-// lockReads is the number of times that lockHolder reads the list of locks. The kernel returns its list page by page. The list misses
-// some locks if other processes lock and unlock files meanwhile (measured: 4 of 1000 reads miss a lock that exists the whole time, while
-// 900 other locks come and go).
+// lockReads is the number of times that lockHolder reads the list of locks. The kernel returns the list page by page. If other processes
+// lock and unlock files meanwhile, the list can miss a lock. In a test with 900 changing locks, 4 of 1000 reads missed a lock that existed
+// the whole time.
 const lockReads = 10
 
 // lockHolder tries to find the process that holds the write lock, and returns its pid and name. The result pid is 0 if the process is
@@ -68,8 +68,8 @@ func lockHolder(shm string) (pid int, name string) {
 // readLockBytes are the bytes of the -shm file that connections lock during a read transaction.
 var readLockBytes = []string{"123", "124", "125", "126", "127"}
 
-// readers lists the other processes that are reading the database now. It cannot list processes with OFD locks, such as those of
-// runner, since the kernel shows no pid for such locks.
+// readers lists the other processes that are reading the database now. It cannot list processes with OFD locks, such as those of runner,
+// because the kernel shows no pid for such locks.
 func readers(shm string) []engine.Process {
 	var found []engine.Process
 	for _, l := range locks(shm) {

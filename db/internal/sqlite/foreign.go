@@ -69,7 +69,7 @@ func (d *File) CheckSchema(ctx context.Context) error {
 	if err := d.read.SelectContext(ctx, &all, selectSchema); err != nil {
 		return d.Explain(err)
 	}
-	if sum(all) == ownSum { // like most files, this file has only runner's tables
+	if sum(all) == ownSum { // most files have only runner's tables
 		return nil
 	}
 	own, err := ownSchema(ctx, d.sql)
@@ -149,8 +149,9 @@ var ownTables = []table{
 		"pid_namespace leaked"},
 }
 
-// checkTables returns an error unless the file has the tables of the schema with their columns. Until the last step of the schema is
-// released, builds with different tables write the same version. Without this check, some commands would fail in the middle of their work.
+// checkTables returns an error unless the file has the tables of the schema, each with its columns. Until the last step of the schema is
+// released, builds with different tables may write the same version number. Without this check, some commands would then fail in the middle
+// of their work.
 func (d *File) checkTables(ctx context.Context) error {
 	var all []table
 	if err := d.conn.SelectContext(ctx, &all, selectTables); err != nil {

@@ -13,9 +13,9 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// A process that opens a database must know which of its files other processes have open. It asks the kernel for their locks: SQLite
-// locks certain bytes for as long as it uses a file. There is a hazard: when a process closes a file, it loses its POSIX locks on that
-// file. So this code reads through /proc, or opens only files that this process does not have open.
+// A process that opens a database must know which files of this database other processes have open. It asks the kernel for their locks,
+// because SQLite locks certain bytes as long as it uses a file. One danger remains: when a process closes a file, it loses all its POSIX
+// locks on that file. So this code reads through /proc, or opens only files that this process does not have open.
 
 // These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A process
 // that uses the shared memory has a lock on the byte inUseByte of the -shm file.
@@ -34,7 +34,7 @@ type inUse struct {
 // has POSIX locks on the shared memory, and closing any descriptor of the file drops them.
 func usedBy(path string) inUse {
 	if !driver.OFDLockingEnabled() {
-		return inUse{} // then the locks on the database file are POSIX locks too, so usedBy must not open it
+		return inUse{} // if so, the locks on the database file are POSIX locks, too, and usedBy must not open that file
 	}
 	var use inUse
 	header := make([]byte, 20)
@@ -45,7 +45,7 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	if _, _, err := mapped(path + "-shm"); err == nil { // this process uses shared memory of a file that is no longer at path
+	if _, _, err := mapped(path + "-shm"); err == nil { // this process uses the shared memory of a file that is no longer at path
 		use.shared = true
 	} else {
 		withFile(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })
@@ -82,7 +82,7 @@ func isMountPoint(path string) bool {
 	if err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
 		return stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // for kernels before 5.8
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // used on kernels before 5.8
 	return hasMount(string(mounts), path)
 }
 

@@ -11,20 +11,20 @@ import (
 // lockQueue each waiting process tries again every half millisecond, and the process that tries at the right moment gets the lock.
 //
 // The queue is only a hint. SQLite's own lock decides which process writes, and every sleep has a short limit. So a program that does not
-// use the queue, such as the sqlite3 shell, works as before. A process may be killed or stopped while it has the lock or is the next
-// process in the queue. Then it delays the other processes by one such sleep, in addition to the time for which it has SQLite's lock.
+// use the queue, such as the sqlite3 shell, works as before. A process may be killed or stopped while it has the lock, or while it is the
+// next process in the queue. Then it delays the other processes by one such sleep, in addition to the time for which it has SQLite's lock.
 //
-// The queue uses a word in the shared memory of the database. A process that gets the write lock sets the word to a new odd number. The
-// process may then run a series of many transactions. At the end of this series it adds one to the word and wakes the first sleeping
-// process.
+// The queue uses a word in the shared memory of the database.
 //
-// A process that writes only from time to time makes a single write. It does not wait for the end of a series. It sleeps on a second
-// word, and the holder of the lock lets it write after the current transaction.
+// A process that gets the write lock sets the word to a new odd number. The process may then run a series of many transactions. At the end
+// of this series it adds one to the word and wakes the first sleeping process. Some processes write only from time to time. Such a process
+// does not wait for the end of a series: it sleeps on a second word, and the holder of the lock lets it write after the current
+// transaction. Its write is called a single write.
 type lockQueue struct {
 	mu    sync.Mutex
 	word  *atomic.Uint32 // nil if there is no queue
 	quick *atomic.Uint32 // not 0 if processes with a single write wait
-	mine  uint32         // odd number that this process has set; 0 after the end of its series of writes
+	mine  uint32         // odd number that this process has set; 0 when its series of writes has ended
 	timer *time.Timer    // ends the series if no write follows
 }
 
@@ -69,7 +69,7 @@ func (q *lockQueue) leave() bool {
 		q.timer.Stop()
 	}
 	if !q.word.CompareAndSwap(mine, mine+1) {
-		return false // another process already has the lock and will wake the others
+		return false // another process already has the lock, and will wake the others
 	}
 	return q.quick.Swap(0) != 0 && wake(q.quick, math.MaxInt32) || wake(q.word, 1)
 }
@@ -112,10 +112,10 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 		return sleepWhile(word, now, longest)
 	}
 	quick.Store(1)
-	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have called leave before it could see quick
+	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have called leave before it could see the value of quick
 }
 
-// pass gives the process that leave has woken the time to get the lock. This process sleeps at the end of the queue meanwhile, for a
+// pass gives the process that leave has woken the time to get the lock. Meanwhile this process sleeps at the end of the queue, for a
 // limited time.
 func (q *lockQueue) pass(longest time.Duration) {
 	q.mu.Lock()

@@ -38,8 +38,7 @@ func TestLeaveWakesTheFirstWaiter(t *testing.T) {
 	}
 }
 
-// TestADeadHolderDelaysAWaiterForLessThanASecond has a holder of the lock that never calls leave, like a process that was killed or
-// stopped.
+// TestADeadHolderDelaysAWaiterForLessThanASecond simulates a holder of the lock that was killed or stopped: it never calls leave.
 func TestADeadHolderDelaysAWaiterForLessThanASecond(t *testing.T) {
 	var word atomic.Uint32
 	dead, other := newQueue(&word), newQueue(&word)

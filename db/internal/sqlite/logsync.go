@@ -11,19 +11,19 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// logSync bounds what a power failure can undo when commits do no fsync (Options.Flash). It syncs the write-ahead log after a delay, which
-// makes all commits before that moment durable. A checkpoint or a commit at the level full does the same, so the log then needs no other
-// sync.
+// logSync limits what a power failure can undo while commits do no fsync (Options.Flash). Some time after a commit it syncs the write-ahead
+// log, which makes all commits up to this moment durable. A checkpoint or a commit at the level full has the same effect, so the log then
+// needs no other sync.
 type logSync struct {
-	delay time.Duration // 0: commits are never synced here
+	delay time.Duration // time from a commit to its sync; 0 if commits are never synced here
 	sync  func() error  // syncs the write-ahead log
 
 	running sync.WaitGroup // counts planned syncs and syncs in progress
 
 	mu      sync.Mutex
 	durable bool        // whether commits of the connection do an fsync
-	timer   *time.Timer // nil if all commits of this process are on the disk
-	failed  error       // error of the last sync that no commit has returned yet
+	timer   *time.Timer // timer of the planned sync; nil if all commits of this process are on the disk
+	failed  error       // error of the last failed sync, until a commit returns it
 }
 
 // setLevel records whether the next commits of the connection do an fsync.

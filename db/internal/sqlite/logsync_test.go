@@ -17,7 +17,7 @@ import (
 func TestTheLogIsSyncedAfterADelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
-		var mu sync.Mutex // for the race detector: the sync runs in the goroutine of a timer
+		var mu sync.Mutex // the lock is for the race detector, because the sync runs in the goroutine of a timer
 		var syncs []time.Duration
 		var fail error
 		l := logSync{delay: 5 * time.Second, sync: func() error {
@@ -45,7 +45,7 @@ func TestTheLogIsSyncedAfterADelay(t *testing.T) {
 		commit(true, nil)
 		time.Sleep(3 * time.Second)
 		commit(true, nil)
-		expect(10*time.Second, 15*time.Second) // one sync for both commits
+		expect(10*time.Second, 15*time.Second) // both commits share one sync
 		commit(true, nil)
 		l.setLevel(true)
 		commit(true, nil)

@@ -86,7 +86,7 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 	if err = d.conn.QueryRowxContext(ctx, hasSchemaTable).Scan(&exists); err == nil && exists {
 		err = d.conn.SelectContext(ctx, &schemas, selectSchemas)
 	}
-	if code(err) == sqlite3.SQLITE_ERROR { // the table has other columns
+	if code(err) == sqlite3.SQLITE_ERROR { // the table runner_schema has other columns than expected
 		return 0, "", foreignSchemaTable(d.path, err)
 	}
 	if err != nil {
@@ -133,7 +133,7 @@ func (d *File) migrate(ctx context.Context) error {
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return d.Explain(err)
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a commit it fails, which is expected
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a commit this statement fails, as expected
 	have, _, err := d.version(ctx)
 	if err != nil {
 		return err

@@ -72,7 +72,7 @@ func (d *File) frozen(ctx context.Context, q engine.Querier) (engine.Frozen, err
 	if err := engine.NoRow(d.conn.QueryRowxContext(ctx, d.sql.Text(selectTrigger), name).Scan(&source)); err != nil {
 		return engine.Frozen{}, err
 	}
-	const other = "\x00" // stands for the identity of the other database
+	const other = "\x00" // this text stands for the identity of the other database
 	for _, state := range []engine.FrozenState{engine.Moving, engine.Moved, engine.Incomplete} {
 		before, after, _ := strings.Cut("'"+engine.Frozen{State: state, Other: other}.Message()+"'", other)
 		_, rest, ok := strings.Cut(source, before)

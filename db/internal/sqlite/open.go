@@ -62,7 +62,7 @@ func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }
 
-// connectBy is Connect with the name of a database/sql driver and the greatest number of connections.
+// connectBy does the same as Connect, with the name of a database/sql driver and the greatest number of connections.
 func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
 	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
 	if err != nil {
@@ -180,7 +180,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case waiting.Err() == nil: // the error is not a timeout
+		case waiting.Err() == nil: // the error is not the end of the wait
 			return engine.FileError(err, d.Dir())
 		}
 		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
@@ -192,7 +192,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 // walMode switches the file to WAL mode. It also makes an empty file return free pages. The file of another program may already have
 // tables, so it keeps its auto_vacuum.
 func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
-	if d.options.Flash > 0 { // this has no effect on a file that has tables
+	if d.options.Flash > 0 { // the next pragma has no effect on a file that has tables
 		if _, err := conn.ExecContext(ctx, flashPageSize); err != nil {
 			return d.Explain(err)
 		}
@@ -226,13 +226,13 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// maxRound is the longest time that one try and the pause after it count towards the busy timeout. They take longer if the process is
-// stopped or the machine sleeps. Without this limit, the write would then fail at its next try.
+// maxRound limits how much one try and the pause after it count towards the busy timeout. They take longer if the process is stopped or if
+// the machine sleeps. Without this limit, the write would then fail at its next try.
 const maxRound = 100 * time.Millisecond
 
 // repeat calls the function do until it succeeds, until the function again returns false for its error, or until the busy timeout has
-// passed. It returns the last error. Between two tries it waits in the queue for the write lock, or for a short time if there is no
-// queue.
+// passed. It returns the last error. Between two tries it waits in the queue for the write lock. If there is no queue, it waits for a short
+// time.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {
@@ -261,13 +261,13 @@ func (d *File) busy(err error) error {
 		Why: []string{why, "nothing was written; it is safe to try again"}}
 }
 
-// maxPause limits the first pauses between two tries to get the write lock. When a busy writer leaves the lock to others, it does so for
-// longer than such a pause.
+// maxPause limits the first pauses between two tries to get the write lock. A busy writer leaves the lock to other processes for longer
+// than such a pause, so a waiting process does not miss this time.
 const maxPause = time.Millisecond
 
-// pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the
-// lock. The pause has jitter, so that many processes do not try at the same time. It grows to ten times its first length. If a process
-// has waited for long, many processes probably wait, and they must leave the processor to the holder of the lock.
+// pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the lock
+// to others. The pause is random within limits, so that many processes do not try at the same time. Later it grows to ten times its first
+// length: if a process has waited for long, many processes probably wait, and the holder of the lock needs the processor.
 func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))

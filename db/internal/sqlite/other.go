@@ -10,7 +10,7 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// These functions need information that only Linux gives. On other systems they return the value that is always safe.
+// These functions need information that only Linux provides. On other systems they return a value that is safe in every case.
 
 // lockHolder returns 0, since this system does not show which process holds a lock.
 func lockHolder(string) (pid int, name string) { return 0, "" }

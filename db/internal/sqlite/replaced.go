@@ -118,7 +118,8 @@ func (d *File) readContent() *content {
 	return &content{now, after, before == after && after.done == after.attempted}
 }
 
-// opening holds mutexes by the hash of a path. Open holds the mutex of its path while it checks and opens the database; see usedBy.
+// opening holds a mutex for each path, by the hash of the path. Open holds the mutex of its path while it checks and opens the database;
+// see usedBy.
 var opening [64]sync.Mutex
 
 var openingSeed = maphash.MakeSeed()
@@ -129,9 +130,9 @@ func (d *File) lockOpening() (unlock func()) {
 	return mu.Unlock
 }
 
-// checkFilesInUse returns an error of kind ErrReplaced if other processes use a different database file, log or shared memory than this
-// process finds at the path. The reason is that somebody removed or replaced a file, or that those processes use another path to the
-// file. A process that is opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again until
+// checkFilesInUse returns an error of kind ErrReplaced if other processes use a different database file, log or shared memory than those
+// that this process finds at the path. This happens if somebody has removed or replaced a file, or if those processes use another path to
+// the file. A process that is opening or closing the database may cause the same state for a moment. So checkFilesInUse checks again until
 // the state has changed or the busy timeout has passed.
 func (d *File) checkFilesInUse() error {
 	if err := d.checkLeftLog(); err != nil {
@@ -142,7 +143,7 @@ func (d *File) checkFilesInUse() error {
 
 // checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.
 func (d *File) checkLeftLog() error {
-	log, _ := os.Stat(d.logPath) // read the log first, since a new database has no log while it is empty
+	log, _ := os.Stat(d.logPath) // read the log first, because a new database has no log while it is empty
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
 			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},
@@ -231,7 +232,7 @@ func (d *File) replacedError(name, what, why string, err error) error {
 func (d *File) keepLog() (release func()) {
 	file, err := os.Open(d.path)
 	if err != nil {
-		return func() {} // SQLite checks itself whether the file is at its path
+		return func() {} // SQLite itself checks whether the file is at its path
 	}
 	_ = lockShared(file)
 	return func() { file.Close() }

@@ -57,7 +57,7 @@ func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeu
 		w.every, w.paceChanged = checkEvery, d.paceChanged
 		events, stop = walEvents(d.path)
 	}
-	w.check() // only later commits cause a call
+	w.check() // only commits after this check cause a call of notify
 	w.notify = notify
 	d.watches.Go(func() {
 		defer close()
@@ -88,7 +88,7 @@ type watch struct {
 	last        int64         // last value of the counter or of the pragma
 	others      uint32        // number of commits of other connections, if there is a counter
 	every       time.Duration // time between two checks without an event
-	paceChanged chan struct{} // ends a pause between two slow checks; nil if the pace does not change
+	paceChanged chan struct{} // channel that ends a pause between two slow checks; nil if the pace does not change
 }
 
 // eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes
@@ -121,9 +121,9 @@ func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan str
 	}
 }
 
-// await checks for the commit that caused an event. There may be none, since checkpoints and rollbacks cause events too. The first commit
-// that await finds may be an earlier one, so await continues to check, but less often. A new event starts the sequence of pauses again.
-// await returns false if the watch must end.
+// await checks for the commit that has caused an event. There may be no such commit, because checkpoints and rollbacks cause events, too.
+// The first commit that await finds may be an earlier one, so await continues to check, but less often. A new event starts the sequence of
+// pauses again. await returns false if the watch must end.
 func (w *watch) await(ctx context.Context, events, quit <-chan struct{}) bool {
 	for i := 0; i < len(eventPauses); i++ {
 		if rest := slowPace - time.Since(w.checkedAt); rest > 0 && w.db.slow.Load() {
@@ -162,14 +162,14 @@ func (w *watch) check() bool {
 	wakeups := true
 	if w.conn == nil {
 		all, others, ok := w.db.commits.read()
-		if !ok { // the connection of the writer is being reopened, or could not be reopened
+		if !ok { // the connection of the writer is being opened again, or this has failed
 			w.notify(true)
 			return true
 		}
 		now, wakeups = int64(all), others != w.others
 		w.others = others
 	} else if err := w.conn.QueryRowxContext(context.Background(), dataVersion).Scan(&now); err != nil {
-		return false // the next write reports the error; a watch cannot report it
+		return false // a watch cannot report the error, but the next write does
 	}
 	if now == w.last && (!wakeups || w.conn != nil) {
 		return false

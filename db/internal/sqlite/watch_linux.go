@@ -21,7 +21,7 @@ func walEvents(path string) (events <-chan struct{}, stop func()) {
 	if err != nil {
 		return nil, func() {}
 	}
-	file := os.NewFile(uintptr(fd), "inotify") // non-blocking, so that the Go runtime waits in its poller, not in a thread
+	file := os.NewFile(uintptr(fd), "inotify") // non-blocking, so that the Go runtime waits in its poller and needs no thread
 	if _, err := unix.InotifyAddWatch(fd, filepath.Dir(path), unix.IN_MODIFY|unix.IN_CREATE); err != nil {
 		file.Close()
 		return nil, func() {}

@@ -38,7 +38,7 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 
 		synctest.Wait()
 		writer.MustExec("INSERT INTO t VALUES (1)")
-		events <- struct{}{} // this is the event of the commits below; no other event follows
+		events <- struct{}{} // this event belongs to the commits below; no other event follows
 		<-notices            // the watch has found the commit above
 		for _, delay := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 			time.Sleep(delay)

@@ -33,7 +33,8 @@ const (
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
 	floodEvery = 500 * time.Millisecond // interval of flushes while the command prints more than the capture keeps
-	maxWaiting = 2 << 20                // bytes that wait to be stored; with more than these, and more than a full tail, Write blocks
+	// number of bytes that may wait to be stored; if more bytes wait than these and a full tail, Write blocks
+	maxWaiting = 2 << 20
 
 	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
 	lingerAfter = 100 * time.Millisecond
@@ -61,20 +62,20 @@ type Capture struct {
 	Followers *follow.Followers
 
 	readers sync.WaitGroup
-	pipes   []*os.File // reading ends
+	pipes   []*os.File // read ends of the pipes
 
 	mu       sync.Mutex
 	room     sync.Cond // wakes calls of Write when waiting decreases
 	head     int64     // free bytes in the head
 	total    int64     // bytes printed
 	seq      int64     // number of the newest piece
-	pieces   []piece   // pieces in order: the unstored ones of the head, and all of the tail
+	pieces   []piece   // pieces in order: those of the head that are not stored yet, and all pieces of the tail
 	tailSize int64     // bytes of all pieces of the tail
 	tailFrom int64     // seq of the first piece that was ever in the tail; 0 before the tail begins
-	forget   int64     // seq below which the next write deletes the stored pieces of the tail
+	forget   int64     // the next write deletes the stored pieces of the tail with a lower seq
 	dropped  int64     // bytes between head and tail, which are not kept
 	waiting  int64     // bytes that are not yet stored
-	last     [2][]byte // last bytes of stderr and of stdout, for ErrorLine
+	last     [2][]byte // last bytes of stderr and of stdout, in which ErrorLine looks for a line
 
 	flusher sync.WaitGroup
 	stop    chan struct{} // ends the flusher; nil if none runs
@@ -131,7 +132,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 				c.Tee(c.task, stream, data)
 			}
 			c.Write(stream, data)
-			c.Followers.Write(stream, data) // last, so that a slow follower does not delay the stored output
+			c.Followers.Write(stream, data) // followers come last, so that a slow follower does not delay the storing of the output
 		})
 		if err != nil {
 			c.log.Warn("cannot read output", "task", c.task.ID, "err", err)
@@ -202,7 +203,7 @@ func (c *Capture) add(stream string, at time.Time, data []byte, isTail bool) {
 	c.pieces = append(c.pieces, piece{seq: c.seq, stream: stream, at: at, size: size, data: slices.Clone(data), isTail: isTail})
 }
 
-// trim drops the oldest piece of the tail for as long as the other pieces still have at least c.tail bytes.
+// trim drops the oldest pieces of the tail, as long as the remaining pieces have at least c.tail bytes.
 func (c *Capture) trim() {
 	for {
 		i := 0
@@ -251,7 +252,7 @@ func (c *Capture) flush(stop <-chan struct{}) {
 			every = floodEvery
 		}
 		c.mu.Unlock()
-		if err != nil && !errors.Is(err, jobs.ErrLost) { // the pieces are kept, and the next flush writes them again
+		if err != nil && !errors.Is(err, jobs.ErrLost) { // the pieces stay in memory, and the next flush writes them again
 			c.log.Warn("cannot store output now", "task", c.task.ID, "err", err)
 			every = floodEvery
 		}

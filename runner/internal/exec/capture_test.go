@@ -12,7 +12,7 @@ import (
 // the pipe late.
 func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	c := NewCapture(jobs.Task{Options: jobs.NewSpec("").Options}, nil, nil)
-	c.stop = make(chan struct{}) // as if a flusher ran; so none starts, and the capture stores nothing
+	c.stop = make(chan struct{}) // with stop set, the Capture starts no flusher, and so stores nothing
 	reading, goOn := make(chan struct{}), make(chan struct{})
 	first := true
 	c.Tee = func(jobs.Task, string, []byte) {
@@ -30,7 +30,7 @@ func TestOutputThatIsReadLateIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-reading
-	rest := bytes.Repeat([]byte("x"), 48<<10) // more than one piece
+	rest := bytes.Repeat([]byte("x"), 48<<10) // these bytes need more than one piece
 	if _, err := w.Write(rest); err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ type Command struct {
 	Task     jobs.Task
 	Stop     context.Context  // when the context ends, the command gets TERM, and KILL after Task.KillAfter
 	Kill     <-chan struct{}  // when the channel is closed, the command gets KILL without a grace period
-	Deadline func() time.Time // returns when the guardian kills the command, unless a heartbeat renews the lease
+	Deadline func() time.Time // Deadline returns the time at which the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
 
 	// Run sets these numbers of processes that the command left behind when it exited by itself. With Task.LeaveChildren they live on.
@@ -43,8 +43,8 @@ type Command struct {
 	// Run sets Usage to the resources that the command used.
 	Usage jobs.Usage
 
-	account *account // user that runs the command, if it is not that of the worker
-	dir     string   // directory of the files that the command shares with the worker; empty for that of the store
+	account *account // user that runs the command; nil for the user of the worker
+	dir     string   // directory of the files that the command shares with the worker; empty for the directory of the store
 }
 
 // The exit codes that shells use for a command that could not be started. They become the exit code of an attempt with reason start.
@@ -76,7 +76,7 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err := taskspec.CheckCommand(&c.Task); err != nil {
 		return nil, err
 	}
-	_ = c.Store.MakeDir() // someone may have removed it, and the result goes there
+	_ = c.Store.MakeDir() // someone may have removed the directory, and the command writes its result there
 	resources, err := c.resources()
 	if err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (c *Command) Run() (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	// This check comes before the start, because a filesystem that does not answer would block the start, and nobody could kill the command
-	// meanwhile.
+	// This check comes before the start: a filesystem that does not answer would block the start, and during the start nobody can kill the
+	// command.
 	files := []string{path, c.Task.Cwd}
 	if c.Task.Cwd == "" {
 		files = files[:1]
@@ -254,7 +254,7 @@ func (c *Command) end(child *supervisor.Child) {
 	case <-c.Kill:
 	default:
 		if c.Task.KillAfter > 0 {
-			_ = child.Terminate(c.Task.KillAfter) // an error means that the command has ended already
+			_ = child.Terminate(c.Task.KillAfter) // an error means that the command has already ended
 			timer := time.NewTimer(c.Task.KillAfter)
 			defer timer.Stop()
 			select {

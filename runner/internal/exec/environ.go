@@ -75,8 +75,8 @@ func (c *Command) environ(ctx context.Context) ([]string, error) {
 	return lastWins(environ), nil
 }
 
-// lastWins keeps the last value of each variable. If a variable were there twice, some programs would use the first value and others the
-// last.
+// lastWins keeps only the last value of each variable. If a variable occurred twice, some programs would use the first value and others the
+// last value.
 func lastWins(environ []string) []string {
 	seen := make(map[string]bool, len(environ))
 	kept := make([]string, 0, len(environ))
@@ -103,7 +103,8 @@ func parseEnvFile(text string) ([]string, error) {
 		}
 		name, _, found := strings.Cut(line, "=")
 		if !found || name == "" || strings.ContainsAny(name, " \t\x00") || strings.IndexByte(line, 0) >= 0 {
-			return nil, fmt.Errorf("line %d is not NAME=VALUE", n) // the error omits the line, which may contain a secret
+			// the error does not contain the line, because the line may contain a secret
+			return nil, fmt.Errorf("line %d is not NAME=VALUE", n)
 		}
 		variables = append(variables, line)
 	}

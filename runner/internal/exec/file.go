@@ -72,7 +72,7 @@ func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error
 	}
 }
 
-// readTaskFile is readRegular, within touchFile, for a file whose path comes from a task. It returns an error if the file is larger than
+// readTaskFile calls readRegular within touchFile, for a file whose path comes from a task. It returns an error if the file is larger than
 // limit.
 func readTaskFile(ctx context.Context, path string, limit int) ([]byte, error) {
 	return touchFile(ctx, func(ctx context.Context) ([]byte, error) {

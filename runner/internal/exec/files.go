@@ -35,7 +35,7 @@ func (c *Command) stdin() (*os.File, error) {
 	}
 	go func() {
 		defer w.Close()
-		_, _ = w.Write(input) // fails if the command ends without reading the whole input
+		_, _ = w.Write(input) // the write fails if the command ends without reading the whole input
 	}()
 	return r, nil
 }
@@ -47,7 +47,8 @@ func (c *Command) makeFiles() (remove func(), err error) {
 	if c.account == nil || os.Geteuid() != 0 {
 		return func() {}, nil
 	}
-	if c.dir, err = os.MkdirTemp("/tmp", "runner-"); err != nil { // $TMPDIR may be in a directory of the worker alone
+	// use /tmp, because $TMPDIR may be in a directory that only the worker can enter
+	if c.dir, err = os.MkdirTemp("/tmp", "runner-"); err != nil {
 		return func() {}, err
 	}
 	remove = func() { _ = os.RemoveAll(c.dir) }

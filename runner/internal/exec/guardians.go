@@ -50,7 +50,7 @@ type GuardiansOptions struct {
 	Lock    *supervisor.Lock // liveness lock of the worker, which its guardians hold too; nil on systems without such locks
 	Adopt   bool             // whether this process adopts processes whose parents have ended
 	Log     *slog.Logger
-	Fail    func(error)     // ends the work
+	Fail    func(error)     // called to end the work with an error
 	Stopped <-chan struct{} // closed when the work is over
 }
 
@@ -61,8 +61,8 @@ type Guardians struct {
 	first sync.Once // guards the start of the first guardian
 
 	mu       sync.Mutex
-	slots    map[int]*supervisor.Guardian // guardians by slot number; nil while a guardian starts
-	idle     []idleGuardian               // in the order in which they became idle; take uses the last one
+	slots    map[int]*supervisor.Guardian // guardians by slot number; the value is nil while the guardian starts
+	idle     []idleGuardian               // idle guardians in the order in which they became idle; take uses the last one
 	failures int                          // number of guardians in a row that have started no command
 	worked   bool                         // whether a guardian has started without an error
 	over     bool                         // whether no more guardians may start
@@ -136,7 +136,7 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 		}
 		return nil, fmt.Errorf("%w: %w", supervisor.ErrRefused, err)
 	}
-	if g.over { // Close was called during the start
+	if g.over { // Close was called while this guardian started
 		delete(g.slots, slot)
 		go func() { _ = guardian.Close() }()
 		return nil, fmt.Errorf("%w: the work is over", supervisor.ErrRefused)
@@ -162,7 +162,7 @@ func (g *Guardians) failed(err error, end bool) {
 // watch waits for the end of a guardian. The command of the guardian is dead by then, and its attempt records the loss.
 func (g *Guardians) watch(slot int, guardian *supervisor.Guardian) {
 	select {
-	case <-guardian.Done(): // is never closed on systems without guardians
+	case <-guardian.Done(): // this channel is never closed on systems without guardians
 	case <-g.o.Stopped:
 		return
 	}
@@ -194,7 +194,8 @@ func (g *Guardians) start(ctx context.Context, c supervisor.Command, key supervi
 			g.failures = 0
 			g.mu.Unlock()
 			return child, nil
-		case !errors.Is(err, supervisor.ErrGone): // after ErrGone the loop takes another guardian, because this one died while it was idle
+		// after ErrGone the loop tries another guardian, because this one has died while it was idle
+		case !errors.Is(err, supervisor.ErrGone):
 			g.put(guardian)
 			return nil, err
 		}

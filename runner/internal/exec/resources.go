@@ -34,7 +34,7 @@ func (c *Command) resources() (r supervisor.Resources, err error) {
 			runtime.GOOS)
 	}
 	r.Nice, r.Memory = o.Nice, o.Memory
-	r.CPU, _ = taskspec.ParseCPU(o.CPU) // CheckCommand has checked it
+	r.CPU, _ = taskspec.ParseCPU(o.CPU) // CheckCommand has already checked this value
 	if class, level, ok := taskspec.ParseIONice(o.IONice); ok {
 		const classShift = 13 // IOPRIO_CLASS_SHIFT
 		r.IOPriority = int(class)<<classShift | level
@@ -81,7 +81,8 @@ func lookUp(name string) (*account, error) {
 	return a, nil
 }
 
-// environ returns the variables that a login of the user would set. A nil account is that of the worker.
+// environ returns the variables that a login of the user would set. A nil account stands for the user of the worker, and has no such
+// variables.
 func (a *account) environ() []string {
 	if a == nil {
 		return nil
@@ -89,7 +90,7 @@ func (a *account) environ() []string {
 	return []string{"HOME=" + a.home, "USER=" + a.name, "LOGNAME=" + a.name}
 }
 
-// own gives files to the user. Without it, the command could not open its own standard output by name (/dev/stdout).
+// own gives files to the user. Otherwise the command could not open its own standard output by name (/dev/stdout).
 func (a *account) own(files ...*os.File) error {
 	if a == nil || os.Geteuid() != 0 {
 		return nil
