@@ -19,7 +19,7 @@ type BatchTask[In any] struct {
 	// Context is the context of this task. It ends on timeout, cancellation or loss of this task, and on shutdown; context.Cause returns
 	// the cause. The functions of package runner, such as Logger, Progress, Step and FinishTx, take it to act on this task.
 	Context context.Context
-	Task    Task // the task in the state it had when the worker claimed it, with the changes of middleware
+	Task    Task // the task as the worker claimed it, with the changes of middleware
 	Input   In
 
 	member *batchMember
@@ -132,14 +132,14 @@ type batchMember struct {
 	input any
 
 	call   *batchCall  // set before the function is called
-	detach func() bool // stops the report of the end of ctx to call
+	detach func() bool // removes the callback that reports the end of ctx to call
 
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
 	result json.RawMessage
 	err    error
 
-	panicked *batchPanic // panic of the function before it has ended this task; nil if there was none
+	panicked *batchPanic // panic of the function that came before it had ended this task; nil if there was none
 }
 
 func (m *batchMember) end(result json.RawMessage, err error) { m.finish(result, err, nil) }
@@ -152,15 +152,15 @@ func (m *batchMember) finish(result json.RawMessage, err error, panicked *batchP
 	})
 }
 
-// batchCall is a call of a batch function. It ends the context of the function when the contexts of all members have ended that the
-// function has not ended.
+// batchCall is a call of a batch function. It counts the members that the function has not ended. When the contexts of all these members
+// have ended, it ends the context of the function.
 type batchCall struct {
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
 	open  int   // number of members that the function has not ended
 	live  int   // number of open members whose contexts have not ended
-	cause error // of the last end of the context of an open member
+	cause error // cause of the context of an open member that ended last
 }
 
 // add adds a member.
@@ -186,7 +186,7 @@ func (c *batchCall) ended(m *batchMember) {
 	c.check()
 }
 
-// check ends the context of the function if no open member has work left.
+// check ends the context of the function if the contexts of all open members have ended.
 func (c *batchCall) check() {
 	if c.live == 0 && c.open > 0 {
 		c.cancel(c.cause)
@@ -197,7 +197,7 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	tasks := make([]BatchTask[In], len(members))
 	for i, m := range members {
 		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
-		tasks[i].Input, _ = m.input.(In) // not a bare assertion, because a nil interface is a valid input
+		tasks[i].Input, _ = m.input.(In) // no plain type assertion, because it panics for a nil interface, which is a valid input
 	}
 	return tasks
 }
@@ -218,7 +218,7 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 		if p := recover(); p != nil {
 			panicked = &batchPanic{p, debug.Stack()}
 		}
-		all.End() // before the last member ends, so that the worker gets all with one event
+		all.End() // call End before the last member ends, so that the worker gets all members with one event
 		for _, m := range members {
 			m.finish(nil, err, panicked)
 		}

@@ -17,7 +17,7 @@ type Handler struct {
 	Job         string
 	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
 	MaxAttempts int      // default for tasks that do not set it; stored in the task at its first start
-	BatchSize   int      // greatest number of tasks in a batch; 0 for a Handler of single tasks; see Func.BatchHandler
+	BatchSize   int      // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
 

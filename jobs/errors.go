@@ -88,7 +88,7 @@ type FailedError struct {
 	ID     int64
 	State  State
 	Reason Reason
-	Msg    string // the error of the last attempt
+	Msg    string // error of the last attempt
 }
 
 func (e *FailedError) Error() string {

@@ -41,7 +41,7 @@ func Example() {
 	// mail 8 1h0m0s welcome
 }
 
-// The options of With override those of Define.
+// The options given to With override those given to Define.
 func ExampleDefine() {
 	report := jobs.Define[string]("report", jobs.Priority(3), jobs.Timeout(time.Minute))
 	usual := report.With("sales")
@@ -126,13 +126,13 @@ func ExampleSnooze() {
 	handle := func(number int) error {
 		switch number {
 		case 1:
-			return jobs.Snooze(time.Hour) // again in an hour; this attempt does not count
+			return jobs.Snooze(time.Hour) // runs the task again in an hour; this attempt does not count
 		case 2:
-			return jobs.RetryIn(time.Minute, errors.New("the bank is closed")) // again in a minute; this attempt counts
+			return jobs.RetryIn(time.Minute, errors.New("the bank is closed")) // runs the task again in a minute; this attempt counts
 		case 3:
-			return jobs.Fail(errors.New("no such card")) // failed at once, although attempts are left
+			return jobs.Fail(errors.New("no such card")) // fails the task at once, although attempts are left
 		case 4:
-			return jobs.Cancel(errors.New("the order is withdrawn")) // cancelled at once
+			return jobs.Cancel(errors.New("the order is withdrawn")) // cancels the task at once
 		}
 		return nil
 	}
@@ -197,7 +197,7 @@ func ExampleSchedule() {
 	// Output: newsletter 0 6 * * MON Europe/Berlin skip one
 }
 
-// A function gets up to 100 tasks of its job at once, and the outcome of each task is its own. The loop stands for a request that takes a
+// A function gets up to 100 tasks of its job in one call, and each task has its own outcome. The loop stands for a request that takes a
 // list.
 func ExampleFunc_BatchHandler() {
 	ctx := context.Background()
@@ -215,10 +215,10 @@ func ExampleFunc_BatchHandler() {
 		fmt.Println("one request with", len(tasks), "mails")
 		for _, task := range tasks {
 			if task.Input.To == "" {
-				task.End(jobs.Fail(errors.New("no address"))) // this task alone
+				task.End(jobs.Fail(errors.New("no address"))) // only this task fails
 			}
 		}
-		return nil // completes the others
+		return nil // nil completes the other tasks
 	}))
 	_, err = r.Add(ctx, SendEmail.With(Email{To: "ann@example.com"}), SendEmail.With(Email{}), SendEmail.With(Email{To: "bob@example.com"}))
 	if err != nil {

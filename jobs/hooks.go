@@ -8,11 +8,11 @@ package jobs
 // Variables named RUNNER_EVENT… describe the first task, and the standard input has the last lines of its output. The end of a hook runs
 // no hooks.
 type Hooks struct {
-	OnFailure string // runs when the task has failed and is not retried
-	OnSuccess string // runs when the task has completed
+	OnFailure string // command that runs when the task has failed and is not retried
+	OnSuccess string // command that runs when the task has completed
 	// OnRecovery runs when the task has completed, and the task before it of the same schedule or with the same unique key failed.
 	OnRecovery string
-	OnOutput   string // runs when the task has completed or failed, and its last attempt has printed something
+	OnOutput   string // command that runs when the task has completed or failed, and its last attempt has printed something
 }
 
 // OnEnd sets the hooks of the task.

@@ -43,8 +43,9 @@ type Options struct {
 // Resources are the user and the resources of a command. Only workers on Linux can apply them. If a worker cannot apply one of them, the
 // attempt fails with ReasonStart, and the command does not run.
 type Resources struct {
-	User   string // name or id of the user that runs the command; if empty, that of the worker. Another user needs a worker that is root
-	Nice   int    // niceness, from -20 to 19; 0 for that of the worker. Less than that of the worker needs root
+	// name or id of the user that runs the command; if empty, the user of the worker. For another user, the worker must run as root
+	User   string
+	Nice   int    // niceness, from -20 to 19; 0 for the niceness of the worker. A lower value than that of the worker needs root
 	IONice string // priority of disk access: "idle", "best-effort" or "best-effort:0" to ":7", or as root "realtime"; empty for the default
 	Memory int64  // bytes of memory and swap of all processes together, at least 1 MiB; 0 for no limit. It needs a control group
 	CPU    string // CPU time as a part of one CPU, such as "50%" or "200%"; empty for no limit. It needs a control group

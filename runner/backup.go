@@ -17,7 +17,7 @@ func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int
 	return bytes, causeOf(ctx, err)
 }
 
-// causeOf returns the cause of ctx if ctx has ended, because err then reports only that. Otherwise it returns err.
+// causeOf returns the cause of ctx if ctx has ended, because err then only says that the context ended. Otherwise it returns err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

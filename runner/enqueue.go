@@ -39,7 +39,7 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	at := now()
 	specs := []jobs.Spec{spec}
 	done, err := r.insert(ctx, specs, at)
-	spec = specs[0] // middleware may have changed it
+	spec = specs[0] // middleware may have changed the Spec
 	switch {
 	case err != nil:
 		return jobs.Task{}, err
@@ -118,7 +118,7 @@ func (r *Runner) added(ctx context.Context) error {
 		return nil
 	}
 	err := r.WorkUntilEmpty(ctx)
-	if errors.Is(err, jobs.ErrConflict) { // Work runs already, because a task that it runs has enqueued this one
+	if errors.Is(err, jobs.ErrConflict) { // Work already runs, because a task of this Work has enqueued the new one
 		return nil
 	}
 	return err
@@ -155,7 +155,8 @@ func (r *Runner) prepare(ctx context.Context, spec *jobs.Spec) error {
 	return taskspec.Validate(spec)
 }
 
-// prepareTick is prepare for a task of a schedule. Without middleware the Spec is that of the schedule, which has been checked.
+// prepareTick does the same as prepare for a task of a schedule. Without middleware it returns the Spec of the schedule, which is already
+// checked.
 func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
 	if len(r.enqueueMiddleware) == 0 {
 		return nil
@@ -168,7 +169,7 @@ func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
 
 // userName returns the name of the user who runs this process, or the numeric user id if the user has no name.
 func userName() string {
-	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // faster than reading the user database at each enqueue
+	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // the variable is read faster than the user database
 		return name
 	}
 	if os.Getuid() == 0 {

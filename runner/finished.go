@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	cursorLease = 30 * time.Second       // how long a process owns a cursor without a renewal
+	cursorLease = 30 * time.Second       // how long a process owns a cursor if it does not renew its lease
 	endWait     = 200 * time.Millisecond // time for the last writes to a cursor after the context has ended
 	cursorBatch = 100                    // number of ends that OnFinished reads at once
 
-	firstHandlePause = time.Second // between two calls of handle for the same end
+	firstHandlePause = time.Second // first pause between two calls of handle for the same end
 	maxHandlePause   = time.Minute
-	firstRetryPause  = 20 * time.Millisecond // after an error of the database
+	firstRetryPause  = 20 * time.Millisecond // first pause after an error of the database
 	maxRetryPause    = 2 * time.Second
 )
 
@@ -61,7 +61,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var made, again bool // again reports whether the last error was one that may come only once
+	var made, again bool // again reports whether the last error was one that may come only once in a row
 	var pause time.Duration
 	for {
 		var err error
@@ -134,7 +134,7 @@ func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
 type consumer struct {
 	r      *Runner
 	cursor string
-	owner  string // random id
+	owner  string // random id of this consumer
 	handle func(context.Context, jobs.Task) error
 }
 
@@ -155,7 +155,7 @@ func (c *consumer) make(ctx context.Context) error {
 	return err
 }
 
-// deliver handles all ends that the cursor has not passed, unless another process owns the cursor.
+// deliver handles all ends that the cursor has not delivered, unless another process owns the cursor.
 func (c *consumer) deliver(ctx context.Context) error {
 	store := c.r.store
 	for {
@@ -165,7 +165,7 @@ func (c *consumer) deliver(ctx context.Context) error {
 		}
 		seq, err := store.TakeCursor(ctx, c.cursor, c.owner, cursorLease, now())
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // another process was faster, or the next CursorWaits finds no cursor
+			return nil // another process has taken the cursor; if the cursor was removed, the next CursorWaits finds that out
 		}
 		if err != nil {
 			return err
@@ -176,7 +176,8 @@ func (c *consumer) deliver(ctx context.Context) error {
 	}
 }
 
-// batch handles the next ends after the number seq. It owns the cursor when it begins, and gives it up.
+// batch handles the next ends after the number seq. When it begins, this consumer owns the cursor; when it returns, the consumer has given
+// the cursor up.
 func (c *consumer) batch(ctx context.Context, seq int64) error {
 	store := c.r.store
 	write, cancel := outlive(ctx, endWait)
@@ -193,7 +194,7 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 	free := false
 	defer func() {
 		if stopRenewal(); !free {
-			_ = store.FreeCursor(write, c.cursor, c.owner) // after an error the lease ends
+			_ = store.FreeCursor(write, c.cursor, c.owner) // if this fails, the cursor is free when its lease ends
 		}
 	}()
 	ends, err := store.EndsAfter(ctx, seq, cursorBatch)
@@ -210,7 +211,7 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		}
 		last := i == len(ends)-1 || ctx.Err() != nil
 		if last {
-			stopRenewal() // a renewal after the next write would take the cursor again
+			stopRenewal() // stop the renewal first, because a renewal after the next write would take the cursor again
 		}
 		if err := store.MoveCursor(write, c.cursor, c.owner, end.Seq, last); err != nil {
 			return err

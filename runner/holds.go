@@ -6,12 +6,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Holds are the reasons why due tasks do not start and running tasks do not continue: pauses, limits that let nothing start now, and dead
+// Holds are the reasons why due tasks do not start and running tasks do not continue: pauses, limits that allow no start now, and dead
 // workers.
 type Holds struct {
 	Pauses Pauses
 	Limits map[jobs.Target]LimitStatus // all limits
-	Closed map[jobs.Target]LimitStatus // limits that let nothing start now
+	Closed map[jobs.Target]LimitStatus // limits that allow no start now
 	Dead   map[string]bool             // ids of dead workers with running tasks
 }
 
@@ -41,7 +41,7 @@ func (r *Runner) Holds(ctx context.Context) (h Holds, err error) {
 	return h, err
 }
 
-// Limit returns the closed limit that a task waits for, or nil if it waits for none.
+// Limit returns the limit in Closed that a task waits for, or nil if it waits for none.
 func (h Holds) Limit(t jobs.Task) *LimitStatus {
 	targets := []jobs.Target{{Kind: jobs.AllTarget}, {Kind: jobs.QueueTarget, Name: t.Queue}, {Kind: jobs.JobTarget, Name: t.Job}}
 	switch {

@@ -60,7 +60,8 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	if len(r.enqueueMiddleware) == 0 || spec.Err != nil {
 		return nil
 	}
-	lifecycle.ResolveUniqueArgs(spec) // middleware may encrypt the arguments, and each time to another text
+	// if middleware encrypts the arguments, it may return another text each time, so the key is computed before
+	lifecycle.ResolveUniqueArgs(spec)
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)
 	spec.Metadata = metadata

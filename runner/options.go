@@ -17,7 +17,7 @@ type Sync int
 const (
 	Full   Sync = iota // new tasks and ends of attempts are on the disk, so they survive a power failure
 	Normal             // commits do no fsync; they survive the death of any process, but a power failure may undo the last commits
-	Flash              // as Normal, with far fewer bytes written; a power failure undoes at most the last Options.WriteEvery
+	Flash              // commits like Normal, with far fewer bytes written; a power failure undoes at most the last Options.WriteEvery
 )
 
 // Options configure a Runner. The zero Options has all defaults.
@@ -144,7 +144,7 @@ const (
 
 	shortestLease = 100 * time.Millisecond
 	defaultLease  = time.Minute
-	flashLease    = 5 * time.Minute // each heartbeat is a write
+	flashLease    = 5 * time.Minute // longer than the default, because each heartbeat is a write
 	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
 

@@ -90,7 +90,7 @@ func validQueues(queues []string) error {
 
 // Queue is a queue with its counts.
 type Queue struct {
-	Queue  string             // its name
+	Queue  string             // name of the queue
 	Counts map[jobs.State]int // numbers of unfinished tasks by state
 	Jobs   map[string]int     // numbers of pending tasks by job
 	Ended  map[jobs.State]int // numbers of tasks that ended in the last 24 hours, by state; a task that ended twice counts twice

@@ -27,7 +27,7 @@ type Runner struct {
 	log        *slog.Logger
 	handlers   map[string]jobs.Handler
 	middleware []Middleware
-	onTick     map[string]engine.TickFunc // by the name of the schedule
+	onTick     map[string]engine.TickFunc // functions by the name of the schedule
 
 	enqueueMiddleware []EnqueueMiddleware
 	notifier          *notify.Notifier
@@ -36,7 +36,7 @@ type Runner struct {
 
 	mu      sync.Mutex
 	abort   context.CancelFunc // aborts the current Work; nil if no Work runs
-	stop    context.CancelFunc // stops the current Work as the end of its context does
+	stop    context.CancelFunc // stops the current Work in the same way as the end of its context
 	closed  bool
 	closing chan struct{}  // closed by Close
 	works   sync.WaitGroup // counts the current Work
@@ -67,7 +67,7 @@ func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) 
 	if err != nil {
 		return nil, err
 	}
-	options.MustExist = false // the file exists, but may have no tables of runner yet
+	options.MustExist = false // the file exists, but it may have no tables of runner yet, so New must be able to create them
 	return open(ctx, path, options, true)
 }
 
@@ -105,7 +105,8 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		}
 		every := time.Duration(0)
 		if brief {
-			every = 20 * time.Millisecond // a watch that checks at an interval can end immediately, and a watch with inotify cannot
+			// a watch with an interval can end at once, but the kernel needs up to 20 ms to end one with inotify
+			every = 20 * time.Millisecond
 		}
 		return store.Watch(ctx, every, changed)
 	}, store.WatchSlowly)

@@ -21,7 +21,7 @@ import (
 // idempotent, so a program may call it at each start. Errors of the definition are of kind jobs.ErrInvalid.
 func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 	_, err := r.ApplySchedules(ctx, []jobs.Schedule{s}, ApplyOptions{})
-	if bad, ok := errors.AsType[*SpecError](err); ok { // the index says nothing about a single schedule
+	if bad, ok := errors.AsType[*SpecError](err); ok { // the error of a single schedule needs no index
 		return bad.Err
 	}
 	return err
@@ -31,7 +31,7 @@ func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 type ApplyOptions struct {
 	Keep   bool // whether a schedule with another definition is an error (jobs.ErrConflict); by default its definition changes
 	Prune  bool // whether schedules that are not in the list are removed
-	DryRun bool // whether nothing is changed
+	DryRun bool // whether ApplySchedules only reports the changes and makes none
 }
 
 // The values of Applied.Did.
@@ -130,7 +130,8 @@ func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) err
 	return nil
 }
 
-// apply returns the change that a definition makes to the existing schedule of its name. The parameter old is nil if there is none.
+// apply returns the change that a definition makes to the existing schedule with the same name. The parameter old is nil if there is no
+// such schedule.
 func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error) {
 	if old == nil {
 		if !s.PausedAt.IsZero() {
@@ -148,8 +149,8 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 	return Applied{redefined(*old, s), ScheduleChanged}, nil
 }
 
-// redefined returns the schedule old with the definition of s and its old history. The next tick stays if the cron expression and the zone
-// stay, or if the schedule is paused.
+// redefined returns the schedule old with the definition of s; the history of old stays. The next tick stays, too, if the cron expression
+// and the zone are unchanged or if the schedule is paused.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
 	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone {
@@ -213,7 +214,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
 		c, err := cron.Parse(s.Cron, s.Zone)
-		if err != nil { // this machine has no data of the time zone; the worker reports that error
+		if err != nil { // this machine does not know the time zone; the worker reports that error
 			return at
 		}
 		return c.Next(at)

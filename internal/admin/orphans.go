@@ -17,17 +17,17 @@ import (
 type OrphanProcess struct {
 	PID       int
 	Name      string
-	State     string // letter of ps; in state D no signal reaches the process until the system call that it waits for returns
-	UID       int    // its real user
+	State     string // state letter as in ps; a process in state D receives no signal until the system call that it waits for returns
+	UID       int    // real user of the process
 	TaskID    int64
-	Alone     bool // whether no worker is left that would have killed it
+	Alone     bool // whether no worker is left that would kill the process
 	Unawaited bool // whether the attempt ended without waiting for this process, because the worker is not permitted to kill it
 }
 
 const (
-	orphanWait = 2 * time.Second        // time in which a guardian or another worker kills every process that it can kill
+	orphanWait = 2 * time.Second        // time in which a guardian or another worker kills every process that it is permitted to kill
 	orphanLook = 100 * time.Millisecond // interval between two searches
-	stopWait   = 5 * time.Second        // time after kill_after in which a worker ends an attempt
+	stopWait   = 5 * time.Second        // time after kill_after within which a worker ends an attempt
 )
 
 // OrphanProcesses returns the processes of this user that should be dead. If it finds any, it repeats the search for up to 2 s. It returns
@@ -108,7 +108,7 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 	lock, err := supervisor.TakeLock(supervisor.LockPath(store(r).Dir(), w.ID))
 	if err == nil {
-		_ = lock.Close() // closing releases the lock; if another worker tried to take it meanwhile, that worker tries again later
+		_ = lock.Close() // closing the file releases the lock; a worker that could not take the lock meanwhile tries again later
 	}
 	return err == nil || time.Since(w.BeatAt) > w.Lease
 }
@@ -132,7 +132,7 @@ func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool
 		over = known || i >= 0
 		if i >= 0 && attempts[i].ChildrenLeft > 0 {
 			// The command left processes behind with --leave-children. The guardian gives such processes another mark, but it cannot do
-			// so for a process of another user. So this process may run on, although it has the mark of the attempt.
+			// that for a process of another user. So such a process may still run with the mark of the attempt.
 			over = false
 		}
 		return over, over, nil

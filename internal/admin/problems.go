@@ -46,7 +46,7 @@ type Problem struct {
 	Task      int64 // id
 	Schedules int
 	Schedule  jobs.Schedule
-	Object    any // what ServerProblems describes
+	Object    any // the object that ServerProblems describes
 }
 
 // snapshot is the data that problems are derived from.
@@ -91,7 +91,7 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 	return s.found
 }
 
-// FailuresOnly reports whether so many tasks are failed that the numbers of failed tasks may be numbers of failures; see runner.Queue.
+// FailuresOnly reports whether there are so many failed tasks that the counts may be counts of failures; see runner.Queue.
 func FailuresOnly(queues []runner.Queue) bool {
 	failed := 0
 	for _, q := range queues {
@@ -100,8 +100,8 @@ func FailuresOnly(queues []runner.Queue) bool {
 	return failed >= 1000
 }
 
-// SortProblems puts the lack of a worker first. It moves pauses behind the other problems, because a user decided on them, and pauses
-// without a pending task to the end.
+// SortProblems puts a missing worker first. Pauses come after the other problems, because a user has decided on them. Pauses without a
+// pending task come last.
 func SortProblems(list []Problem) {
 	rank := func(p Problem) int {
 		switch {
@@ -117,10 +117,10 @@ func SortProblems(list []Problem) {
 	slices.SortStableFunc(list, func(a, b Problem) int { return rank(a) - rank(b) })
 }
 
-// tickWaits is the age of a due tick above which a schedule with a function has a problem.
+// tickWaits is the longest time that a tick of a schedule with a function may be due. After that time the schedule has a problem.
 const tickWaits = time.Minute
 
-// cursorBehind is the age of an end above which a cursor that has not delivered it is a problem.
+// cursorBehind is the longest time that a cursor may need to deliver an end. After that time the cursor has a problem.
 const cursorBehind = time.Hour
 
 // MoreProblems reads conditions that need attention and that Problems cannot derive from its parameters.

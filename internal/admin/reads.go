@@ -80,14 +80,15 @@ func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
 // LastBackup returns the time of the last backup by runner, or the zero time if none was recorded.
 func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }
 
-// TimeOrder is the order of a list by time, and the place where the list begins.
+// TimeOrder orders a list by a time, and says where the list begins.
 type TimeOrder = db.TimeOrder
 
-// TimeMark is the place of a task in a list by time.
+// TimeMark is the place of a task in a list that is ordered by time.
 type TimeMark = db.TimeMark
 
 // ListBounded returns the newest tasks that a filter selects, up to the number in limit. If no index serves the filter, it looks at no more
-// tasks than the number in look. Then rest is the id of the last task at which it looked, and a list with tasks before rest continues.
+// tasks than the number in look. It then returns in rest the id of the last task at which it looked; a list of tasks before rest continues
+// the search.
 func ListBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	return store(r).ListBounded(ctx, filter, limit, look)
 }
@@ -105,7 +106,7 @@ func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most in
 	return store(r).Failures(ctx, filter, most)
 }
 
-// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. It looks at as many tasks as the number in look.
+// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. It looks at no more tasks than the number in look.
 func RecentNames(ctx context.Context, r *runner.Runner, look int) ([]db.RecentNames, error) {
 	return store(r).RecentNames(ctx, look)
 }

@@ -22,13 +22,13 @@ type (
 
 // The thresholds above which a condition on a server is a problem.
 const (
-	openTooLong   = time.Minute      // age of a transaction that holds a snapshot or is idle
-	lockedTooLong = 10 * time.Second // age of a transaction that holds the write lock
-	farBehind     = 100_000          // transactions since a snapshot whose age is unknown
-	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a slot keeps
-	lateReplica   = time.Minute      // time by which a standby applies the log late
-	manyDead      = 100_000          // dead rows in a table that has fewer rows
-	vacuumOverdue = 10 * time.Minute // time without a VACUUM of such a table
+	openTooLong   = time.Minute      // greatest age of a transaction that holds a snapshot or is idle
+	lockedTooLong = 10 * time.Second // greatest age of a transaction that holds the write lock
+	farBehind     = 100_000          // greatest number of transactions since a snapshot, for a snapshot whose age is unknown
+	longLog       = 1 << 30          // greatest number of bytes of the write-ahead log that a standby has not applied, or that a slot keeps
+	lateReplica   = time.Minute      // greatest delay with which a standby applies the log
+	manyDead      = 100_000          // greatest number of dead rows in a table that has fewer other rows
+	vacuumOverdue = 10 * time.Minute // longest time without a VACUUM of such a table
 )
 
 // Health describes the conditions on the server of the database. It returns nil for a file.
@@ -92,11 +92,11 @@ func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 	return found
 }
 
-// sessionProblem returns the code of the problem that a session is, or "".
+// sessionProblem returns the code of the problem that a session causes, or "".
 func sessionProblem(s Session, now time.Time) string {
 	age := now.Sub(s.Begun)
 	switch {
-	case s.Begun.IsZero(): // the server hides the age
+	case s.Begun.IsZero(): // the server does not show the age
 		if s.Behind > farBehind {
 			return "snapshot_held"
 		}

@@ -18,8 +18,8 @@ type HistoryPoint = db.HistoryPoint
 // Total counts the attempts of one job in one queue that have ended with the same result. It counts from the creation of the database.
 type Total = db.Total
 
-// History returns the numbers of tasks that ended after the time since, by queue and state, oldest first. It has a point per minute for the
-// last two days, and a point per hour for the last year. The counts include deleted tasks, because the database counts tasks when they end.
+// History returns how many tasks ended after the time since, by queue and state, oldest first. It has a point per minute for the last two
+// days, and a point per hour for the last year. The counts include deleted tasks, because the database counts tasks when they end.
 func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryPoint, error) {
 	return store(r).History(ctx, since)
 }
@@ -36,7 +36,7 @@ type TimeBucket struct {
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
 
-	waits, runs []time.Duration // the sample, sorted
+	waits, runs []time.Duration // durations of the sampled tasks, sorted
 }
 
 // sampled is the maximum number of tasks in the sample of a bucket.
@@ -61,8 +61,8 @@ func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) (
 	return buckets, nil
 }
 
-// Whole returns one bucket for the whole period of the given buckets. Its percentiles use the samples of all buckets. A sampled task of a
-// bucket with many ended tasks counts as much as the tasks that it stands for.
+// Whole returns one bucket for the whole period of the given buckets. Its percentiles use the samples of all buckets. Each sampled task has
+// a weight: the number of ended tasks that it stands for.
 func Whole(buckets []TimeBucket) TimeBucket {
 	whole := TimeBucket{Ended: map[jobs.State]int{}}
 	var waits, runs []weighted

@@ -107,9 +107,9 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	list, begun, commits := append(c.waiting, engine.Statement{Text: text, Args: args}), c.begun, c.commits
 	c.waiting, c.begun, c.commits = nil, false, false
 	switch {
-	case begun && (text == rollback || text == commit && len(list) == 3): // the transaction is empty
+	case begun && (text == rollback || text == commit && len(list) == 3): // the transaction is empty, so nothing is sent
 		return nil, 0, nil
-	case text == rollback: // do not send the waiting statements, because they would be rolled back
+	case text == rollback: // the waiting statements are not sent, because the server would roll them back
 		list = list[len(list)-1:]
 	case commits:
 		list = append(list, engine.Statement{Text: commit})
@@ -137,7 +137,7 @@ func (c *session) exec(ctx context.Context, text string, args []driver.NamedValu
 	return now(ctx, args)
 }
 
-// query is exec for a statement that returns rows.
+// query does the same as exec for a statement that returns rows.
 func (c *session) query(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Rows, error)) (driver.Rows, error) {
 	if c.hasWaiting() {
@@ -148,8 +148,8 @@ func (c *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return rows, c.again(ctx, err)
 }
 
-// again returns err unchanged, except after the loss of a connection that only reads. Then it returns driver.ErrBadConn, and the pool
-// repeats the query on another connection. This is safe for a read.
+// again returns err unchanged, with one exception: if a connection that only reads was lost, it returns driver.ErrBadConn. The pool then
+// repeats the query on another connection, which is safe for a read.
 func (c *session) again(ctx context.Context, err error) error {
 	if c.reads && ctx.Err() == nil && isLost(err) {
 		return driver.ErrBadConn

@@ -23,10 +23,10 @@ const (
 	undefinedTable        = "42P01"
 	divisionByZero        = "22012"
 	insufficientPrivilege = "42501"
-	queryCanceled         = "57014" // by statement_timeout, or by pg_cancel_backend
-	transactionTimeout    = "25P04" // the session ends, as for idleInTransaction
+	queryCanceled         = "57014" // caused by statement_timeout or by pg_cancel_backend
+	transactionTimeout    = "25P04" // the session ends, as after idleInTransaction
 	idleInTransaction     = "25P03"
-	writesFrozen          = "55000" // object_not_in_prerequisite_state: the error of frozen tables
+	writesFrozen          = "55000" // object_not_in_prerequisite_state: the error of writes to frozen tables
 )
 
 func sqlState(err error) string {
@@ -59,7 +59,7 @@ func isLost(err error) bool {
 // It reads the text only to recognize poolers, some of which send no code of their own. It returns other errors and nil unchanged.
 func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // earlier code has explained the error
+		return err // the error is already explained
 	}
 	if err != nil && errors.Is(err, engine.ErrPoolClosed()) {
 		return jobs.ErrClosed
@@ -136,7 +136,7 @@ func firstLine(err error) string {
 	return strings.TrimSpace(text)
 }
 
-// ExplainWrite is Explain.
+// ExplainWrite does the same as Explain.
 func (s *Server) ExplainWrite(err error) error { return s.Explain(err) }
 
 // Busy reports whether another transaction held the lock for too long.
@@ -145,13 +145,13 @@ func (*Server) Busy(err error) bool { return sqlState(err) == lockNotAvailable }
 // Broken reports whether the connection is lost.
 func (*Server) Broken(err error) bool { return isLost(err) }
 
-// If the transaction of a statement did not begin, BeginFailed returns the explained error. Otherwise it returns nil.
+// BeginFailed returns the explained error if the transaction of a statement did not begin. Otherwise it returns nil.
 func (s *Server) BeginFailed(err error) error {
 	begun, ok := errors.AsType[beginError](err)
 	switch {
 	case !ok:
 		return nil
-	case s.Busy(begun): // the statement has waited for the lock for BusyTimeout
+	case s.Busy(begun): // the statement has waited for the lock as long as BusyTimeout allows
 		return &jobs.Error{Kind: jobs.ErrBusy, Code: errcode.LockTimeout, Subject: s.Name(), What: "database is busy: " + s.Name(),
 			Err: begun,
 			Why: []string{fmt.Sprintf("another transaction has held the write lock for %v", s.options.BusyTimeout), "nothing was written"}}

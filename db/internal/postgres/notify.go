@@ -30,10 +30,10 @@ const endsOnly = " ends"
 const notifyEvery = 5 * time.Millisecond
 
 type notifier struct {
-	self    string // identifies this process's own messages
+	self    string // text that identifies the messages of this process
 	mu      sync.Mutex
 	pending bool // whether a notification must be sent
-	wakeups bool // whether that notification must also wake workers
+	wakeups bool // whether this notification must also wake workers
 	busy    bool // whether a goroutine is sending notifications
 	idle    sync.Cond
 }
@@ -86,7 +86,7 @@ func (d *Server) sendNotification(message string) {
 		case <-d.quit:
 			closing = true
 		}
-		if err == nil || closing || ctx.Err() != nil { // give up: waiting processes also read the database from time to time
+		if err == nil || closing || ctx.Err() != nil { // do not try again: waiting processes also read the database from time to time
 			return
 		}
 	}
@@ -145,7 +145,7 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	err := d.Listen(waiting, d.channel(), func(message string) {
 		switch message {
 		case "": // Listen calls this function with "" when it has begun to listen
-			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // after an error no message comes back
+			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // if this fails, no message comes back
 		case mine:
 			came = true
 			cancel()

@@ -57,14 +57,14 @@ type Server struct {
 	lock         int64                  // number of the advisory lock that all writers of the schema take
 	sql          *sqltext.Dialect       // renders statements
 	version      int64                  // version of PostgreSQL, such as 150004
-	skew         time.Duration          // time by which this host's clock was ahead of the server's clock when the writer last connected
+	skew         time.Duration          // by how much this host's clock was ahead of the server's clock when the writer last connected
 	id           string                 // id of the database, which does not change when the server gets another address
 	dir          string                 // directory on this host
 	grant        atomic.Pointer[string] // the GRANT that gives this role the rights that it needs; nil before the first connection
 	created      bool
 	upgradedFrom int // version of the schema that Open has upgraded; 0 if none
 
-	write *sqlx.DB // two connections: one for the writer, one for the second writer
+	write *sqlx.DB // two connections: one for the writer and one for the second writer
 	read  *sqlx.DB // connections that cannot write
 
 	notifier notifier
@@ -75,7 +75,7 @@ type Server struct {
 // begins holds the statements that take the write lock at the beginning of a transaction.
 type begins struct {
 	exclusive string
-	shared    string // lets other transactions that begin with this statement hold the lock, too
+	shared    string // takes the lock so that other transactions that begin with this statement can hold it, too
 }
 
 // lockExclusive takes the advisory lock [1] for the rest of a transaction. lockShared takes it in shared mode.
@@ -252,7 +252,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
 		return err
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after the COMMIT this only causes a warning
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after the COMMIT this causes only a warning
 	have, err := s.connect(ctx, conn)
 	if err != nil {
 		return err
