@@ -57,10 +57,10 @@ set, a day that matches one of them is enough. EXPR can also be @hourly, @daily,
 after a boot of the machine (Linux).
 
 When daylight saving time begins, the clock skips some times. A tick at a
-skipped time comes at the first minute after it. When daylight saving time ends,
-the clock shows some times twice. A tick at such a time comes only once. If the
-hour is * or */n, there is no tick at a skipped time, and two at a time that
-comes twice.
+skipped time comes at the first minute that exists again. When daylight saving
+time ends, the clock shows some times twice. A tick at such a time comes only
+once. If the hour is * or */n, there is no tick at a skipped time, and two at a
+time that comes twice.
 
 A tick counts as missed if workers notice it more than a minute late. With
 --overlap replace, the old task ends before the new one starts.

@@ -74,9 +74,9 @@ The unit is that of contrib/systemd. If a package has installed that unit,
 install uses it. A second install changes only what differs, and restarts the
 worker only if the unit has changed.
 
-The database is --db or $RUNNER_DB. Without them it is
-/var/lib/runner/runner.db, for a user other than runner it is
-/var/lib/NAME/runner.db, and with --user ~/.local/state/runner/runner.db.
+The database is --db or $RUNNER_DB. If neither is set, the database is
+/var/lib/runner/runner.db. For a user other than runner, it is then
+/var/lib/NAME/runner.db; with --user, ~/.local/state/runner/runner.db.
 
 Set options of the worker as variables in /etc/default/NAME, and with --user in
 ~/.config/NAME.env, such as RUNNER_CONCURRENCY=8. Then run systemctl restart

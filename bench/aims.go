@@ -11,8 +11,8 @@ type aim struct {
 	text     string
 	workload *workload
 	system   string
-	than     string // other system of the same workload; "" if the figure is not a ratio
-	low      bool   // whether figure is an upper bound
+	than     string // name of the other system, measured with the same workload; "" if the figure is not a ratio
+	low      bool   // whether the aim is an upper bound of the figure
 	figure   float64
 	unit     string // × for a ratio
 }

@@ -18,7 +18,7 @@ import (
 type feature struct {
 	name    string
 	options func(i int) []jobs.Option
-	before  func(context.Context, *runner.Runner) error // runs before the measurement; may be nil
+	before  func(context.Context, *runner.Runner) error // called before the measurement; may be nil
 	after   bool                                        // whether each task of a group of ten waits for the previous one
 	again   bool                                        // whether the first attempt fails
 	handler func(context.Context, payload) error        // extra work of the handler; may be nil

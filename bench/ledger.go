@@ -31,7 +31,7 @@ func (p payload) json() string {
 type ledger struct {
 	ran   []atomic.Int32
 	count atomic.Int32
-	over  chan struct{} // closed when there are as many runs as tasks
+	over  chan struct{} // channel that is closed when as many runs as tasks have ended
 }
 
 func newLedger(n int) *ledger {

@@ -62,7 +62,7 @@ func main() {
 
 // env is the environment of a measurement.
 type env struct {
-	dir    string // new directory for each measurement
+	dir    string // directory that is created for each measurement
 	short  bool
 	binary string // path of the runner binary; if empty, measurements that start processes are left out
 }

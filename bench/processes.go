@@ -94,7 +94,7 @@ var probe = jobs.DefineResult[int64, time.Duration]("probe")
 // worker is a running worker process.
 type worker struct {
 	cmd *exec.Cmd
-	in  io.Writer // standard input of the worker; open for as long as this process lives
+	in  io.Writer // standard input of the worker; it stays open as long as this process lives
 	out *bufio.Scanner
 }
 

@@ -12,10 +12,10 @@ import (
 
 // queue is a job queue of some system on a new file, with the operations that workloads need.
 type queue struct {
-	add       func(context.Context, payload) error   // returns when the task is committed
-	addMany   func(context.Context, []payload) error // in one transaction
-	start     func(context.Context) error            // begins to run tasks
-	stop      func(context.Context) error            // returns when the system has stored the ends of all tasks that ran
+	add       func(context.Context, payload) error   // add returns when the task is committed
+	addMany   func(context.Context, []payload) error // adds all tasks in one transaction
+	start     func(context.Context) error            // starts to run tasks
+	stop      func(context.Context) error            // stop returns when the system has stored the outcomes of all tasks that have run
 	count     func(context.Context) (waiting, completed int, err error)
 	misplaced func(context.Context) (int, error) // counts tasks that started before an older task; nil if the system promises no order
 	close     func() error

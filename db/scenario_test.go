@@ -288,7 +288,7 @@ func summary(t *testing.T, d *DB) (list []string) {
 		}
 		line := fmt.Sprintf("%d %s %s attempt %d result %s:", task.ID, task.State, task.Reason, task.Attempt, task.Result)
 		for _, a := range attempts {
-			if a.Reason == jobs.ReasonLost { // the worker did not receive the reply to a claim, which may have added a loss
+			if a.Reason == jobs.ReasonLost { // if the reply to a claim is lost, the task may have one loss more
 				continue
 			}
 			chunks, err := d.Output(t.Context(), ClaimID{task.ID, a.GenerationID}, 0, 10)

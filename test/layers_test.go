@@ -89,7 +89,7 @@ var layers = []layer{
 	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import it
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
-		others: []string{"github.com/jackc/pgx/v5"}}, // the type of a transaction only
+		others: []string{"github.com/jackc/pgx/v5"}}, // it uses only the type of a transaction
 	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	// The selftest must not use the code that it tests.

@@ -15,11 +15,11 @@ import (
 
 // The orders of a task list, as the query of its URL names them.
 const (
-	sortByID  = "id"    // the newest task first
-	sortByEnd = "ended" // the task that ended last first
-	sortByDue = "due"   // the task that is due next first
+	sortByID  = "id"    // by id; the newest task comes first
+	sortByEnd = "ended" // by the time of the end; the latest comes first
+	sortByDue = "due"   // by due time; the earliest comes first
 
-	sortByCause = "cause" // groups of failed tasks, the largest first
+	sortByCause = "cause" // groups of failed tasks; the largest group comes first
 )
 
 // sortLink links to the same list in another order.

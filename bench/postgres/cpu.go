@@ -45,7 +45,7 @@ func treeTime(pid int) (sum time.Duration) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range all {
 		text, err := os.ReadFile(path)
-		if err != nil { // the process has ended
+		if err != nil { // an error means that the process has ended
 			continue
 		}
 		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // the fields from the third one on

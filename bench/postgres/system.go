@@ -33,10 +33,10 @@ func payloads(from, n int) []payload {
 
 // queue is a job queue of some system, with the operations that workloads need.
 type queue struct {
-	add     func(context.Context, payload) error   // returns when the task is committed
-	addMany func(context.Context, []payload) error // in one transaction
-	start   func(context.Context) error            // begins to run tasks
-	stop    func(context.Context) error            // returns when the system has stored the ends of all tasks that ran
+	add     func(context.Context, payload) error   // add returns when the task is committed
+	addMany func(context.Context, []payload) error // adds all tasks in one transaction
+	start   func(context.Context) error            // starts to run tasks
+	stop    func(context.Context) error            // stop returns when the system has stored the outcomes of all tasks that have run
 	count   func(context.Context) (waiting, completed int, err error)
 	close   func() error
 }
@@ -68,7 +68,7 @@ func all() (list []*measurement) {
 	for _, processes := range []int{1, 4} {
 		add(fmt.Sprintf("drain-100x%d", processes), "/s", systems, func(s system) func(context.Context, *env) (float64, error) {
 			n := 40_000
-			if s.name == "River, default" { // River sleeps between fetches; the result is a rate, so fewer tasks suffice
+			if s.name == "River, default" { // River sleeps between fetches. The result is a rate, so a smaller number of tasks is enough
 				n = 10_000
 			}
 			return s.drain(n, processes, 100)

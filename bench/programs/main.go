@@ -25,17 +25,17 @@ var (
 type sizes struct {
 	mails, photos, readings int
 	outage                  bool          // whether the server of the collector fails for some seconds
-	idle                    time.Duration // how long the processor time of the idle mail service is measured
+	idle                    time.Duration // how long the processor time of the mail service is measured while it is idle
 }
 
 // figures are the measurements of one library.
 type figures struct {
-	lines, binary map[string]int // by program; bytes of the stripped binary
+	lines, binary map[string]int // lines of code of each program, and bytes of its stripped binary
 	mailBytes     float64        // bytes written for each mail
 	readingBytes  float64        // bytes written for each reading
-	rss, redisRSS float64        // MB after the work
-	idle          float64        // percent of a core
-	recovered     time.Duration  // from the restart of the killed thumbnailer until its last thumbnail
+	rss, redisRSS float64        // memory in MB after the work
+	idle          float64        // processor time in percent of a core
+	recovered     time.Duration  // time from the restart of the killed program until its last thumbnail
 	twice         int            // mails that were sent twice
 }
 

@@ -21,7 +21,7 @@ func mail(ctx context.Context, b bench, s sizes, f *figures) error {
 		return err
 	}
 	pids := b.processes(p)
-	time.Sleep(2 * time.Second) // until the program has made its tables
+	time.Sleep(2 * time.Second) // wait until the program has created its tables
 	before := written(pids)
 	for i := range s.mails {
 		if _, err := fmt.Fprintf(in, "user%d@example.com\n", i); err != nil {
@@ -102,7 +102,7 @@ func collector(_ context.Context, b bench, s sizes, f *figures) error {
 	err = wait(30*time.Second, func() bool {
 		stored, readErr := storedReadings(b.dir)
 		n, _ := server.got()
-		return readErr == nil && n >= stored-1 && n >= s.readings-2 // one reading may be under way
+		return readErr == nil && n >= stored-1 && n >= s.readings-2 // the last reading may not have arrived yet
 	})
 	return errors.Join(err, b.end(p))
 }

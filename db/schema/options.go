@@ -54,7 +54,7 @@ type optionSQL struct{ view, cast, check, value string }
 func optionRange(o *taskspec.OptionInfo) (low, high int64, unit string) {
 	switch value := o.Default().(type) {
 	case *time.Duration:
-		if *value == 0 { // 0 is not allowed, because NULL means the same
+		if *value == 0 { // 0 is not allowed, because it would mean the same as NULL
 			low = 1
 		}
 		return low, taskspec.MaxDelay.Milliseconds(), "milliseconds"

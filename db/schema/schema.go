@@ -44,7 +44,7 @@ type Migration struct {
 func (m Migration) Text() string {
 	text, err := fs.ReadFile(Files, m.Path)
 	if err != nil {
-		panic(err) // the file is embedded
+		panic(err) // the file is embedded, so there is no error
 	}
 	return withTaskOptions(string(text), path.Dir(m.Path) == Postgres)
 }
@@ -59,7 +59,7 @@ func Migrations(folder string) []Migration {
 		list[i] = Migration{version, name}
 	}
 	if err != nil || len(list) == 0 {
-		panic(fmt.Sprint("db: schema: ", err)) // the files are embedded
+		panic(fmt.Sprint("db: schema: ", err)) // the files are embedded, so there is no error
 	}
 	return list
 }

@@ -21,7 +21,7 @@ import (
 type copiedTable struct {
 	name  string
 	key   string // column with the id of the task of a row; empty if the rows belong to no task
-	order string // ORDER BY of the rows
+	order string // columns by which the rows are ordered
 	rows  string // query for the rows, if the migration does not copy each row as it is
 }
 
@@ -69,7 +69,7 @@ func (c copiedTable) parts() sqltext.Parts {
 }
 
 const (
-	copyTasks   = 256     // tasks in one transaction
+	copyTasks   = 256     // number of tasks that one transaction copies
 	copyWaiting = 500     // statements that are sent to a server before the migration waits for their results
 	copyBytes   = 1 << 20 // bytes of these statements
 )

@@ -28,7 +28,7 @@ type Migration struct {
 	moving, moved, incomplete engine.Frozen
 
 	last    int64                         // id of the last copied task
-	inserts map[string]*sqltext.Statement // statements that add a row, by table
+	inserts map[string]*sqltext.Statement // for each table, the statement that adds a row
 }
 
 // Check returns an error if the database cannot be moved now. It returns nil if a migration can begin or if one has begun. It changes
@@ -40,7 +40,7 @@ func Check(ctx context.Context, d *db.DB, now time.Time) error {
 		return d.Engine().Explain(err)
 	}
 	if frozen != (engine.Frozen{}) {
-		return nil // Begin decides whether a frozen database can be moved
+		return nil // whether a frozen database can be moved is decided in Begin
 	}
 	return idle(q, d, now)
 }

@@ -58,7 +58,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.stored[reading.Device] = append(s.stored[reading.Device], reading.Seq)
 	}
 	if !s.stable && random < 5 {
-		panic(http.ErrAbortHandler) // the server has stored the reading, but the sender gets no answer
+		panic(http.ErrAbortHandler) // the server has stored the reading, but the sender does not receive the answer
 	}
 	w.WriteHeader(http.StatusNoContent)
 }
@@ -160,7 +160,7 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 
 // TestAReadingSurvivesRepeatedKills checks that a reading is delivered although the sender is killed at each of the first attempts.
 func TestAReadingSurvivesRepeatedKills(t *testing.T) {
-	const kills = 5 // more kills than the default limit of losses of a task
+	const kills = 5 // the worker is killed more often than the default max_losses of a task allows
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	calls, stable := make(chan bool), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -91,7 +91,7 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 		if err := l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM photos WHERE path = ?)`, path).Scan(&there); err != nil || there {
 			return err
 		}
-		sum := sha256.Sum256([]byte(path)) // a hash, because a path may be longer than a unique key
+		sum := sha256.Sum256([]byte(path)) // the key is a hash, because a path may be longer than a unique key
 		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])),
 			jobs.Label(filepath.Base(path))))
 		return nil
@@ -145,7 +145,7 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 func hashFile(path string) (string, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", jobs.Cancel(err) // the file is deleted; no later attempt will find it
+		return "", jobs.Cancel(err) // the file was deleted, so no later attempt can find it
 	}
 	if err != nil {
 		return "", err
@@ -170,7 +170,7 @@ func makeThumb(from, to string) (size, error) {
 	defer file.Close()
 	whole, _, err := image.Decode(file)
 	if err != nil {
-		return size{}, jobs.Cancel(fmt.Errorf("%s: %w", from, err)) // the file is not an image, and a later attempt would find the same
+		return size{}, jobs.Cancel(fmt.Errorf("%s: %w", from, err)) // the file is not an image, so a later attempt would fail, too
 	}
 	b := whole.Bounds()
 	small := image.NewRGBA(image.Rect(0, 0, thumbSize, max(thumbSize*b.Dy()/b.Dx(), 1)))
@@ -183,7 +183,7 @@ func makeThumb(from, to string) (size, error) {
 	if err != nil {
 		return size{}, err
 	}
-	defer func() { _ = os.Remove(part.Name()) }() // the file does not exist after the rename
+	defer func() { _ = os.Remove(part.Name()) }() // after the rename this file does not exist, and the error is ignored
 	if err := errors.Join(png.Encode(part, small), part.Sync(), part.Close()); err != nil {
 		return size{}, err
 	}

@@ -131,7 +131,7 @@ func (a *app) run(ctx context.Context, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listener)
-		stop() // end the whole process, because it is useless without its pages
+		stop() // end the whole process, because without its pages it is useless
 	}()
 	err := a.runner.Work(ctx) // Work returns when ctx has ended; running tasks then have the time Options.Grace to end
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

@@ -117,7 +117,7 @@ func TestEachUserGetsOneMail(t *testing.T) {
 		t.Fatal(err)
 	}
 	address := closed.Addr().String()
-	_ = closed.Close() // no mail server listens there yet
+	_ = closed.Close() // this address has no mail server yet
 	path := filepath.Join(t.TempDir(), "app.db")
 	a, err := open(t.Context(), path, address, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -142,7 +142,7 @@ func TestEachUserGetsOneMail(t *testing.T) {
 			t.Errorf("%q: got status %d, text %s and error %v, want status %d", c.email, got, text, err, c.want)
 		}
 	}
-	err = a.runner.Changes(t.Context(), func() (bool, error) { // wait for failed attempts, which occur because no mail server runs
+	err = a.runner.Changes(t.Context(), func() (bool, error) { // wait for failed attempts; they fail because no mail server runs
 		first, err := a.runner.Get(t.Context(), 1)
 		return first.Attempt > 1, err
 	})
@@ -224,7 +224,8 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 						}
 					}
 					mu.Lock()
-					if status == http.StatusCreated || status == http.StatusConflict { // 409: stored, but 201 was lost
+					// status 409 means that the reading is already stored, and that an earlier reply (201) was lost
+					if status == http.StatusCreated || status == http.StatusConflict {
 						confirmed[email] = true
 					}
 					if len(confirmed) == (round+1)*12 {

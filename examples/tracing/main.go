@@ -80,7 +80,7 @@ func run(ctx context.Context) (err error) {
 		if err != nil || left == 0 {
 			return err
 		}
-		time.Sleep(100 * time.Millisecond) // until the snooze or the delay of the retry is over
+		time.Sleep(100 * time.Millisecond) // wait until the snooze, or the delay of the retry, is over
 	}
 }
 

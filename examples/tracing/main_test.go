@@ -59,7 +59,7 @@ func TestOneTraceCrossesEnqueueRunSnoozeAndRetry(t *testing.T) {
 		if err := upload(t.Context(), r, provider.Tracer("app"), "sea.png"); err != nil {
 			t.Fatal(err)
 		}
-		for range 3 { // the snoozed attempt, the failed one and the last one
+		for range 3 { // these are the snoozed attempt, the failed attempt and the last attempt
 			runnertest.Advance(t, 2*time.Second)
 			runnertest.Drain(t, r)
 		}

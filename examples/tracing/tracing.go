@@ -56,7 +56,7 @@ func (t tracing) attempt(ctx context.Context, task jobs.Task, next func(context.
 		attribute.Int64("runner.task", task.ID),
 		attribute.Int("runner.attempt", task.Attempt),
 	))
-	defer span.End() // also if the function panics
+	defer span.End() // runs even if the function panics
 	result, err := next(ctx, task)
 	if snooze, ok := errors.AsType[snoozed](err); ok {
 		span.AddEvent("snooze", trace.WithAttributes(attribute.String("for", snooze.SnoozeFor().String())))

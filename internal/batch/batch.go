@@ -35,11 +35,11 @@ type Options struct {
 	Option    string // option that has File as its value, for errors
 	Each      *Each  // the commands of --each; nil if the file has JSON Lines
 	Stdin     io.Reader
-	Base      jobs.Spec // defaults for the lines
+	Base      jobs.Spec // defaults for the fields of each line
 	Caller    invocation.Invocation
 	NoResolve bool                                                       // whether only the worker looks up the programs of commands
 	KeepGoing bool                                                       // whether to add the valid lines and report the others
-	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks
+	Notes     func(context.Context, *runner.Runner, *term.Printer) error // called after the tasks are added, to print notes
 	// Wait waits for the added tasks; nil if the caller does not wait. With --json Wait prints the records, and Run prints none.
 	Wait func(context.Context, []runner.Enqueued) error
 }
@@ -103,7 +103,7 @@ type batch struct {
 	p      *term.Printer
 	name   string
 	lines  *lineReader
-	ids    *lineIDs // nil during the first pass
+	ids    *lineIDs // ids of the lines; nil during the first pass
 	first  lineIDs  // ids that the first pass has found
 	bar    term.Bar
 	in     io.Reader
@@ -135,7 +135,7 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		os.Remove(b.kept.Name()) // keep could not remove the file on systems that do not remove open files
+		os.Remove(b.kept.Name()) // on systems that do not remove open files, keep could not remove the file
 	}
 	if b.opened != nil {
 		b.opened.Close()

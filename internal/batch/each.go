@@ -45,7 +45,7 @@ func dirName(path string) string {
 	for i > 0 && os.IsPathSeparator(path[i-1]) {
 		i--
 	}
-	return path[:max(i, 1)] // the directory of /a is /
+	return path[:max(i, 1)] // the directory of "/a" is "/"
 }
 
 // withoutExtension returns a path without the last dot of its base name and the text after this dot.
@@ -126,7 +126,7 @@ func (e *Each) Validate() error {
 // lineCommand makes the Specs of the lines of --each. It is safe for concurrent use.
 type lineCommand struct {
 	patterns []pattern
-	path     string // of the shell; empty without --shell
+	path     string // path of the shell; empty without --shell
 	label    bool
 	text     bool // whether the words are UTF-8
 	plain    bool // whether every short line is valid: the program is fixed, and the words are few and short
@@ -181,7 +181,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
 	var err error
-	if c.text && utf8.ValidString(line) { // this takes half of the time of With
+	if c.text && utf8.ValidString(line) { // this shortcut takes half of the time of With
 		s.Args, err = jobs.MarshalArgs(argv)
 	} else {
 		made := jobs.Command{Argv: argv}.With()

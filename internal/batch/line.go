@@ -130,7 +130,7 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(&line)
 }
 
-// defaults returns the Spec of a line without keys. It lacks the fields of commands, which complete sets.
+// defaults returns the Spec of a line without keys. It leaves out the fields of commands; the method complete sets these.
 func (l *lineReader) defaults() jobs.Spec {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil

@@ -36,7 +36,7 @@ type ScheduleFile struct {
 // refusal is a line of a crontab that cannot be imported.
 type refusal struct {
 	line    int
-	err     *failure.Error // its message contains the number of the line
+	err     *failure.Error // error whose message contains the number of the line
 	setting bool           // entries of other lines depend on the line
 }
 

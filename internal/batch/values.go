@@ -27,9 +27,9 @@ const (
 	keyArgs
 	keyShell
 	keyID         // the id that after and after_any of other lines refer to
-	keyInputBytes // read only to detect that the input is missing
-	keyState      // read only to detect that the task has finished
-	keyHeldSince  // read only to detect that the task is held
+	keyInputBytes // key that is read only to detect that the input is missing
+	keyState      // key that is read only to detect that the task has finished
+	keyHeldSince  // key that is read only to detect that the task is held
 	firstOption
 )
 

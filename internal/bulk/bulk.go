@@ -23,7 +23,7 @@ import (
 
 // Action contains the settings that cancel, retry and delete share: the selection of tasks and the confirmation.
 type Action struct {
-	Verb, Done  string // cancel, cancelled
+	Verb, Done  string // verb in two forms, such as "cancel" and "cancelled"
 	Selection   cli.Selection
 	Group       string // key of a group of failed tasks; empty for all tasks of the selection
 	Nothing     bool   // whether the filter selects no task that the verb applies to

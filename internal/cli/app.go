@@ -32,7 +32,7 @@ type App struct {
 	Getenv         func(string) string
 	Now            func() time.Time
 	Commands       func(*App) []*Command
-	Printer        *term.Printer // Run creates the printer from the command line before any Action runs
+	Printer        *term.Printer // Run creates the printer from the command line before it runs an Action
 }
 
 // groups lists the headings of the root help screen in order. The Category of a command is one of these headings. Commands without a
@@ -92,7 +92,7 @@ func newCLI(list []*Command, globals []*Option) *urfave.App {
 		for _, c := range list {
 			c.HideHelp, c.HideHelpCommand = true, true
 			c.OnUsageError = func(_ *Context, err error, _ bool) error { return failure.Usage("%v", err) }
-			if c.Action == nil { // a group of subcommands
+			if c.Action == nil { // a command without an action is a group of subcommands
 				c.Action = func(*Context) error {
 					return failure.Usage("%s needs a command", c.Name).Hint("runner %s --help", c.Name)
 				}

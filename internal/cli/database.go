@@ -208,7 +208,7 @@ func (a *App) OtherDatabases(path string) []string {
 		hidden[name] = true
 		look(without.FindDatabase(""))
 	}
-	look(without.userDatabase()) // runner does not find this database while the system directory exists
+	look(without.userDatabase()) // runner would use this database only if the system directory did not exist
 	return found
 }
 

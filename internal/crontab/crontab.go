@@ -19,7 +19,7 @@ type Table struct {
 	Schedules []jobs.Schedule
 	Lines     []int        // the line of each schedule, from 1
 	Refused   []*LineError // the lines that cannot be imported
-	MailLine  int          // the first line of MAILTO with an address; 0 if there is none
+	MailLine  int          // number of the first line that sets MAILTO to an address; 0 if there is none
 }
 
 // Options are the settings of the machine that a crontab uses, and the prefix of names.

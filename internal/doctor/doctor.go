@@ -28,10 +28,10 @@ const (
 // The thresholds of the checks.
 const (
 	walWarn      = 64 << 20           // size of the write-ahead log to warn of; SQLite truncates the log unless a reader prevents that
-	diskWarn     = 1 << 30            // free bytes to warn of; a fiftieth of the disk if that is less
+	diskWarn     = 1 << 30            // warn if fewer bytes are free, or less than a fiftieth of the disk if that is smaller
 	clockSlack   = 5 * time.Second    // tolerated difference between the clocks of two machines, or between two reads of one clock
-	maxTickDelay = time.Minute        // tolerated delay of a schedule's tick
-	backupWarn   = 8 * 24 * time.Hour // age of the last backup to warn of, if there was one
+	maxTickDelay = time.Minute        // greatest accepted delay of a schedule's tick
+	backupWarn   = 8 * 24 * time.Hour // warn if the last backup is older than this
 	otherTimeout = time.Second        // time limit for each of the other databases
 )
 
@@ -241,7 +241,8 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	if ahead := time.Until(latest); ahead > clockSlack { // not d.Now, because workers have written to the database since then
+	// compare with the present time and not with d.Now, because workers have written to the database since then
+	if ahead := time.Until(latest); ahead > clockSlack {
 		report(Warn, fmt.Sprintf("the clock is %s behind the latest time in the database, %s", humanize.Age(ahead),
 			humanize.Clock(latest, d.Now)), "timedatectl status")
 		return nil
@@ -310,7 +311,7 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 				fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
 			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
-		default: // a worker has tried to kill it
+		default: // otherwise a worker has already tried to kill the process
 			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
 				p.PID))
 		}

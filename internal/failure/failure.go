@@ -22,8 +22,8 @@ type Error struct {
 	Code  string   // key "code" of the JSON error: usage, not_found, busy, …
 	Exit  int      // exit status of the program
 	What  string   // what failed, in one line
-	Why   []string // reasons, a line each
-	Try   string   // command to type, or value to change
+	Why   []string // reasons, one per line
+	Try   string   // command that the user can type, or value to change
 	Cause error    // cause, which --verbose shows
 }
 

@@ -220,7 +220,7 @@ func Connect(ctx context.Context, dir string, id, generation int64) *Followers {
 	dir = directory(dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // most databases never had a follower
+		return nil // most databases have never had a follower, and no such directory
 	}
 	var conns []net.Conn
 	for _, entry := range entries {

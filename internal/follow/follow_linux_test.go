@@ -14,8 +14,8 @@ import (
 // received contains the data that a follower has received from the attempts of a task.
 type received struct {
 	mu       sync.Mutex
-	data     map[int64]map[string]*bytes.Buffer // by generation and stream
-	complete map[int64]bool                     // by generation, for the attempts that have ended
+	data     map[int64]map[string]*bytes.Buffer // received data by generation and stream
+	complete map[int64]bool                     // whether all data has arrived, by generation; only for ended attempts
 	ended    chan int64                         // generations of attempts that have ended
 }
 

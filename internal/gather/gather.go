@@ -30,7 +30,7 @@ type Group struct {
 
 // Call is a set of members for which a function is called once. The caller of the function calls End when the function has returned.
 type Call struct {
-	Values []any // in the order of the seats
+	Values []any // values in the order of the seats
 	group  *Group
 }
 

@@ -44,11 +44,12 @@ func Safe(text string) string {
 // IsControl reports whether a character may control a terminal. It returns true for utf8.RuneError, which also stands for invalid UTF-8.
 func IsControl(r rune) bool {
 	switch {
-	case r < 0x20, 0x7f <= r && r <= 0x9f: // C0, DEL, C1
+	case r < 0x20, 0x7f <= r && r <= 0x9f: // control characters: C0, DEL and C1
 		return true
-	case r == 0x061c, r == 0x200e, r == 0x200f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069: // text direction
+	// characters that set the text direction
+	case r == 0x061c, r == 0x200e, r == 0x200f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
 		return true
-	case r == 0x2028, r == 0x2029, r == 0xfeff: // line and paragraph separators, byte order mark
+	case r == 0x2028, r == 0x2029, r == 0xfeff: // line separator, paragraph separator and byte order mark
 		return true
 	}
 	return r == utf8.RuneError

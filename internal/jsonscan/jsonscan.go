@@ -14,7 +14,7 @@ import (
 // share memory with text.
 func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
-		i := Blank(text, Blank(text, 0)+1) // after the brace
+		i := Blank(text, Blank(text, 0)+1) // position after the brace
 		for text[i] != '}' {
 			end := Value(text, i)
 			key := text[i+1 : end-1]
@@ -25,7 +25,7 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 				}
 				key = []byte(decoded)
 			}
-			i = Blank(text, Blank(text, end)+1) // after the colon
+			i = Blank(text, Blank(text, end)+1) // position after the colon
 			end = Value(text, i)
 			if !yield(key, text[i:end]) {
 				return

@@ -43,7 +43,7 @@ func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (job
 	o := outcomes()[name]
 	switch {
 	case name == "completed":
-		return jobs.Completed, "" // an end that needs no further attempt overrides a cancel request
+		return jobs.Completed, "" // this attempt needs no further one, so its end wins over a cancel request
 	case lastAttempt && o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && o.Reason != jobs.ReasonCancelled &&
 		name != "snooze":
 		return jobs.Failed, o.Reason

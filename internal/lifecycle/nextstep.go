@@ -19,9 +19,9 @@ func kindOfStep(sleep bool) string {
 
 // Steps has the steps and sleeps that the attempts of a task have stored, by name.
 type Steps struct {
-	generation int64 // of the current attempt
+	generation int64 // generation of the current attempt
 	stored     map[string]jobs.Step
-	passed     map[string]bool // names that the current attempt has passed
+	passed     map[string]bool // names of the steps that the current attempt has already called
 }
 
 // NewSteps returns the stored steps of a task for an attempt with this generation. The attempt has passed those that it has stored itself.

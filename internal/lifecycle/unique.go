@@ -46,11 +46,11 @@ func canonical(text json.RawMessage) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil {
-		return text // no arguments
+		return text // there are no arguments
 	}
 	sorted, err := jobs.MarshalArgs(value)
 	if err != nil {
-		return text // impossible, because value was JSON
+		return text // this cannot happen, because value was JSON
 	}
 	return sorted
 }

@@ -13,8 +13,8 @@ import (
 
 // Line is a line of output.
 type Line struct {
-	At   time.Time // time of its first piece
-	Text []byte    // with its newline, unless the line is incomplete
+	At   time.Time // time of the first piece of the line
+	Text []byte    // text of the line with its newline; an incomplete line has none
 }
 
 // Ended returns the text of the line and adds a newline if it is missing.

@@ -81,7 +81,7 @@ type logHandler struct {
 	level slog.Level
 	mu    *sync.Mutex // protects the stream
 	group string      // prefix of the keys of later attributes
-	attrs string      // formatted attributes of With
+	attrs string      // formatted attributes that were given to With
 }
 
 // Enabled implements slog.Handler.

@@ -150,7 +150,7 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	case c.DroppedBytes > 0:
 		missing = max(min(c.DroppedBytes, admin.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
 	case c.Seq > f.seq+1 && f.seq > 0:
-		missing = unknown // pieces were dropped before they could be shown
+		missing = unknown // some pieces were deleted before they could be shown
 	}
 	f.seq = c.Seq
 	f.bytes += int64(len(c.Data)) + max(missing, 0)

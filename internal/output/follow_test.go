@@ -27,7 +27,7 @@ func TestTailOf(t *testing.T) {
 	}{
 		{[]string{"a\nb\nc\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb\nc"}, 2, "b\nc", true},
-		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // an earlier piece might belong to the first line
+		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // there might be an earlier piece that begins the first line
 		{[]string{"a\n", "b", "\n", "c\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb", "b\n"}, 1, "bb\n", true},
 		{[]string{"a\n", "b\n"}, 1, "b\n", true},
@@ -100,7 +100,7 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 		}
 	}
 	show(1, 0, "0123456789") // start of the output, which is always kept
-	show(2, 0, "abcde")      // shown now and dropped later
+	show(2, 0, "abcde")      // this piece is shown now and deleted later
 	show(4, 12, "vwxyz")     // 12 bytes between the head and this piece were dropped: the 5 bytes shown above, and 7 that were never shown
 	show(5, 12, "end")       // follows the last shown piece, so nothing is missing, although it has a count as the first piece of the tail
 	p.Flush()

@@ -22,8 +22,8 @@ type Live struct {
 	to       *LogPrinter
 	follower *follow.Follower
 
-	mu       sync.Mutex             // guards to and the fields below
-	attempts map[int64]*liveAttempt // by generation
+	mu       sync.Mutex             // protects the field to and the fields below
+	attempts map[int64]*liveAttempt // attempts by generation
 	err      error                  // error of stdout or stderr
 }
 

@@ -23,7 +23,7 @@ type LogPrinter struct {
 	Follow     bool      // the output is followed, so report retries
 	Since      time.Time // print only pieces since this time; zero for all
 
-	missing bool // some of the output could not be printed
+	missing bool // whether some of the output could not be printed
 	lines   lines.Splitter[lineOf]
 	colours map[int64]term.Colour
 }
@@ -108,7 +108,7 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 		what = binarySize(missing)
 	}
 	limit := "--output-limit"
-	if t.OutputLimit != jobs.DefaultOutputLimit { // otherwise the limit of the worker counts
+	if t.OutputLimit != jobs.DefaultOutputLimit { // for the default limit, the limit of the worker decides
 		limit += " " + humanize.ExactSize(t.OutputLimit)
 	}
 	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)

@@ -15,7 +15,7 @@ import (
 // Tee copies the output of commands to runner's own stdout and stderr. It copies the bytes unchanged if commands run one at a time. If
 // several commands may run at the same time, it writes whole lines with the task's id before each line.
 type Tee struct {
-	to  map[string]io.Writer // writer of each stream
+	to  map[string]io.Writer // writers by stream
 	log *slog.Logger
 
 	mu     sync.Mutex

@@ -30,7 +30,7 @@ func connect(address string, lockTimeout time.Duration) (db.Server, error) {
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
 			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
-	if name, ok := config.RuntimeParams["schema"]; ok { // the parameter of other programs
+	if name, ok := config.RuntimeParams["schema"]; ok { // this is the name of the parameter in other programs
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "unknown parameter schema in the address of the PostgreSQL server",
 			Hint: "?search_path=" + name}
 	}

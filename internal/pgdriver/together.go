@@ -78,7 +78,7 @@ func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // the statement that takes the lock returns void
+		if !ok { // the statement that takes the lock returns no value (void)
 			values[i] = string(raw)
 			continue
 		}

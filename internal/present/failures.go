@@ -38,7 +38,7 @@ func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key s
 // FailureGroup is a group of failed tasks with the same cause: the job, the way in which the attempt ended, and the last error line, whose
 // numbers, ids and paths do not count.
 type FailureGroup struct {
-	Key         string // identifies the cause
+	Key         string // text that identifies the cause
 	Job, Ending string
 	Line        string // error line of the latest failure; not safe for a terminal
 	IDs         []int64

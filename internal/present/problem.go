@@ -18,7 +18,7 @@ type Problem struct {
 	Code    string // see admin.Problem
 	Message string // one line, lower case
 	Try     string // the command to type
-	About   string // the queue, worker or schedule; empty for the whole database
+	About   string // queue, worker or schedule that the problem is about; empty for the whole database
 }
 
 // Problems returns the conditions that need attention, each with the command to type. The parameter workers contains the workers that have

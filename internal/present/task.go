@@ -71,7 +71,7 @@ func Headline(t jobs.Task, now time.Time) string {
 		parts = []string{word, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State == jobs.Blocked:
 		parts = []string{word}
-	default: // the task may start
+	default: // otherwise nothing keeps the task from starting
 		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + humanize.Age(now.Sub(t.RunAt)) + " ago"}
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")

@@ -132,7 +132,7 @@ func TestAVerbSelectsTheStatesItAppliesTo(t *testing.T) {
 		{VerbRetry, jobs.Filter{}, []jobs.State{jobs.Failed}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, false},
-		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Running, jobs.Pending}}, nil, false}, // retry refuses such a task
+		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Running, jobs.Pending}}, nil, false}, // a retry is not possible in this state
 		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true},                                   // an id selects a task in any state
 		{VerbCancel, jobs.Filter{}, jobs.Unfinished(), true},
 		{VerbCancel, jobs.Filter{States: []jobs.State{jobs.Failed}}, nil, false},

@@ -52,7 +52,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 				drain()
 			default:
 				log.Warn("stopping now")
-				r.Abort() // kills the commands
+				r.Abort() // kill the commands
 				time.AfterFunc(abortWithin, func() {
 					log.Error("cannot give back tasks in time: another worker takes them over when their leases end")
 					os.Exit(1) // exit, because a write may be waiting for another process's lock, and nothing else ends that wait

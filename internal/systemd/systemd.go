@@ -25,7 +25,7 @@ const (
 	notifyEvery  = 10 * time.Second // interval without a watchdog
 	statusEvery  = 5 * time.Second
 	statusWithin = 2 * time.Second  // time limit for counting the waiting tasks
-	stopMargin   = 15 * time.Second // time after the last attempt, to close the database
+	stopMargin   = 15 * time.Second // time that the worker needs after the last attempt to close the database
 )
 
 // Notifier reports the worker's state to the service manager. A nil Notifier does nothing.
@@ -79,7 +79,7 @@ func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 	ready, stopping := false, false
 	var statusAt time.Time
-	sent := "" // the last status line
+	sent := "" // last status line that was sent
 	for {
 		var p runner.Liveness
 		select {

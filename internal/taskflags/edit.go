@@ -46,9 +46,9 @@ func canUnset(o *taskspec.OptionInfo) bool {
 // Edit holds the changes that a command line of edit describes.
 type Edit struct {
 	changes   []func(*jobs.Spec)
-	words     []string        // words of the new command; nil if the command stays
+	words     []string        // words of the new command; nil if the command does not change
 	path      string          // path of the program of --shell
-	args      json.RawMessage // new arguments of a function; nil if they stay
+	args      json.RawMessage // new arguments of a function; nil if they do not change
 	noResolve bool
 	caller    invocation.Invocation
 }
@@ -111,7 +111,7 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	o.Reset(s)
 	switch {
 	case o.Key == "input":
-		s.Input = []byte{} // nil would keep the input
+		s.Input = []byte{} // with nil, the task would keep its input
 	case o.Key == "max_attempts" && s.Job == jobs.CommandJob:
 		s.MaxAttempts = jobs.CommandAttempts
 	}

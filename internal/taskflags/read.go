@@ -52,7 +52,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
 		return t, nil
 	case c.Bool("each"):
-		command.Argv = []string{"true"} // stands for the commands of the lines, so that Validate checks the options
+		command.Argv = []string{"true"} // these words stand for the commands of the lines, so that Validate checks the options
 		t.Spec = command.With(options(c))
 		err = flagError(taskspec.Validate(&t.Spec))
 		t.Spec.Args = nil

@@ -128,7 +128,7 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == jobs.CommandAttempts
 	case "backoff_max":
-		usual = usual && s.Backoff.Delay <= s.Backoff.Max // enqueue raises a default that is less than the delay
+		usual = usual && s.Backoff.Delay <= s.Backoff.Max // if the default is less than the delay, enqueue raises it
 	}
 	if o.Flag == "" || usual {
 		return nil

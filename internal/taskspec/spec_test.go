@@ -134,7 +134,7 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 		{"max_losses", func(s *jobs.Spec) { s.MaxLosses = most + 1 }},
 		{"output_limit", func(s *jobs.Spec) { s.OutputLimit = -1 }},
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, "0" }},
-		{"retry_on", func(s *jobs.Spec) { s.RetryOn = "75" }}, // invalid, because a command has one attempt by default
+		{"retry_on", func(s *jobs.Spec) { s.RetryOn = "75" }}, // this value is invalid, because a command has one attempt by default
 		{"path", func(s *jobs.Spec) { s.Path = "bin/true" }},
 		{"path", func(s *jobs.Spec) { s.Path = "/" + strings.Repeat("x", MaxPath) }},
 		{"cwd", func(s *jobs.Spec) { s.Cwd = "." }},
@@ -159,7 +159,8 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": "\x00"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": "\xff"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("x", MaxEnv)} }},
-		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("\x01", MaxEnv/4)} }}, // JSON needs six bytes for each
+		// as JSON, each of these characters takes six bytes
+		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("\x01", MaxEnv/4)} }},
 		{"input", func(s *jobs.Spec) { s.Input = make([]byte, MaxInput+1) }},
 	})
 }

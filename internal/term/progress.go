@@ -22,7 +22,7 @@ func (w Progress) left() time.Duration {
 	if w.PerSecond <= 0 || w.Done >= w.Total {
 		return 0
 	}
-	const longest = 1000 * 24 * time.Hour // a longer estimate is not useful and could overflow
+	const longest = 1000 * 24 * time.Hour // a longer estimate is of no use, and could overflow
 	return time.Duration(min(float64(w.Total-w.Done)/w.PerSecond*float64(time.Second), float64(longest)))
 }
 

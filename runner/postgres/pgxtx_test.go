@@ -145,7 +145,7 @@ func TestAnErrorInATransactionOfPgxRollsItBack(t *testing.T) {
 	testkit.Equal(t, "state", done.State, jobs.Completed)
 	testkit.Equal(t, "calls", calls, 3)
 	testkit.Equal(t, "effects", countOf(t, conn, `SELECT count(*) FROM effects`), 1)
-	inPgx(t, conn, func(native pgx.Tx, tx *sql.Tx) { // an error of the server
+	inPgx(t, conn, func(native pgx.Tx, tx *sql.Tx) { // first case: the server returns an error
 		_, err := tx.Exec(`INSERT INTO missing VALUES (1)`)
 		testkit.ErrorContains(t, err, "missing")
 		testkit.ErrorIs(t, native.Commit(t.Context()), pgx.ErrTxCommitRollback)

@@ -187,7 +187,7 @@ func ranOnce(t *testing.T, client *runner.Runner, seen *runs, answered []int64, 
 // task exists once and ends once.
 func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	at, through, p := proxied(t)
-	sure := open(t, at, runner.Options{}) // its connections are not cut
+	sure := open(t, at, runner.Options{}) // this Runner does not use the proxy, so its connections are not cut
 	worker, client := open(t, through, runner.Options{Concurrency: 5}), open(t, through, runner.Options{})
 	var seen runs
 	worker.Register(count.Handler(seen.handle))

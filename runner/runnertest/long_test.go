@@ -12,7 +12,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestAnHourWithATaskEachSecond enqueues a task each second for an hour while Work runs. Its time is that of 3600 tasks.
+// TestAnHourWithATaskEachSecond enqueues a task each second for an hour of fake time while Work runs. The test takes as long as 3600 tasks
+// take.
 func TestAnHourWithATaskEachSecond(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		var delays []time.Duration // from the creation of each task to its start

@@ -62,8 +62,8 @@ type Disk struct {
 
 	mu      sync.Mutex
 	decide  func(Event) Code
-	now     map[string][]byte // current contents of the files
-	durable map[string][]byte // contents at the last sync of each file
+	now     map[string][]byte // current content of each file
+	durable map[string][]byte // content of each file at its last sync
 }
 
 var (

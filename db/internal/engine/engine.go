@@ -227,7 +227,7 @@ type Options struct {
 	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix
 	Prefix      string        // with Beside: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
-	Engine      *Driver       `json:"-"` // for a database on a server: the engine that connects to it
+	Engine      *Driver       `json:"-"` // engine that connects to the server; only for a database on a server
 	// for a database on a server: directory on this host for its files. Defaults to the user's state directory
 	Dir    string
 	Driver string // database/sql driver of the write connection; it must wrap the driver of modernc.org/sqlite, which is the default

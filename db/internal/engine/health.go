@@ -17,7 +17,7 @@ type ServerHealth struct {
 	Standbys   []Standby     `json:"standbys"`
 	SyncNames  string        `json:"sync_names"` // the setting synchronous_standby_names
 	Replica    *Replica      `json:"replica"`    // nil on a primary server
-	Tables     []TableHealth `json:"tables"`     // runner's tables, those with most dead rows first
+	Tables     []TableHealth `json:"tables"`     // runner's tables; the tables with the most dead rows come first
 	Rights     Rights        `json:"rights"`
 }
 
@@ -28,12 +28,12 @@ type Session struct {
 	User        string    `json:"user"`
 	Application string    `json:"application"`
 	Client      string    `json:"client"` // address of its host; "" on a Unix socket
-	State       string    `json:"state"`  // as in pg_stat_activity, such as "idle in transaction"
+	State       string    `json:"state"`  // state as in pg_stat_activity, such as "idle in transaction"
 	Begun       time.Time `json:"begun"`  // begin of the transaction
 	QueryBegun  time.Time `json:"query_begun"`
-	Snapshot    bool      `json:"snapshot"` // whether it holds a snapshot, which keeps dead rows
-	Behind      int64     `json:"behind"`   // number of transactions since that snapshot
-	HasLock     bool      `json:"has_lock"` // whether it holds the write lock of the schema
+	Snapshot    bool      `json:"snapshot"` // whether the session holds a snapshot, which keeps dead rows
+	Behind      int64     `json:"behind"`   // number of transactions since this snapshot
+	HasLock     bool      `json:"has_lock"` // whether the session holds the write lock of the schema
 }
 
 // Prepared is a prepared transaction (PREPARE TRANSACTION). It holds its locks and its snapshot until somebody ends it.
@@ -41,36 +41,36 @@ type Prepared struct {
 	Name   string    `json:"name"`
 	Owner  string    `json:"owner"`
 	At     time.Time `json:"at"`
-	Behind int64     `json:"behind"` // number of transactions since its begin
+	Behind int64     `json:"behind"` // number of transactions since the transaction began
 }
 
 // Slot is a replication slot.
 type Slot struct {
 	Name   string `json:"name"`
-	Active bool   `json:"active"` // whether a standby uses it
-	Behind int64  `json:"behind"` // number of transactions since the snapshot that it holds; 0 if it holds none
-	Bytes  int64  `json:"bytes"`  // write-ahead log that the server keeps for it
+	Active bool   `json:"active"` // whether a standby uses the slot
+	Behind int64  `json:"behind"` // number of transactions since the snapshot that the slot holds; 0 if it holds none
+	Bytes  int64  `json:"bytes"`  // bytes of the write-ahead log that the server keeps for the slot
 }
 
 // Standby is a standby server. Without the role pg_read_all_stats only Name is set.
 type Standby struct {
-	Name  string        `json:"name"` // its application_name
+	Name  string        `json:"name"` // application_name of the standby
 	State string        `json:"state"`
 	Sync  string        `json:"sync"`  // async, potential, sync or quorum
-	Bytes int64         `json:"bytes"` // write-ahead log that it has not applied
-	Lag   time.Duration `json:"lag"`   // time by which it applies the log late; 0 if the server does not know
+	Bytes int64         `json:"bytes"` // bytes of the write-ahead log that the standby has not applied
+	Lag   time.Duration `json:"lag"`   // delay with which the standby applies the log; 0 if the server does not know it
 }
 
 // Replica describes a server that is a standby itself.
 type Replica struct {
-	Receives bool      `json:"receives"` // whether it has a connection to its primary server
-	Bytes    int64     `json:"bytes"`    // write-ahead log that it has received and not applied
+	Receives bool      `json:"receives"` // whether the server has a connection to its primary server
+	Bytes    int64     `json:"bytes"`    // bytes of the write-ahead log that the server has received and not applied
 	Applied  time.Time `json:"applied"`  // time of the last applied commit
 }
 
 // TableHealth is the state of a table.
 type TableHealth struct {
-	Name     string    `json:"name"` // with its schema
+	Name     string    `json:"name"` // name of the table, with its schema
 	Live     int64     `json:"live"` // estimated number of rows
 	Dead     int64     `json:"dead"` // estimated number of dead rows, which the next VACUUM can remove
 	Vacuumed time.Time `json:"vacuumed"`

@@ -24,7 +24,7 @@ import (
 // Statement is an SQL statement. A connection stores its prepared statements by the pointer to the Statement.
 type Statement struct {
 	Template string
-	Parts    Parts // templates for the marks that only this statement has
+	Parts    Parts // templates for the marks that only this statement uses
 	Reads    bool  // whether the statement changes nothing
 	Once     bool  // whether the statement was built for one use, so that no code stores its prepared or rendered form
 }
@@ -52,7 +52,7 @@ type Series struct {
 	Parts     Parts  // templates for further marks
 	Reads     bool   // whether the statements change nothing
 
-	statements sync.Map // *Statement by n
+	statements sync.Map // maps n to its *Statement
 }
 
 // Of returns the statement that repeats the part n times. Calls with the same n return the same pointer.
@@ -71,7 +71,7 @@ type Dialect struct {
 	Prefix    string   // prefix of the names of runner's tables: the prefix in a file of another program, or a schema with its dot
 	Numbered  bool     // whether parameters are $1, $2 and so on
 	Fragments Parts    // templates for the marks that stand for different text on each engine
-	rendered  sync.Map // texts by *Statement
+	rendered  sync.Map // maps a *Statement to its text
 }
 
 // Text returns the text of a statement.
@@ -95,7 +95,7 @@ type renderer struct {
 	out     strings.Builder
 	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
 	script  bool            // whether every mark stands for the name of a table, an index, a view or a trigger
-	marks   map[string]bool // if not nil: set of the names of all marks that were rendered
+	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
 }
 
 func (r *renderer) render(template string) {

@@ -7,7 +7,8 @@ import (
 
 func TestTextRendersATemplate(t *testing.T) {
 	fragments := map[string]string{"list": "array(?)", "plus": "", "open": "SELECT 1 FROM {tasks} WHERE id = ?"}
-	for template, want := range map[string][3]string{ // the texts for a file without a prefix, a file with one, and a server
+	// each template has three texts: for a file without a prefix, for a file with a prefix, and for a server
+	for template, want := range map[string][3]string{
 		"SELECT 1": {"SELECT 1", "SELECT 1", "SELECT 1"},
 		"SELECT tasks.id FROM {tasks} WHERE state = 'tasks {tasks} ?'": {"SELECT tasks.id FROM tasks WHERE state = 'tasks {tasks} ?'",
 			"SELECT tasks.id FROM my_tasks AS tasks WHERE state = 'tasks {tasks} ?'",

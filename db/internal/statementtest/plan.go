@@ -17,7 +17,7 @@ import (
 // Plan is a statement with its expected query plan. The output of EXPLAIN QUERY PLAN must contain the texts in By. A line with a scan or
 // a sort must begin with a text in Allow.
 type Plan struct {
-	Text  any // *sqltext.Statement, or a template
+	Text  any // a *sqltext.Statement or a template
 	By    []string
 	Allow []string
 }

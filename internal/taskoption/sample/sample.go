@@ -13,7 +13,7 @@ import (
 func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	switch o.Key {
 	case "unique_for", "unique_states", "unique_period":
-		s.UniqueKey = "a key" // these options need one
+		s.UniqueKey = "a key" // these options need a unique key
 	}
 	switch to := o.Field(s).(type) {
 	case *string:

@@ -62,7 +62,7 @@ func (e *Engine) storeReports() {
 	e.mu.Unlock()
 	reports := make([]db.Report, 0, len(list))
 	for _, a := range list {
-		a.toReport.Store(false) // clear it before progress is read, so that a later report starts another write
+		a.toReport.Store(false) // clear toReport before the report is read, so that a later report starts another write
 		reports = append(reports, db.Report{ClaimID: a.claim, Progress: a.progress()})
 	}
 	if err := e.worker.WriteProgress(context.Background(), reports); err != nil {

@@ -58,7 +58,7 @@ type GuardiansOptions struct {
 // has to start and no guardian is idle. It keeps the guardian for later commands.
 type Guardians struct {
 	o     GuardiansOptions
-	first sync.Once // guards the start of the first guardian
+	first sync.Once // makes sure that only one caller starts the first guardian
 
 	mu       sync.Mutex
 	slots    map[int]*supervisor.Guardian // guardians by slot number; the value is nil while the guardian starts

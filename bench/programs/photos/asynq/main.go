@@ -81,7 +81,7 @@ func thumbnail(from, dir string) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond) // as a large image would take
+	time.Sleep(200 * time.Millisecond) // a large image would take this time
 	small := image.NewRGBA(image.Rect(0, 0, 32, 32))
 	size := source.Bounds().Size()
 	for x := range 32 {
