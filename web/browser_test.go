@@ -43,7 +43,7 @@ type browser struct {
 	mu       sync.Mutex
 	messages []string
 	requests []string
-	expected []string // expected console messages; each text is a part of one
+	expected []string // texts; a console message that contains one of them is expected
 }
 
 // chromium starts a browser. It skips the test if Chromium is not installed.

@@ -77,7 +77,7 @@ func (e *Engine) beat() {
 	}
 	deadline := e.deadline(sent)
 	if e.commands.Guardians != nil {
-		// after the mutex is unlocked, because Renew may have to wait
+		// call Renew after the mutex is unlocked, because Renew may have to wait
 		defer func() { e.commands.Guardians.Renew(keysOf(owned), deadline) }()
 	}
 	kept := make(map[db.ClaimID]bool, len(owned))

@@ -38,7 +38,8 @@ type Command struct {
 	Deadline func() time.Time // Deadline returns the time at which the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
 
-	// Run sets these numbers of processes that the command left behind when it exited by itself. With Task.LeaveChildren they live on.
+	// Run sets these two numbers. They count the processes that the command left behind when it exited by itself: those that were killed,
+	// and those that live on because of Task.LeaveChildren.
 	ChildrenKilled, ChildrenLeft int
 	// Run sets Usage to the resources that the command used.
 	Usage jobs.Usage
