@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
@@ -105,7 +106,8 @@ func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs
 // running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
-	if err == nil && task.State == jobs.Running {
+	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID } // since the caller has read the task
+	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
 		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,
 			State: jobs.Running, Counted: true, WorkerID: task.WorkerID, Worker: task.Worker, StartedAt: task.StartedAt,
 			Duration: now().Sub(task.StartedAt)})

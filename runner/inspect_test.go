@@ -1,6 +1,8 @@
 package runner_test
 
 import (
+	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -51,5 +53,26 @@ func TestLastOutputReturnsTheLastPieces(t *testing.T) {
 		if err != nil || text.String() != want {
 			t.Errorf("last %d pieces: %q, want %q (%v)", limit, &text, want, err)
 		}
+	}
+}
+
+func TestAnAttemptThatEndsMeanwhileIsListedOnce(t *testing.T) {
+	for name, result := range map[string]error{"completed": nil, "failed": errors.New("bad")} {
+		r := runnerkit.Open(t, runner.Options{})
+		var id int64
+		var running jobs.Task
+		look := jobs.Define[int]("look", jobs.MaxAttempts(1))
+		r.Register(look.Handler(func(ctx context.Context, _ int) (err error) {
+			if running, err = r.Get(ctx, id); err != nil {
+				t.Error(err)
+			}
+			return result
+		}))
+		id = runnerkit.Enqueue(t, r, look.With(1)).ID
+		runnerkit.Drain(t, r)
+		testkit.Equal(t, name+": state when the task was read", running.State, jobs.Running)
+		attempts, err := r.Attempts(t.Context(), running)
+		testkit.NoError(t, err)
+		testkit.Len(t, name+": attempts", attempts, 1)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/runner"
 )
 
-var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
+var noon = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))
 
 func TestWhyATaskWaits(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")

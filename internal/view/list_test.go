@@ -18,7 +18,7 @@ import (
 )
 
 // noon is the current time of the samples: 14:11:15 in Berlin.
-var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
+var noon = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))
 
 // sampleTasks returns a task in each of several states.
 func sampleTasks() []jobs.Task {
