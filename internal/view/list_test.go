@@ -128,7 +128,8 @@ func TestListDropsColumnsInOrder(t *testing.T) {
 
 func TestListIsNeverWiderThanTheTerminal(t *testing.T) {
 	tasks := sampleTasks()
-	tasks[0].Args = json.RawMessage(`["映画を変換する","👩‍👩‍👧 家族.mov","\u001b]0;x\u0007","` + strings.Repeat("入力", 100) + `"]`)
+	tasks[0].Args = json.RawMessage(`["映画を変換する","👩‍👩‍👧 家族.mov","\u001b]0;x\u0007","` +
+		strings.Repeat("入力", 100) + `"]`)
 	tasks[1].Label = strings.Repeat("🎬", 60)
 	tasks[2].Queue = strings.Repeat("q", taskspec.MaxName)
 	tasks[3].ID = math.MaxInt64
