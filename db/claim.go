@@ -78,6 +78,7 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks, or of batches for jobs with a Batch
+	Ahead int           // number of tasks in Free that the claim leaves out if a limit or a pause is in use
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // lease duration, until a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
@@ -130,6 +131,9 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	g, err := t.readAdmission(now)
 	if err != nil {
 		return nil, next, err
+	}
+	if g != nil {
+		ask.Free -= ask.Ahead
 	}
 	queues = g.unpaused(queues)
 	// the limit of the database may allow fewer starts, and the queues must share these

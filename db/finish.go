@@ -26,11 +26,11 @@ import (
 // Why there are several ways: most ends are completions, and these need the fewest columns. So completions have a statement of their
 // own, and many of them share one statement (complete.go). All other ends go through finishTask, one by one.
 
-// finishTask ends the attempt of task [9] that worker [11] claimed as generation [10]. It changes nothing if the worker does not own
-// the task any more. It also changes nothing if there is a cancel request, unless [12] says that the worker knows of it. [1] is the
-// new state, and [2] to [8] are the other columns in their order.
+// finishTask ends the attempt of task [10] that worker [12] claimed as generation [11]. It changes nothing if the worker does not own
+// the task any more. It also changes nothing if there is a cancel request, unless [13] says that the worker knows of it. [1] is the
+// new state, and [2] to [9] are the other columns in their order.
 var finishTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = NULL, state = ?, outcome = ?, result = ?,
-	run_at = coalesce(?, run_at), attempt = ?, losses = ?, finished_at = ?, updated_at = ?
+	run_at = coalesce(?, run_at), attempt = ?, losses = ?, started_at = ?, finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'
 	AND (? = 1 OR NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id))`)
@@ -39,7 +39,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'runnin
 // which takes a fifth less time.
 var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'completed', outcome = ?, result = ?,
-	finished_at = ?, updated_at = ?
+	started_at = ?, finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'`)
 
 // insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed its task needs no such row,
@@ -241,8 +241,8 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifecycle.Change, now time.Time) (n int64, err error) {
 	defer func() { t.wrote = t.wrote || n > 0 }()
 	if c.State == jobs.Completed { // a result that commits first wins over a cancel request
-		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Finished.UnixMilli(), now.UnixMilli(), task.ID,
-			task.GenerationID, worker)
+		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Started.UnixMilli(), o.Finished.UnixMilli(),
+			now.UnixMilli(), task.ID, task.GenerationID, worker)
 	}
 	var finishedAt any
 	if c.State.Finished() {
@@ -250,5 +250,6 @@ func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifec
 	}
 	return t.exec(finishTask, string(c.State), encodeOutcome(o, c.Reason, c.Error, finishedAt != nil), nullText(c.Result),
 		nullTime(c.RunAt), int64(c.Attempt),
-		int64(c.Losses), finishedAt, now.UnixMilli(), task.ID, task.GenerationID, worker, !task.CancelRequestedAt.IsZero())
+		int64(c.Losses), o.Started.UnixMilli(), finishedAt, now.UnixMilli(), task.ID, task.GenerationID, worker,
+		!task.CancelRequestedAt.IsZero())
 }

@@ -29,6 +29,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	output atomic.Pointer[exec.Capture] // nil while the attempt has printed nothing
 
+	slotless bool      // whether it waits for a slot or has passed it on; guarded by e.mu
 	deadline time.Time // time at which its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
 
 	kill     chan struct{} // closed when the command must be killed without a grace period
@@ -161,7 +162,11 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 		}
 	}
 	a.outcome.ChildrenKilled, a.outcome.ChildrenLeft, a.outcome.Usage = a.childrenKilled, a.childrenLeft, a.usage
+	next := a.e.passSlot(a)
 	a.e.ended <- a
+	if next != nil {
+		next.begin()
+	}
 }
 
 // timeout returns how long the attempt may run; 0 for no limit.

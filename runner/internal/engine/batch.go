@@ -108,16 +108,23 @@ func (e *Engine) drop(b *batch) {
 }
 
 // used returns the number of slots that are taken.
-func (e *Engine) used() int { return len(e.running) - e.shared + len(e.held) }
+func (e *Engine) used() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.running) - e.shared + len(e.held) - e.slotless
+}
 
 // freed returns the ended attempts whose slots become free with the next write, one for each slot.
 func (e *Engine) freed() []*attempt {
-	if !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.batch != nil }) {
+	if !slices.ContainsFunc(e.unwritten, func(a *attempt) bool { return a.batch != nil || a.slotless }) {
 		return e.unwritten
 	}
 	var freed []*attempt
 	ended := map[*batch]int{}
 	for _, a := range e.unwritten {
+		if a.slotless {
+			continue
+		}
 		if b := a.batch; b != nil {
 			b.returned = b.returned || a.leaked.Load()
 			if ended[b]++; ended[b] < b.live || !e.hasReturned(b) {

@@ -28,14 +28,16 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	// A worker whose heartbeats fail claims nothing.
 	beating := sent.Sub(e.lastBeat()) < e.o.Lease/2 && e.lockState.Load() != lockReplaced
 	free := 0
+	ahead := 0
 	if !stopping && beating && suspects == 0 && e.pressure.state == "" {
-		free = slots
+		ahead = e.claimAhead(finishes, sent)
+		free = max(slots, 0) + ahead
 	}
 	room := e.queueRoom()
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
 	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan,
-		Claim: db.Claim{Free: free, Only: e.o.Only, Idle: slots == e.o.Concurrency, Lease: e.o.Lease,
-			Limit: room, MaxWait: e.o.MaxWait}})
+		Claim: db.Claim{Free: free, Ahead: ahead, Only: e.o.Only, Lease: e.o.Lease, Limit: room, MaxWait: e.o.MaxWait,
+			Idle: slots == e.o.Concurrency && len(e.running) == len(e.unwritten)}})
 	if err != nil {
 		return e.retryCycle(err)
 	}
@@ -72,7 +74,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
 		e.postpone(firstBackoff)
 	}
-	return e.start(ctx, done.Claimed, sent)
+	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-ahead), sent)
 }
 
 // fills reports whether the claimed tasks take the last slot of a queue. The parameter room has the numbers of free slots by queue before
@@ -150,9 +152,9 @@ func (e *Engine) queueRoom() map[string]int {
 	return room
 }
 
-// start begins the attempts of claimed tasks, in their order. The parameter sent is the time at which the claim was sent. The leases count
-// from that time.
-func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time) error {
+// start begins the attempts of claimed tasks, in their order. It begins at most n attempts, and the others wait for a slot. The parameter
+// sent is the time at which the claim was sent. The leases count from that time.
+func (e *Engine) start(ctx context.Context, claimed []jobs.Task, n int, sent time.Time) error {
 	if slices.ContainsFunc(claimed, func(t jobs.Task) bool { return t.MaxLosses == 0 }) {
 		// A power failure may undo a claim that is not on the disk yet. So the claim of a task that must never run twice goes to the disk
 		// before the task starts.
@@ -168,7 +170,7 @@ func (e *Engine) start(ctx context.Context, claimed []jobs.Task, sent time.Time)
 	e.backoff = 0 // reset the pause only after the sync; otherwise the loop would claim and release tasks without a break while syncs fail
 
 	// Add all attempts of a batch before the first of them begins.
-	for _, a := range e.add(claimed, sent) {
+	for _, a := range e.takeAhead(e.add(claimed, sent), n, sent) {
 		a.begin()
 	}
 	return nil
@@ -207,6 +209,9 @@ func (e *Engine) deadline(sent time.Time) time.Time {
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
+	if a.slotless {
+		e.slotless--
+	}
 	if a.batch != nil {
 		e.parted(a)
 	}

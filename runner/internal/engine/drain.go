@@ -15,7 +15,8 @@ func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 		e.log.Error("the worker cannot continue", "err", err)
 	}
 	wait := max(e.o.Grace, 0)
-	e.log.Info("draining", "running", len(e.running), "grace", wait)
+	e.releaseAhead(true)
+	e.log.Info("draining", "running", len(e.running)-len(e.unwritten), "grace", wait)
 	e.background.Go(func() {
 		if err := e.worker.SetState(write, db.WorkerDraining); err != nil {
 			e.log.Warn("cannot record that this worker drains", "err", err)
@@ -77,6 +78,7 @@ func (e *Engine) abandonAll() {
 
 // awaitEnds waits at most abortWait for the killed attempts to end, so that usually no attempt is left when Run returns.
 func (e *Engine) awaitEnds() {
+	e.releaseAhead(true)
 	over := time.After(abortWait)
 	for left := len(e.running) - len(e.unwritten); left > 0; left-- {
 		select {

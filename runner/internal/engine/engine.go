@@ -59,6 +59,7 @@ type Options struct {
 	Only             int64
 	UntilEmpty       bool // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
+	ClaimAhead       bool // whether to claim short tasks before a slot is free
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
 	MaxLoad          float64
@@ -108,6 +109,8 @@ type Engine struct {
 	running   map[db.ClaimID]*attempt
 	held      map[*batch]bool // batches whose attempts are not in running any more, but whose functions still use their slots
 	confirmed time.Time       // time of the last successful heartbeat; leases count from that time
+	ahead     aheadTasks      // claimed attempts that wait for a slot
+	slotless  int             // number of attempts in running that wait for a slot or have passed it on
 	reporting []*attempt      // attempts with progress to store; not empty while a goroutine waits to store it
 	closed    bool            // whether no more goroutines may start beside the loop
 	failure   error           // first error that ends the work
@@ -123,6 +126,7 @@ type Engine struct {
 
 // loopState is the state that the loop keeps from one cycle to the next. No other goroutine uses it.
 type loopState struct {
+	aheadFrom time.Time  // time before which the loop claims nothing ahead
 	suspects  int        // number of running suspects; no other task runs beside a suspect
 	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
 	unwritten []*attempt // attempts that have ended and are not yet written
@@ -165,7 +169,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
-		ended: make(chan *attempt, o.maxRunning()), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
+		ended: make(chan *attempt, o.maxRunning()+aheadMost), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
 		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now()}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
@@ -206,6 +210,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		e.unlock(!errors.Is(err, jobs.ErrUnknown))
 		return nil, err
 	}
+	e.o.ClaimAhead = e.o.ClaimAhead && e.o.canClaimAhead()
 	return e, nil
 }
 

@@ -41,7 +41,7 @@ func (e *Engine) reportLiveness(ctx context.Context, stopping bool) {
 		}
 	}
 	l.reportedAt, l.draining = at, stopping
-	report := Liveness{Running: len(e.running), Draining: stopping}
+	report := Liveness{Running: len(e.running) - e.waiting(), Draining: stopping}
 	if stopping {
 		report.Left = max(l.givesUpAt.Sub(at), 0)
 	}

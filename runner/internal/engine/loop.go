@@ -54,6 +54,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 		}
 		e.reportLiveness(write, stopping)
 		e.checkPressure(write, stopping)
+		e.releaseAhead(stopping)
 		if e.changed && e.free() > 0 {
 			e.scan, e.claimMore = true, true
 		}
@@ -75,7 +76,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)
-		timer := time.NewTimer(e.untilPressure(e.untilLiveness(e.untilCancelRead(e.sleep(stopping)))))
+		timer := time.NewTimer(e.untilPressure(e.untilLiveness(e.untilCancelRead(e.untilReleaseAhead(e.sleep(stopping))))))
 		select {
 		case a := <-e.ended:
 			e.collect(a)
@@ -189,12 +190,12 @@ const (
 // transaction. With ten short functions at once, collect increases the average from seven attempts per transaction to nine. A worker then
 // empties a queue a tenth faster.
 func (e *Engine) collect(a *attempt) {
-	e.unwritten = append(e.unwritten, a)
+	e.receive(a)
 	began := now()
 	for polls := 0; polls < collectPolls && len(e.unwritten) < len(e.running); polls++ {
 		select {
 		case a := <-e.ended:
-			e.unwritten = append(e.unwritten, a)
+			e.receive(a)
 			polls = 0
 		default:
 			if now().Sub(began) > collectTimeout { // without this limit, functions that keep the CPU busy would delay ended attempts

@@ -1,0 +1,282 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+)
+
+// aheadTest is a test of a worker that claims tasks ahead. The input of a task says how long its function runs.
+type aheadTest struct {
+	running, most atomic.Int64 // number of functions that run, and the greatest number at once
+	claimed       atomic.Int64 // greatest number of tasks that the database showed as running
+	ended         atomic.Int64
+	each          func(f *fakeTimeTest, task jobs.Task) // called by each function at its start; may be nil
+}
+
+func (a *aheadTest) do(ctx context.Context, f *fakeTimeTest, in string) (string, error) {
+	a.most.Store(max(a.most.Load(), a.running.Add(1)))
+	defer a.running.Add(-1)
+	n, err := f.Count(ctx, jobs.Filter{States: []jobs.State{jobs.Running}})
+	if err != nil {
+		return "", err
+	}
+	a.claimed.Store(max(a.claimed.Load(), int64(n)))
+	if task, _ := TaskFrom(ctx); a.each != nil {
+		a.each(f, task)
+	}
+	d, err := time.ParseDuration(in)
+	if err != nil {
+		return "", err
+	}
+	select {
+	case <-time.After(d):
+		a.ended.Add(1)
+		return "", nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// short adds n tasks that run for a millisecond each.
+func short(f *fakeTimeTest, n int, options ...jobs.Option) {
+	f.Helper()
+	for range n {
+		f.enqueue(work.With("1ms", options...))
+	}
+}
+
+// wantAhead checks whether the worker has claimed more tasks than it has slots, and that it never ran more than that.
+func (a *aheadTest) wantAhead(t *testing.T, slots int64, ahead bool) {
+	t.Helper()
+	testkit.Equal(t, "functions at once", a.most.Load(), slots)
+	if got := a.claimed.Load(); got > slots != ahead {
+		t.Errorf("got %d claimed tasks at once with %d slots, want more than slots: %v", got, slots, ahead)
+	}
+}
+
+func (f *fakeTimeTest) wantCount(want int, what string, filter jobs.Filter) {
+	f.Helper()
+	n, err := f.Count(f.Context(), filter)
+	testkit.NoError(f.T, err)
+	testkit.Equal(f.T, what, n, want)
+}
+
+func TestAWorkerClaimsShortTasksAhead(t *testing.T) {
+	for _, slots := range []int{1, 3} {
+		var a aheadTest
+		onFakeTime(t, Options{Concurrency: slots}, a.do, func(f *fakeTimeTest) {
+			short(f, 500)
+			testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+			f.wantCount(500, "completed tasks", jobs.Filter{States: []jobs.State{jobs.Completed}})
+			if most := 500/slots + 20; time.Since(f.began) > time.Duration(most)*time.Millisecond {
+				t.Errorf("got all tasks done after %v, want at most %d ms", time.Since(f.began), most)
+			}
+		})
+		a.wantAhead(t, int64(slots), true)
+	}
+}
+
+func TestTheTimeThatATaskWaitsAheadIsNoPartOfItsRun(t *testing.T) {
+	var a aheadTest
+	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+		short(f, 50)
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		for task, err := range f.All(f.Context(), jobs.Filter{}, Page{}) {
+			testkit.NoError(t, err)
+			if took := task.FinishedAt.Sub(task.StartedAt); took > 2*time.Millisecond || task.Duration > 2*time.Millisecond {
+				t.Errorf("got task %d with %v from start to end and duration %v, want 1 ms", task.ID, took, task.Duration)
+			}
+		}
+	})
+	a.wantAhead(t, 1, true)
+}
+
+func TestALaterTaskOfHigherPriorityOvertakesTheTasksClaimedAhead(t *testing.T) {
+	var a aheadTest
+	a.each = func(f *fakeTimeTest, task jobs.Task) {
+		if task.ID == 20 {
+			f.enqueue(work.With("1ms", jobs.Priority(9)))
+		}
+	}
+	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+		short(f, 100)
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.ID == 101 })
+		testkit.Between(t, "place of the urgent task", at, 20, 22) // the task whose slot is free next may be the one before it
+		slices.SortStableFunc(f.runs, func(x, y run) int { return y.task.Priority - x.task.Priority })
+		if !slices.IsSortedFunc(f.runs[1:], func(x, y run) int { return int(x.task.ID - y.task.ID) }) {
+			t.Errorf("got runs of %v, want the order of the ids", f.runs)
+		}
+	})
+	a.wantAhead(t, 1, true)
+}
+
+func TestQueuesTakeTurnsAmongTheTasksClaimedAhead(t *testing.T) {
+	var a aheadTest
+	a.each = func(f *fakeTimeTest, task jobs.Task) {
+		if task.ID == 50 {
+			f.enqueue(work.With("1ms", jobs.Queue("other")))
+		}
+	}
+	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+		short(f, 200)
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.Queue == "other" })
+		testkit.Between(t, "place of the task of the other queue", at, 50, 53)
+	})
+	a.wantAhead(t, 1, true)
+}
+
+// TestTasksClaimedAheadGoBackToOtherWorkers has a long task after short ones. The worker has claimed later tasks when the long one starts.
+func TestTasksClaimedAheadGoBackToOtherWorkers(t *testing.T) {
+	var a aheadTest
+	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+		short(f, 20)
+		long := f.enqueue(work.With("1h"))
+		short(f, 20)
+		f.after(time.Second, func() {
+			f.want(long, jobs.Running, "")
+			f.wantCount(1, "running tasks", jobs.Filter{States: []jobs.State{jobs.Running}})
+			f.wantCount(20, "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
+			other, err := Open(f.Context(), f.Path(), Options{Alone: true})
+			testkit.NoError(f.T, err)
+			defer other.Close()
+			other.Register(work.Handler(func(ctx context.Context, in string) (string, error) { return a.do(ctx, f, in) }))
+			testkit.NoError(f.T, other.WorkUntilEmpty(f.Context()))
+			f.wantCount(0, "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
+		})
+		f.work(2 * time.Hour)
+		testkit.Equal(t, "runs", a.ended.Load(), 41)
+		for task, err := range f.All(f.Context(), jobs.Filter{}, Page{}) {
+			testkit.NoError(t, err)
+			if task.State != jobs.Completed || task.Attempt != 1 || task.Losses != 0 {
+				t.Errorf("got task %d %s after %d attempts and %d losses, want completed after 1 and 0", task.ID, task.State, task.Attempt,
+					task.Losses)
+			}
+		}
+	})
+	testkit.Between(t, "claimed tasks at once", a.claimed.Load(), 2, 200)
+}
+
+func TestAWorkerThatDrainsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
+	var a aheadTest
+	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+		ctx, stop := context.WithCancel(f.Context())
+		a.each = func(_ *fakeTimeTest, task jobs.Task) {
+			if task.ID == 100 {
+				stop()
+			}
+		}
+		short(f, 300)
+		testkit.NoError(t, f.Work(ctx))
+		f.wantCount(int(a.ended.Load()), "completed tasks", jobs.Filter{States: []jobs.State{jobs.Completed}})
+		f.wantCount(300-int(a.ended.Load()), "pending tasks", jobs.Filter{States: []jobs.State{jobs.Pending}})
+		testkit.Between(t, "runs", len(f.runs), 100, 102)
+		for task, err := range f.All(f.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}}, Page{}) {
+			testkit.NoError(t, err)
+			testkit.Equal(t, "attempt of a task that has not started", task.Attempt, 0)
+		}
+	})
+	a.wantAhead(t, 1, true)
+}
+
+func TestACancelledTaskThatWasClaimedAheadNeverStarts(t *testing.T) {
+	var a aheadTest
+	var cancelled int64
+	a.each = func(f *fakeTimeTest, task jobs.Task) {
+		if n, _ := f.Count(f.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}); n < 2 || cancelled != 0 {
+			return
+		}
+		last := int64(0)
+		for task, err := range f.All(f.Context(), jobs.Filter{States: []jobs.State{jobs.Running}}, Page{}) {
+			testkit.NoError(f.T, err)
+			last = max(last, task.ID)
+		}
+		cancelled = last
+		_, err := f.Cancel(f.Context(), []int64{last}, CancelOptions{})
+		testkit.NoError(f.T, err)
+		time.Sleep(50 * time.Millisecond) // the worker reads cancel requests within 20 ms
+	}
+	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+		short(f, 300)
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		got := f.want(cancelled, jobs.Cancelled, jobs.ReasonCancelled)
+		testkit.Equal(t, "attempt", got.Attempt, 0)
+		testkit.Equal(t, "runs", len(f.runs), 299)
+	})
+}
+
+func TestSomeWorkersClaimNothingAhead(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		options Options
+		in      string
+		prepare func(f *fakeTimeTest)
+	}{
+		{name: "long tasks", in: "11ms"},
+		{name: "a limit in the database", in: "1ms", prepare: func(f *fakeTimeTest) {
+			testkit.NoError(f.T, f.SetLimit(f.Context(), jobs.Limit{Target: jobs.Target{Kind: "queue", Name: "other"}, Running: 9}))
+		}},
+		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
+		{name: "limits of queues", in: "1ms", options: Options{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
+		{name: "ageing", in: "1ms", options: Options{MaxWait: time.Hour}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var a aheadTest
+			test.options.Concurrency = 1
+			onFakeTime(t, test.options, a.do, func(f *fakeTimeTest) {
+				if test.prepare != nil {
+					test.prepare(f)
+				}
+				for range 10 {
+					f.enqueue(work.With(test.in))
+				}
+				testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+				testkit.Equal(t, "runs", len(f.runs), 10)
+			})
+			a.wantAhead(t, 1, false)
+		})
+	}
+}
+
+func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
+	var a aheadTest
+	onFakeTime(t, Options{Concurrency: 1}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
+		return a.do(ctx, f, "1ms")
+	}, func(f *fakeTimeTest) {
+		for range 10 {
+			f.enqueue(work.With(strings.Repeat("x", 700_000)))
+		}
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+	})
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // one with small arguments has one more
+}
+
+// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks that such a task goes back at once if it has to wait for a slot.
+func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
+	var a aheadTest
+	a.each = func(f *fakeTimeTest, task jobs.Task) {
+		time.Sleep(time.Millisecond) // the worker now waits for the end of this function
+		filter := jobs.Filter{States: []jobs.State{jobs.Running}}
+		for other, err := range f.All(f.Context(), filter, Page{}) {
+			if testkit.NoError(f.T, err); other.MaxLosses == 0 && other.ID != task.ID {
+				f.Errorf("got task %d claimed while task %d runs, want it pending", other.ID, task.ID)
+			}
+		}
+	}
+	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
+		for i := range 60 {
+			f.enqueue(work.With("1ms", jobs.MaxLosses(i%3), jobs.Label(strconv.Itoa(i))))
+		}
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.Equal(t, "runs", len(f.runs), 60)
+	})
+}
