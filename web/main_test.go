@@ -11,6 +11,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -20,10 +21,15 @@ import (
 	"example.com/runner/web"
 )
 
+// TestMain runs the tests in UTC, whatever the zone of the machine is.
 func TestMain(m *testing.M) {
 	if runner.Guardian() {
 		return
 	}
+	if err := os.Setenv("TZ", "UTC"); err != nil { // the zone of the browser
+		panic(err)
+	}
+	time.Local = time.UTC // the zone of the server
 	goleak.VerifyTestMain(m)
 }
 

@@ -19,8 +19,8 @@ func TestThePageOfTheWorkers(t *testing.T) {
 	bad := shell(t, r, "exit 3", jobs.Label("bad"), jobs.MaxAttempts(1))
 	runnerkit.Drain(t, r)
 	text := s.page("/workers?span=1h")
-	testkit.Contains(t, text, `<a href="/tasks?q=worker%3Aweb1%3A811">web1:811</a>`, "1 run, 1 completed", "1 run, 1 failed",
-		">ended <time",
+	testkit.Contains(t, text, `<a href="/tasks?q=worker%3Aweb1%3A811" title="web1:811">web1:811</a>`,
+		"1 run, 1 completed", "1 run, 1 failed", ">ended <time",
 		fmt.Sprintf(`<a href="/tasks/%d"><title>task %[1]d good: completed, slot 1, `, first),
 		fmt.Sprintf(`<td><a href="/tasks/%d">%[1]d bad</a></td>`, bad), "times in UTC")
 	testkit.Equal(t, "chosen span", strings.Count(text, `<a href="/workers?span=1h" aria-current="true">`), 1)
