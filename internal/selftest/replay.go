@@ -12,17 +12,19 @@ import (
 // replay goes through the history in commit order and checks each event against the invariants. Only the checks of
 // lease lengths depend on time.
 type replay struct {
-	tasks      map[int64]*taskHistory
-	workers    map[string]*workerHistory
-	keys       map[string]int64 // for each unique key, the unfinished task that owns it
-	pending    map[int64]*taskHistory
-	blocked    map[int64]*taskHistory
-	ended      []endedBelow            // ended transactions, for each of the latest events on a server
-	lanes      map[string]*taskHistory // task that holds each lane
-	heartbeats []event                 // renewed leases whose heartbeat event has not come yet
-	claimRow   []*taskHistory          // consecutive claims of one worker from one queue
-	violation  func(string, int64, string, ...any)
-	clockDrift int64 // ms by which the wall clock was changed during the run
+	tasks   map[int64]*taskHistory
+	workers map[string]*workerHistory
+	keys    map[string]int64 // for each unique key, the unfinished task that owns it
+	pending map[int64]*taskHistory
+	blocked map[int64]*taskHistory
+	ended   []endedBelow // ended transactions, for each of the latest events on a server
+	// claims of the latest events on a server
+	serverClaims []serverClaim
+	lanes        map[string]*taskHistory // task that holds each lane
+	heartbeats   []event                 // renewed leases whose heartbeat event has not come yet
+	claimRow     []*taskHistory          // consecutive claims of one worker from one queue
+	violation    func(string, int64, string, ...any)
+	clockDrift   int64 // ms by which the wall clock was changed during the run
 
 	claims, losses int
 	started        []int64 // times of the claims, in ms of the wall clock
@@ -118,11 +120,15 @@ func (r *replay) all(events iter.Seq[event]) {
 	r.checkOrder(nil)
 }
 
+// claims reports whether the event is a claim.
+func (e *event) claims() bool {
+	return e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
+}
+
 // event replays the first event in the list ahead. The other events in the list follow it in the history.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
-	isClaim := e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
-	if len(r.claimRow) > 0 && !(isClaim && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {
+	if len(r.claimRow) > 0 && !(e.claims() && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {
 		r.checkOrder(ahead)
 	}
 	r.noteTransaction(e)

@@ -1,10 +1,18 @@
 package selftest
 
+import "slices"
+
 // endedBelow records that at the time at, in ms, all transactions with lower numbers than oldest had ended.
 type endedBelow struct{ at, oldest int64 }
 
-// noteTransaction records which transactions had ended at the time of an event. It keeps the records of at least as
-// many events as the replay looks ahead.
+// serverClaim is a claim of a transaction on a server.
+type serverClaim struct {
+	worker, queue string
+	xid           int64
+}
+
+// noteTransaction records which transactions had ended at the time of an event, and which transactions claimed tasks. It keeps the records
+// of at least as many events as the replay looks ahead.
 func (r *replay) noteTransaction(e event) {
 	if e.xid == 0 {
 		return
@@ -12,30 +20,43 @@ func (r *replay) noteTransaction(e event) {
 	if r.ended = append(r.ended, endedBelow{e.at, e.oldest}); len(r.ended) > 2*lookahead {
 		r.ended = append(r.ended[:0], r.ended[lookahead:]...)
 	}
+	if e.claims() {
+		if r.serverClaims = append(r.serverClaims, serverClaim{e.worker, r.task(e.id).queue, e.xid}); len(r.serverClaims) > 2*lookahead {
+			r.serverClaims = append(r.serverClaims[:0], r.serverClaims[lookahead:]...)
+		}
+	}
 }
 
 // concurrent reports whether another transaction may have hidden the pending task p from the claim c.
 //
 // In a file this cannot happen. On a server, transactions can share the write lock if their writes do not depend on their reads. A claim
-// does not see a task whose insert is not committed yet, and it skips a task that another claim has locked. The events of such transactions
-// come in any order. So concurrent returns false only if two conditions are met: the transaction that made p pending had certainly ended
-// when the claim began, and the next change of p began after the claim.
+// does not see a task whose insert is not committed yet, and it skips a task that another claim has locked. A claim locks the first tasks
+// of each job, but may change fewer of them. The events of such transactions come in any order. So concurrent returns false only if three
+// conditions are met: the transaction that made p pending had certainly ended when the claim began, the next change of p began after the
+// claim, and no claim of another worker from the same queue ran at the same time.
 func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 	if p.setBy == 0 {
 		return false
 	}
+	changed := false // whether p has changed after the claim
 	for _, e := range ahead {
-		if e.op == "update" && e.id == p.id {
-			if e.began <= c.claimedAt {
-				return true
-			}
-			break
+		if e.op != "update" || e.began > c.claimedAt {
+			changed = changed || e.op == "update" && e.id == p.id
+			continue
+		}
+		if !changed && e.id == p.id || e.claims() && e.worker != c.worker && r.task(e.id).queue == p.queue {
+			return true
 		}
 	}
-	for _, e := range r.ended {
-		if e.at < c.began && e.oldest > p.setBy {
-			return false
+	for _, other := range r.serverClaims {
+		if other.queue == p.queue && other.worker != c.worker && !r.hadEnded(other.xid, c.began) {
+			return true
 		}
 	}
-	return true
+	return !r.hadEnded(p.setBy, c.began)
+}
+
+// hadEnded reports whether a transaction had certainly ended at a time in ms.
+func (r *replay) hadEnded(xid, at int64) bool {
+	return slices.ContainsFunc(r.ended, func(e endedBelow) bool { return e.at < at && e.oldest > xid })
 }
