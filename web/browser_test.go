@@ -248,6 +248,7 @@ func TestPagesInABrowser(t *testing.T) {
 				b.open(path)
 				// the texts that change from run to run become long fixed ones
 				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`)
+				eval[int](b, `document.querySelectorAll(".next .dim time").forEach(e => { e.textContent = "Wed 03:00 CET" }) || 0`)
 				b.fits(name, width)
 				b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
 			}
