@@ -53,6 +53,10 @@ func BenchmarkPages(b *testing.B) {
 			for b.Loop() {
 				s.page(path)
 			}
+			if path != "/metrics" {
+				_, sent := s.wire(path)
+				b.ReportMetric(float64(sent), "wire-B")
+			}
 		})
 	}
 	_, wal := admin.Size(r)
