@@ -3,6 +3,7 @@ package db
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,7 +17,12 @@ import (
 // onlySQLite lists the statements that run only on SQLite.
 var onlySQLite = []string{"completeSome", "insertOne"}
 
-// TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types.
+// smallNumbers lists the statements with a number that always fits into 32 bits: the length of a task's arguments, a number of priorities,
+// a number of tasks in one transaction, and a part of a chunk of output.
+var smallNumbers = []string{"previousArgs", "selectPriorities", "addCount", "cutOutput"}
+
+// TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types. PostgreSQL
+// derives the type of a parameter from its first use. A parameter that may be large must not be used with a constant first.
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
 		"assertCompleted": assertCompleted, "limitLockTime": limitLockTime, "insertArrays": insertArrays}
@@ -37,7 +43,16 @@ func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	for name, s := range statements {
 		texts[name] = dialect.Text(s)
 	}
-	pgkit.Prepare(t, texts)
+	for name, parameters := range pgkit.Prepare(t, texts) {
+		if slices.Contains(smallNumbers, name) {
+			continue
+		}
+		for _, n := range parameters {
+			if !regexp.MustCompile(fmt.Sprintf(`(LIMIT|OFFSET) (0 \+ )?\$%[1]d\b|\$%[1]d = 1\b`, n)).MatchString(texts[name]) {
+				t.Errorf("%s: got $%d as an integer of 32 bits, want 64 bits, or a limit or a flag\n%s", name, n, texts[name])
+			}
+		}
+	}
 }
 
 // TestKeptPlansFindTheirTasksByAnIndex checks frequent statements on a server. A session plans them while the tables are empty, and keeps

@@ -57,7 +57,7 @@ ON CONFLICT (task_id, generation_id) DO UPDATE SET attempt = excluded.attempt, s
 // the claim does not count as such an end.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
-	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id = ?1 + 1 AND worker = ?2 AND finished_at = ?4 OR
+	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id - 1 = ?1 AND worker = ?2 AND finished_at = ?4 OR
 	EXISTS (SELECT 1 FROM {attempts} WHERE task_id = tasks.id AND generation_id = ?1 AND worker = ?2 AND state = ?3 AND finished_at = ?4
 		AND outcome ->> 'reason' IS NOT DISTINCT FROM ?6)
 FROM {tasks} LEFT JOIN {cancel_requests} ON task_id = tasks.id

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgtype"
 
 	"example.com/runner/db/schema"
 	"example.com/runner/internal/pgserver"
@@ -72,14 +73,25 @@ func Address(t testing.TB) string {
 
 // Prepare prepares statements on a new server. The server then checks the names of the tables and columns in them, and
 // the types. Each key of the map is the name of its statement. The tables are in a schema with the name ours.
-func Prepare(t testing.TB, statements map[string]string) {
+//
+// Prepare returns the numbers of the parameters that the server reads as integers of 32 bits. A larger value for them would be an error.
+func Prepare(t testing.TB, statements map[string]string) (small map[string][]int) {
 	t.Helper()
 	conn := emptyTables(t)
+	small = map[string][]int{}
 	for name, text := range statements {
-		if _, err := conn.Prepare(t.Context(), "", text); err != nil {
+		description, err := conn.Prepare(t.Context(), "", text)
+		if err != nil {
 			t.Errorf("prepare %s: got error %v, want none\n%s", name, err, text)
+			continue
+		}
+		for i, oid := range description.ParamOIDs {
+			if oid == pgtype.Int4OID || oid == pgtype.Int2OID {
+				small[name] = append(small[name], i+1)
+			}
 		}
 	}
+	return small
 }
 
 // Plans returns the plan of each statement in a session with the given settings. The tables are empty, as in Prepare. The
