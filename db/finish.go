@@ -54,7 +54,8 @@ ON CONFLICT (task_id, generation_id) DO UPDATE SET attempt = excluded.attempt, s
 
 // selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2] has
 // already ended its claim of generation [1] in the same way: as [3], at [4], with reason [6]. A record that a reaper has written about
-// the claim does not count as such an end.
+// the claim does not count as such an end. The text says "generation_id - 1 = ?1", because PostgreSQL would read the parameter in "?1 + 1"
+// as an integer of 32 bits.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
 	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id - 1 = ?1 AND worker = ?2 AND finished_at = ?4 OR
