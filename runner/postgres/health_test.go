@@ -79,6 +79,10 @@ func TestTheHealthOfAServerNamesWhatHoldsSnapshotsAndLocks(t *testing.T) {
 	}))
 	testkit.Equal(t, "doctor warns of the session", warned, true)
 	testkit.NoError(t, reader.Close(t.Context()))
+	testkit.Within(t, patience, "the server ends the session of the reader", func() bool {
+		list, _ = codes(t, r)
+		return len(list) == 0
+	})
 
 	tx, err := handle(t, at).BeginTx(t.Context(), nil)
 	testkit.NoError(t, err)
