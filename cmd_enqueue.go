@@ -305,7 +305,7 @@ func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Pr
 		return err
 	}
 	workers, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(workers, p.Now()); err == nil && alive == 0 && !o.wait {
+	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 && !o.wait {
 		p.Note("no worker is running on this database")
 	}
 	return err

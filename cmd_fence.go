@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
@@ -82,7 +83,7 @@ func parseGeneration(text string) (int64, error) {
 }
 
 func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOptions) error {
-	err := r.Fence(ctx, o.task, o.generation)
+	err := admin.Fence(ctx, r, o.task, o.generation)
 	if !p.JSON || err != nil && !errors.Is(err, jobs.ErrLost) && !errors.Is(err, jobs.ErrCancelled) {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
@@ -173,7 +174,7 @@ func runList(ctx context.Context, r *runner.Runner, p *term.Printer, o listOptio
 	}
 	now := p.Now()
 	var shown []jobs.Task // rows of the table; the table needs all rows first, because the widest cell decides the width of its column
-	held, err := r.Holds(ctx)
+	held, err := admin.ReadHolds(ctx, r)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/present"
@@ -194,7 +195,7 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 	if err != nil {
 		return err
 	}
-	next, err := r.NextTicks(s, o.rows)
+	next, err := admin.NextTicks(s, o.rows)
 	if err != nil {
 		return err
 	}
@@ -206,7 +207,7 @@ func runScheduleShow(ctx context.Context, r *runner.Runner, p *term.Printer, o s
 	case o.format != nil:
 		return o.format.Record(full)
 	}
-	runs, err := r.ScheduleRuns(ctx, o.name, o.rows)
+	runs, err := admin.ScheduleRuns(ctx, r, o.name, o.rows)
 	if err != nil {
 		return err
 	}

@@ -132,7 +132,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 		p.Say("paused: runner schedule resume %s", s.Name)
 		return nil
 	}
-	next, err := r.NextTicks(s, 3)
+	next, err := admin.NextTicks(s, 3)
 	if err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func runScheduleAdd(ctx context.Context, r *runner.Runner, p *term.Printer, o sc
 			humanize.Age(tick.Sub(p.Now())))
 	}
 	workers, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(workers, p.Now()); err == nil && alive == 0 {
+	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 {
 		p.Note("no worker is running on this database")
 	}
 	return err

@@ -193,7 +193,7 @@ func printApplied(p *term.Printer, done []runner.Applied) (err error) {
 	}
 	for _, one := range done {
 		switch {
-		case p.JSON && one.Did == runner.ScheduleRemoved:
+		case p.JSON && one.Did == "removed":
 			err = p.Record(record.Removed{Name: one.Schedule.Name, Removed: true})
 		case p.JSON:
 			err = p.Record(record.AppliedSchedule{Schedule: record.NewSchedule(one.Schedule, false), Applied: one.Did})

@@ -238,10 +238,13 @@ func parseQueueMax(text string) (runner.QueueMax, error) {
 	return q, err
 }
 
+// minLease is the shortest lease that is reliable on a busy machine.
+const minLease = 5 * time.Second
+
 func parseLease(text string) (time.Duration, error) {
 	d, err := timetext.ParseDuration(text)
-	if err == nil && d < runner.MinLease {
-		err = errors.New("too short; use at least " + timetext.WriteDuration(runner.MinLease))
+	if err == nil && d < minLease {
+		err = errors.New("too short; use at least " + timetext.WriteDuration(minLease))
 	}
 	return d, err
 }

@@ -128,6 +128,9 @@ const (
 	WorkerLowMemory  = "low_memory" // it starts no task, because its machine has too little free memory
 )
 
+// WorkerLost is the state of a worker that is dead, or whose last heartbeat is older than its lease. No row has this state.
+const WorkerLost = "lost"
+
 // SetState records the state of the worker, unless it drains already.
 func (w *Worker) SetState(ctx context.Context, state string) error {
 	return w.db.update(ctx, normal, func(t *tx) error { return t.run(setWorkerState, state, w.number) })

@@ -121,10 +121,8 @@ func readCalls(t *testing.T) map[string]contextCall {
 			_, _, err := r.Dependencies(ctx, 1, 10)
 			return err
 		},
-		"Fence":       func(ctx context.Context, r *runner.Runner) error { return r.Fence(ctx, 1, 1) },
 		"Get":         func(ctx context.Context, r *runner.Runner) error { _, err := r.Get(ctx, 1); return err },
 		"GetSchedule": func(ctx context.Context, r *runner.Runner) error { _, err := r.GetSchedule(ctx, "morning"); return err },
-		"Holds":       func(ctx context.Context, r *runner.Runner) error { _, err := r.Holds(ctx); return err },
 		"IDs": func(ctx context.Context, r *runner.Runner) error {
 			_, err := r.IDs(ctx, jobs.Filter{}, runner.Page{})
 			return err
@@ -138,13 +136,8 @@ func readCalls(t *testing.T) map[string]contextCall {
 			_, err := r.Output(ctx, jobs.Attempt{TaskID: 1}, 0, 1)
 			return err
 		},
-		"Pauses":     func(ctx context.Context, r *runner.Runner) error { _, err := r.Pauses(ctx); return err },
-		"QueueStats": func(ctx context.Context, r *runner.Runner) error { _, err := r.QueueStats(ctx, "mail"); return err },
-		"Queues":     func(ctx context.Context, r *runner.Runner) error { _, err := r.Queues(ctx); return err },
-		"ScheduleRuns": func(ctx context.Context, r *runner.Runner) error {
-			_, err := r.ScheduleRuns(ctx, "morning", 1)
-			return err
-		},
+		"Pauses":    func(ctx context.Context, r *runner.Runner) error { _, err := r.Pauses(ctx); return err },
+		"Queues":    func(ctx context.Context, r *runner.Runner) error { _, err := r.Queues(ctx); return err },
 		"Schedules": func(ctx context.Context, r *runner.Runner) error { _, err := r.Schedules(ctx); return err },
 		"Steps":     func(ctx context.Context, r *runner.Runner) error { _, err := r.Steps(ctx, 1); return err },
 		"Why": func(ctx context.Context, r *runner.Runner) error {

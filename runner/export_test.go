@@ -6,16 +6,20 @@ import (
 	"example.com/runner/jobs"
 )
 
+// MinLease is the shortest lease that is reliable on a busy machine.
+const MinLease = 5 * time.Second
+
 // Surroundings holds the data that Why needs about a task.
 type Surroundings struct {
 	Ahead   int
 	Holders []int64
-	Holds   Holds
+	Pauses  Pauses
+	Limits  []LimitStatus
 	Workers []Worker
 	Run     time.Duration
 }
 
 // Wait returns the reason why task t waits, according to this data.
 func (s Surroundings) Wait(t jobs.Task, now time.Time) Wait {
-	return waitContext{ahead: s.Ahead, holders: s.Holders, holds: s.Holds, workers: s.Workers, run: s.Run}.wait(t, now)
+	return waitContext{ahead: s.Ahead, holders: s.Holders, pauses: s.Pauses, limits: s.Limits, workers: s.Workers, run: s.Run}.wait(t, now)
 }

@@ -8,7 +8,6 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
-	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
 
@@ -28,17 +27,6 @@ func (r *Runner) Get(ctx context.Context, id int64) (jobs.Task, error) {
 		return jobs.Task{}, notFound(id)
 	}
 	return tasks[0], nil
-}
-
-// Fence checks whether an attempt still owns its task. It returns nil if the task is running with the given generation and nobody has
-// requested its cancellation. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled, or jobs.ErrNotFound for a deleted task. An
-// attempt must stop when Fence returns an error. Fence is a check, not a lock: the task may belong to another worker a moment later.
-func (r *Runner) Fence(ctx context.Context, id, generation int64) error {
-	task, err := r.Get(ctx, id)
-	if err != nil {
-		return err
-	}
-	return lifecycle.CheckOwner(task, generation)
 }
 
 func notFound(id int64) error {

@@ -66,7 +66,6 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"Enqueue ErrInvalid":        func() error { _, err := r.Enqueue(ctx, bad); return err },
 		"EnqueueAll ErrInvalid":     func() error { _, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{bad})); return err },
 		"EnqueueTx ErrInvalid":      func() error { _, err := r.EnqueueTx(ctx, nil, quick.With(nil)); return err },
-		"Fence ErrNotFound":         func() error { return r.Fence(ctx, 99, 1) },
 		"FinishTx ErrInvalid": func() error {
 			tx, err := sqlTx(t, r)
 			testkit.NoError(t, err)
@@ -92,7 +91,6 @@ func kindCalls(t *testing.T) map[string]func() error {
 			return err
 		},
 		"New ErrInvalid":             func() error { _, err := runner.New(ctx, nil, runner.Options{}); return err },
-		"NextTicks ErrInvalid":       func() error { _, err := r.NextTicks(schedule, 1); return err },
 		"OnFinished ErrInvalid":      func() error { return r.OnFinished(ctx, "", nothing) },
 		"OnFinished ErrNotFound":     func() error { return removedCursor(ctx, r) },
 		"Open ErrInvalid":            func() error { _, err := runner.Open(ctx, ":memory:", runner.Options{}); return err },

@@ -76,7 +76,7 @@ type Options struct {
 	// such goroutines. ReleaseStuck has no effect on commands. Defaults to false.
 	ReleaseStuck bool
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below
-	// MinLease, other workers may treat a live worker on a busy machine as a hung one, so such leases are for tests only. At least 100 ms.
+	// 5 s, other workers may treat a live worker on a busy machine as a hung one, so such leases are for tests only. At least 100 ms.
 	// Defaults to 60 s, and with Flash to 5 minutes.
 	Lease time.Duration
 	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
@@ -140,9 +140,6 @@ type Options struct {
 type Engine struct{ driver *db.Engine }
 
 const (
-	// MinLease is the shortest Options.Lease that is reliable on a busy machine, and the shortest that the command runner work accepts.
-	MinLease = 5 * time.Second
-
 	shortestLease = 100 * time.Millisecond
 	defaultLease  = time.Minute
 	flashLease    = 5 * time.Minute // longer than the default, because each heartbeat is a write

@@ -90,7 +90,7 @@ func TestQueueStatsCoverTheLastHour(t *testing.T) {
 			f.enqueue(work.With(d))
 		}
 		f.work(10 * time.Minute)
-		stats, err := f.QueueStats(f.Context(), "default")
+		stats, err := f.store.QueueStats(f.Context(), "default", now())
 		testkit.NoError(f.T, err)
 		testkit.Equal(f.T, "tasks", stats.Tasks, 4)
 		testkit.Equal(f.T, "starts", stats.Starts, 4)
@@ -101,9 +101,9 @@ func TestQueueStatsCoverTheLastHour(t *testing.T) {
 		near("95th percentile of the waits", stats.WaitP95, time.Minute)
 		near("median of the runs", stats.RunP50, 20*time.Second)
 		near("95th percentile of the runs", stats.RunP95, 40*time.Second)
-		stats, err = f.QueueStats(f.Context(), "none")
+		stats, err = f.store.QueueStats(f.Context(), "none", now())
 		testkit.NoError(f.T, err)
-		testkit.Equal(f.T, "figures of an unknown queue", stats, QueueStats{})
+		testkit.Equal(f.T, "figures of an unknown queue", stats, db.QueueStats{})
 	})
 }
 

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/db"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskspec"
@@ -34,18 +33,10 @@ type ApplyOptions struct {
 	DryRun bool // whether ApplySchedules only reports the changes and makes none
 }
 
-// The values of Applied.Did.
-const (
-	ScheduleAdded     = "added"
-	ScheduleChanged   = "changed"
-	ScheduleUnchanged = "unchanged"
-	ScheduleRemoved   = "removed"
-)
-
 // Applied is what ApplySchedules did with one schedule.
 type Applied struct {
 	Schedule jobs.Schedule // the schedule after the change; if it was removed, the schedule before that
-	Did      string
+	Did      string        // "added", "changed", "unchanged" or "removed"
 }
 
 // ApplySchedules adds, changes or keeps each schedule of a list. All changes are in one transaction. The results are in the order of the
@@ -84,7 +75,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 				bad = append(bad, &SpecError{Index: i, Err: err})
 				continue
 			}
-			if done = append(done, applied); applied.Did != ScheduleUnchanged {
+			if done = append(done, applied); applied.Did != "unchanged" {
 				put = append(put, applied.Schedule)
 			}
 		}
@@ -93,7 +84,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 		}
 		for _, old := range have {
 			if o.Prune && !before[old.Name] {
-				remove, done = append(remove, old.Name), append(done, Applied{old, ScheduleRemoved})
+				remove, done = append(remove, old.Name), append(done, Applied{old, "removed"})
 			}
 		}
 		if o.DryRun {
@@ -137,16 +128,16 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 		if !s.PausedAt.IsZero() {
 			s.NextAt = time.Time{}
 		}
-		return Applied{s, ScheduleAdded}, nil
+		return Applied{s, "added"}, nil
 	}
 	differences := taskspec.Differences(old, &s)
 	switch {
 	case len(differences) == 0:
-		return Applied{*old, ScheduleUnchanged}, nil
+		return Applied{*old, "unchanged"}, nil
 	case o.Keep:
 		return Applied{}, differs(s.Name, differences)
 	}
-	return Applied{redefined(*old, s), ScheduleChanged}, nil
+	return Applied{redefined(*old, s), "changed"}, nil
 }
 
 // redefined returns the schedule old with the definition of s; the history of old stays. The next tick stays, too, if the cron expression
@@ -263,9 +254,7 @@ func (r *Runner) named(name string, found bool, err error) error {
 	return err
 }
 
-// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more. It returns
-// jobs.ErrInvalid for an invalid expression or time zone.
-func (r *Runner) NextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
+func nextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
 	c, err := cron.Parse(s.Cron, s.Zone)
 	if err != nil {
 		return nil, err
@@ -279,13 +268,4 @@ func (r *Runner) NextTicks(s jobs.Schedule, n int) ([]time.Time, error) {
 		list = append(list, next)
 	}
 	return list, nil
-}
-
-// ScheduleRuns returns the last n tasks of a schedule that have not been deleted, newest first.
-func (r *Runner) ScheduleRuns(ctx context.Context, name string, n int) ([]jobs.Task, error) {
-	ids, err := r.store.Runs(ctx, name, n)
-	if err != nil || len(ids) == 0 {
-		return nil, err
-	}
-	return r.store.List(ctx, jobs.Filter{IDs: ids}, db.Page{})
 }

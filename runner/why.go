@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 )
@@ -59,7 +60,8 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 type waitContext struct {
 	ahead   int     // tasks of its queue that start before it
 	holders []int64 // ids of the tasks that hold its lane
-	holds   Holds
+	pauses  Pauses
+	limits  []LimitStatus
 	workers []Worker      // with a recent heartbeat
 	run     time.Duration // median run time of recent tasks of its queue; 0 if unknown
 }
@@ -74,7 +76,10 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 	if c.workers, err = r.Workers(ctx); err != nil {
 		return c, err
 	}
-	if c.holds, err = r.Holds(ctx); err != nil {
+	if c.pauses, err = r.Pauses(ctx); err != nil {
+		return c, err
+	}
+	if c.limits, err = r.Limits(ctx); err != nil {
 		return c, err
 	}
 	if t.State == jobs.Blocked && t.Lane != "" {
@@ -83,8 +88,8 @@ func (r *Runner) waitContext(ctx context.Context, t jobs.Task) (c waitContext, e
 		}
 	}
 	if t.State == jobs.Pending {
-		var s QueueStats
-		s, err = r.QueueStats(ctx, t.Queue)
+		var s db.QueueStats
+		s, err = r.store.QueueStats(ctx, t.Queue, now())
 		c.run = s.RunP50
 	}
 	return c, err
@@ -104,27 +109,26 @@ func (c waitContext) wait(t jobs.Task, now time.Time) Wait {
 	case t.State == jobs.Blocked:
 		return c.blocked(t)
 	}
-	if pause, ok := c.holds.Pauses.Of(t.Queue); ok {
-		_, own := c.holds.Pauses[t.Queue]
+	if pause, ok := c.pauses.Of(t.Queue); ok {
+		_, own := c.pauses[t.Queue]
 		return Wait{Reason: "paused", Pause: pause, AllQueues: !own}
 	}
-	return c.unserved(t, now)
+	return c.unserved(t)
 }
 
 // unserved returns why no worker starts a due task.
-func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
+func (c waitContext) unserved(t jobs.Task) Wait {
 	var draining []string
 	ready := slices.DeleteFunc(slices.Clone(c.workers), func(w Worker) bool {
-		state := w.State(now)
-		if state == WorkerDraining {
+		if w.State == db.WorkerDraining {
 			draining = append(draining, w.Name)
 		}
-		return state == WorkerLost || state == WorkerDraining
+		return w.State == db.WorkerLost || w.State == db.WorkerDraining
 	})
 	if len(ready) == 0 {
 		return Wait{Reason: "no_worker", Draining: draining}
 	}
-	serving := slices.DeleteFunc(ready, func(w Worker) bool { return !w.Serves(t.Queue) })
+	serving := slices.DeleteFunc(ready, func(w Worker) bool { return !w.serves(t.Queue) })
 	if len(serving) == 0 {
 		return Wait{Reason: "no_queue"}
 	}
@@ -132,11 +136,11 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 	if len(able) == 0 {
 		return Wait{Reason: "no_job"}
 	}
-	if l := c.holds.Limit(t); l != nil {
+	if l := c.limit(t); l != nil {
 		return Wait{Reason: "limit", Limit: *l}
 	}
-	if !slices.ContainsFunc(able, func(w Worker) bool { return w.Pressure == "" }) {
-		return Wait{Reason: able[0].Pressure, Worker: able[0].Name}
+	if !slices.ContainsFunc(able, func(w Worker) bool { return w.State == db.WorkerReady }) {
+		return Wait{Reason: able[0].State, Worker: able[0].Name}
 	}
 	w := Wait{Reason: "slots", Ahead: c.ahead}
 	for _, worker := range able {
@@ -149,6 +153,25 @@ func (c waitContext) unserved(t jobs.Task, now time.Time) Wait {
 	return w
 }
 
+// limit returns the limit that allows no start of a task now, or nil if there is none.
+func (c waitContext) limit(t jobs.Task) *LimitStatus {
+	for _, target := range lifecycle.LimitTargets(&t) {
+		if l := c.limitOf(target); l != nil && lifecycle.LimitReached(l.Limit, l.InUse, l.NextAt) {
+			return l
+		}
+	}
+	return nil
+}
+
+// limitOf returns the limit of a target, or nil if it has none.
+func (c waitContext) limitOf(target jobs.Target) *LimitStatus {
+	i := slices.IndexFunc(c.limits, func(l LimitStatus) bool { return l.Target == target })
+	if i < 0 {
+		return nil
+	}
+	return &c.limits[i]
+}
+
 // blocked returns the reason why a task is blocked: its hold, the tasks that it waits for, or its lane.
 func (c waitContext) blocked(t jobs.Task) Wait {
 	if !t.HeldSince.IsZero() {
@@ -157,11 +180,14 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
 	}
-	lane := c.holds.Limits[jobs.Target{Kind: jobs.LaneTarget, Name: t.Lane}]
-	if len(c.holders) >= max(lane.Running, 1) {
+	room := 1
+	if l := c.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: t.Lane}); l != nil {
+		room = max(l.Running, 1)
+	}
+	if len(c.holders) >= room {
 		return Wait{Reason: "lane", Tasks: c.holders}
 	}
-	if l := c.holds.Limit(t); l != nil {
+	if l := c.limit(t); l != nil {
 		return Wait{Reason: "limit", Limit: *l}
 	}
 	return Wait{Reason: "lane_free"}
@@ -169,7 +195,7 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 
 // running returns the worker that runs a task, or reports that this worker is gone.
 func (c waitContext) running(t jobs.Task, now time.Time) Wait {
-	lost := func(w Worker) bool { return w.State(now) == WorkerLost }
+	lost := func(w Worker) bool { return w.State == db.WorkerLost }
 	at := slices.IndexFunc(c.workers, func(w Worker) bool { return w.ID == t.WorkerID })
 	w := Wait{Reason: "running", Worker: t.Worker}
 	if at >= 0 && c.workers[at].Dead || (at < 0 || lost(c.workers[at])) && t.LeaseExpiresAt.Before(now) {

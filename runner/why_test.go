@@ -14,23 +14,22 @@ var noon = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))
 
 func TestWhyATaskWaits(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
-	worker := func(name string, seen time.Duration, more func(*runner.Worker)) runner.Worker {
-		w := runner.Worker{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, Lease: time.Minute,
-			BeatAt: noon.Add(-seen)}
+	worker := func(name string, more func(*runner.Worker)) runner.Worker {
+		w := runner.Worker{ID: "id of " + name, Name: name, Slots: 4, Jobs: []string{"command"}, State: "ready"}
 		if more != nil {
 			more(&w)
 		}
 		return w
 	}
-	idle := worker("web1:811", time.Second, nil)
-	busy := worker("web2:99", time.Second, func(w *runner.Worker) { w.Running = []int64{1, 2, 3, 4} })
-	lost := worker("web3:5", 90*time.Second, nil)
-	draining := worker("web4:7", time.Second, func(w *runner.Worker) { w.Draining = true })
-	mail := worker("web5:8", time.Second, func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
-	sender := worker("app", time.Second, func(w *runner.Worker) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
+	idle := worker("web1:811", nil)
+	busy := worker("web2:99", func(w *runner.Worker) { w.Running = []int64{1, 2, 3, 4} })
+	lost := worker("web3:5", func(w *runner.Worker) { w.State = "lost" })
+	draining := worker("web4:7", func(w *runner.Worker) { w.State = "draining" })
+	mail := worker("web5:8", func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
+	sender := worker("app", func(w *runner.Worker) { w.Jobs, w.Slots = []string{"email.send"}, 2 })
 
-	loaded := worker("web6:9", time.Second, func(w *runner.Worker) { w.Pressure = "overloaded" })
-	small := worker("web7:9", time.Second, func(w *runner.Worker) { w.Pressure = "low_memory" })
+	loaded := worker("web6:9", func(w *runner.Worker) { w.State = "overloaded" })
+	small := worker("web7:9", func(w *runner.Worker) { w.State = "low_memory" })
 
 	pending := jobs.Task{State: jobs.Pending, Queue: "media", Job: "command", RunAt: noon.Add(-time.Minute)}
 	email := pending
@@ -107,7 +106,7 @@ func TestWhyAPausedTaskWaits(t *testing.T) {
 		{pending, runner.Pauses{"": {At: noon, By: "bob"}, "media": own}, "queue paused 20m ago by ann: disk is full"},
 		{scheduled, runner.Pauses{"media": own}, "runs at 15:11:15"},
 	} {
-		if got := present.Wait((runner.Surroundings{Holds: runner.Holds{Pauses: test.pauses}}).Wait(test.task, noon), test.task,
+		if got := present.Wait((runner.Surroundings{Pauses: test.pauses}).Wait(test.task, noon), test.task,
 			noon); got != test.want {
 			t.Errorf("%q, want %q", got, test.want)
 		}
@@ -123,10 +122,10 @@ func TestWhyATaskWaitsForOthers(t *testing.T) {
 	one.AfterAny = nil
 	pending := blocked
 	pending.State = jobs.Pending
-	worker := []runner.Worker{{Name: "web1:811", Slots: 4, Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}}
-	limit := func(kind, name string, l runner.LimitStatus) runner.Holds {
+	worker := []runner.Worker{{Name: "web1:811", Slots: 4, Jobs: []string{"command"}, State: "ready"}}
+	limit := func(kind, name string, l runner.LimitStatus) []runner.LimitStatus {
 		l.Target = jobs.Target{Kind: kind, Name: name}
-		return runner.Holds{Closed: map[jobs.Target]runner.LimitStatus{l.Target: l}}
+		return []runner.LimitStatus{l}
 	}
 	for want, test := range map[string]struct {
 		task jobs.Task
@@ -136,15 +135,15 @@ func TestWhyATaskWaitsForOthers(t *testing.T) {
 		"waits for task 7":              {one, runner.Surroundings{}},
 		"lane acct-7 is held by task 5": {blocked, runner.Surroundings{Holders: []int64{5}}},
 		"limit lane:acct-7: next start at 14:12:15": {blocked,
-			runner.Surroundings{Holds: limit("lane", "acct-7", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
+			runner.Surroundings{Limits: limit("lane", "acct-7", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
 		"lane acct-7 is free: a worker gives it to the next": {blocked, runner.Surroundings{}},
 		"limit queue:media: 2 of 2 running": {pending,
-			runner.Surroundings{Workers: worker, Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2},
+			runner.Surroundings{Workers: worker, Limits: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2},
 				InUse: 2})}},
 		"limit job:command: next start at 14:12:15": {pending,
-			runner.Surroundings{Workers: worker, Holds: limit("job", "command", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
+			runner.Surroundings{Workers: worker, Limits: limit("job", "command", runner.LimitStatus{NextAt: noon.Add(time.Minute)})}},
 		"no worker runs": {pending,
-			runner.Surroundings{Holds: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
+			runner.Surroundings{Limits: limit("queue", "media", runner.LimitStatus{Limit: jobs.Limit{Running: 2}, InUse: 2})}},
 	} {
 		if got := present.Wait(test.s.Wait(test.task, noon), test.task, noon); got != want {
 			t.Errorf("%q, want %q", got, want)

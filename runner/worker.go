@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -24,8 +23,14 @@ type Worker struct {
 	Slots     int        // greatest number of attempts at once; the attempts of a batch count as one
 	Queues    []QueueMax // nil for all queues
 	Jobs      []string   // names of the jobs that it can run
-	Draining  bool
-	Pressure  string // "overloaded" or "low_memory" while it starts no task because of Options.MaxLoad or MinFreeMemory; else empty
+	// State is the state of the worker when Workers was called:
+	//
+	//	ready       it starts tasks
+	//	draining    it starts no more tasks
+	//	overloaded  it starts no task, because the load of its machine is too high (Options.MaxLoad)
+	//	low_memory  it starts no task, because its machine has too little free memory (Options.MinFreeMemory)
+	//	lost        it is dead, or its last heartbeat is older than its lease
+	State     string
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time // time of its last heartbeat
@@ -53,38 +58,19 @@ func (r *Runner) Workers(ctx context.Context) ([]Worker, error) {
 			continue
 		}
 		worker := Worker{ID: w.ID, Name: w.Name, Host: w.Host, BootID: w.BootID, PID: w.PID, Namespace: w.Namespace,
-			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, Draining: w.State == db.WorkerDraining,
-			Lease:     w.Lease,
+			User: w.User, UID: w.UID, Version: w.Version, Slots: w.Slots, Jobs: w.Jobs, State: w.State, Lease: w.Lease,
 			Queues:    convert(w.Queues, func(q db.QueueMax) QueueMax { return QueueMax(q) }),
 			StartedAt: w.StartedAt, BeatAt: w.BeatAt, Running: w.Running, Leaked: w.Leaked, Dead: engine.Dead(r.store, w.ID)}
-		if w.State == db.WorkerOverloaded || w.State == db.WorkerLowMemory {
-			worker.Pressure = w.State
+		if worker.Dead || at.Sub(w.BeatAt) > w.Lease {
+			worker.State = db.WorkerLost
 		}
 		workers = append(workers, worker)
 	}
 	return workers, err
 }
 
-// The states of workers.
-const (
-	WorkerReady    = "ready"
-	WorkerDraining = "draining"
-	WorkerLost     = "lost" // the worker is dead, or its last heartbeat is older than its lease
-)
-
-// State returns the state of a worker at a time: WorkerReady, WorkerDraining, WorkerLost, or the value of Pressure.
-func (w Worker) State(now time.Time) string {
-	switch {
-	case w.Dead, now.Sub(w.BeatAt) > w.Lease:
-		return WorkerLost
-	case w.Draining:
-		return WorkerDraining
-	}
-	return cmp.Or(w.Pressure, WorkerReady)
-}
-
-// Serves reports whether a worker runs tasks of a queue.
-func (w Worker) Serves(queue string) bool {
+// serves reports whether a worker runs tasks of a queue.
+func (w Worker) serves(queue string) bool {
 	return w.Queues == nil || slices.ContainsFunc(w.Queues, func(q QueueMax) bool { return q.Queue == queue })
 }
 

@@ -144,7 +144,7 @@ func oneIf(condition bool) float64 {
 }
 
 func (c *collection) workers(workers []runner.Worker) {
-	alive, busy, slots := admin.LiveWorkers(workers, c.at)
+	alive, busy, slots := admin.LiveWorkers(workers)
 	c.gauge("runner_workers", "Workers that are alive.").add(float64(alive))
 	leaked := 0
 	for _, w := range workers {

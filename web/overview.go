@@ -217,7 +217,7 @@ func (v *overviewView) queue(q runner.Queue) queueView {
 }
 
 // setLimit sets the fields of the view that show the limits of the queue.
-func (v *queueView) setLimit(holds runner.Holds) {
+func (v *queueView) setLimit(holds admin.Holds) {
 	target := jobs.Target{Kind: jobs.QueueTarget, Name: v.Queue.Queue}
 	if l, ok := holds.Limits[target]; ok {
 		v.Limit, v.Rate = present.LimitRunning(l), present.LimitRate(l)
@@ -284,7 +284,7 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker, now time.Ti
 	}
 	views := make([]workerView, len(list))
 	for i, w := range list {
-		views[i] = workerView{Worker: w, State: w.State(now), Queues: present.ServedQueues(w, ", "),
+		views[i] = workerView{Worker: w, Queues: present.ServedQueues(w, ", "),
 			Slots: slotBoxes(len(w.Running), w.Slots)}
 		views[i].Name = humanize.Safe(w.Name)
 		for n, id := range w.Running {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
@@ -40,14 +41,14 @@ func (h *handler) schedule(ctx context.Context, req *http.Request) (string, view
 	v.Schedule.PausedBy = humanize.Safe(s.PausedBy)
 	v.Words = cronWords(s.Cron)
 	const format = "Mon 2 Jan 2006 15:04:05 MST"
-	ticks, err := h.r.NextTicks(s, ticksShown)
+	ticks, err := admin.NextTicks(s, ticksShown)
 	if err != nil {
 		return "", nil, err
 	}
 	for _, at := range ticks {
 		v.Ticks = append(v.Ticks, tickView{at, at.In(v.Schedule.place()).Format(format), at.In(v.Now.Location()).Format(format)})
 	}
-	list, err := h.r.ScheduleRuns(ctx, s.Name, maxSample)
+	list, err := admin.ScheduleRuns(ctx, h.r, s.Name, maxSample)
 	if err != nil {
 		return "", nil, err
 	}

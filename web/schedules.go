@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/present"
@@ -49,7 +50,7 @@ func (h *handler) schedules(ctx context.Context, req *http.Request) (string, vie
 			view.Took, view.Ran = s.LastDuration, true
 		}
 		if i < maxSchedules {
-			if view.Runs, err = h.r.ScheduleRuns(ctx, s.Name, maxRunsShown); err != nil {
+			if view.Runs, err = admin.ScheduleRuns(ctx, h.r, s.Name, maxRunsShown); err != nil {
 				return "", nil, err
 			}
 			slices.Reverse(view.Runs)

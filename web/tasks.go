@@ -14,7 +14,6 @@ import (
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 const (
@@ -106,7 +105,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if err != nil {
 		return "", nil, err
 	}
-	holds, err := h.r.Holds(ctx)
+	holds, err := admin.ReadHolds(ctx, h.r)
 	if err != nil {
 		return "", nil, err
 	}
@@ -263,7 +262,7 @@ func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []qu
 	return list
 }
 
-func (h *handler) taskRow(p page, t jobs.Task, holds runner.Holds) taskRow {
+func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt, Note: humanize.Safe(present.Note(t, holds, p.Now)),
 		Can: verbsOf(t.State)}
 	switch {

@@ -161,13 +161,13 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 		if i := slices.IndexFunc(runs.list, func(r admin.WorkerRuns) bool { return r.ID == w.ID }); i >= 0 {
 			strip.Runs = runs.list[i].Runs
 		}
-		add(strip, w.State(v.Now), present.ServedQueues(w, ", "))
+		add(strip, w.State, present.ServedQueues(w, ", "))
 	}
 	for _, w := range slices.Backward(runs.list) {
 		switch {
 		case live[w.ID]:
 		case w.EndedAt.IsZero(): // without a heartbeat for a long time
-			add(w, runner.WorkerLost, "")
+			add(w, admin.WorkerLost, "")
 		default:
 			add(w, "ended", "")
 		}

@@ -4,6 +4,7 @@ package access
 
 import (
 	"context"
+	"time"
 
 	"example.com/runner/db"
 	"example.com/runner/jobs"
@@ -24,6 +25,10 @@ var Notify func(r any)
 
 // HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
 var HeadSize func(limit int64) int64
+
+// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more. It returns jobs.ErrInvalid for an
+// invalid expression or time zone.
+var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 
 // AddThen adds a task to the database of a *runner.Runner. It calls the function then before the transaction commits.
 var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error

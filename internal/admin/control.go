@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
+	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskoption"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
@@ -20,6 +21,17 @@ type TaskChange = db.TaskChange
 // TaskChanges lists the last changes of a task, oldest first.
 func TaskChanges(ctx context.Context, r *runner.Runner, id int64) ([]TaskChange, error) {
 	return store(r).TaskChanges(ctx, id)
+}
+
+// Fence checks whether an attempt still owns its task. It returns nil if the task is running with the given generation and nobody has
+// requested its cancellation. Otherwise the error is of kind jobs.ErrLost, jobs.ErrCancelled, or jobs.ErrNotFound for a deleted task. An
+// attempt must stop when Fence returns an error. Fence is a check, not a lock: the task may belong to another worker a moment later.
+func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
+	task, err := r.Get(ctx, id)
+	if err != nil {
+		return err
+	}
+	return lifecycle.CheckOwner(task, generation)
 }
 
 // Hold keeps waiting tasks from starting until Release. It does not change tasks that run or have finished.

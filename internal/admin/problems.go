@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -62,7 +63,7 @@ type snapshot struct {
 // Problems returns the conditions that need attention. The parameter workers contains the workers that have a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	s := snapshot{queues: queues, pauses: pauses, workers: workers, schedules: schedules}
-	s.lostWorkers(now)
+	s.checkWorkers()
 	s.unserved()
 	ends := FailuresOnly(queues)
 	for _, q := range queues {
@@ -164,16 +165,24 @@ func (s *snapshot) paused() {
 	}
 }
 
-func (s *snapshot) lostWorkers(now time.Time) {
+// The states of a worker. See runner.Worker.State.
+const (
+	WorkerReady    = db.WorkerReady
+	WorkerDraining = db.WorkerDraining
+	WorkerLost     = db.WorkerLost
+)
+
+// checkWorkers finds the workers that are ready, and the problems of the workers.
+func (s *snapshot) checkWorkers() {
 	for _, w := range s.workers {
-		switch state := w.State(now); {
-		case state == runner.WorkerLost && len(w.Running) > 0:
+		switch {
+		case w.State == WorkerLost && len(w.Running) > 0:
 			s.add(Problem{Code: "lost_worker", Worker: w.Name, Since: w.BeatAt, Tasks: len(w.Running)})
-		case state == runner.WorkerLost, state == runner.WorkerDraining:
+		case w.State == WorkerLost, w.State == WorkerDraining:
 		default:
 			s.ready = append(s.ready, w)
-			if w.Pressure != "" {
-				s.add(Problem{Code: w.Pressure, Worker: w.Name})
+			if w.State != WorkerReady { // the code of the problem is the state: overloaded or low_memory
+				s.add(Problem{Code: w.State, Worker: w.Name})
 			}
 			if w.Leaked > 0 {
 				s.add(Problem{Code: "leaked", Worker: w.Name, Tasks: w.Leaked})
@@ -197,7 +206,7 @@ func (s *snapshot) unserved() {
 		if len(s.ready) == 0 || q.Counts[jobs.Pending] == 0 || !q.Pause.At.IsZero() {
 			continue
 		}
-		serving := slices.DeleteFunc(slices.Clone(s.ready), func(w runner.Worker) bool { return !w.Serves(q.Queue) })
+		serving := slices.DeleteFunc(slices.Clone(s.ready), func(w runner.Worker) bool { return w.Queues != nil && !NamesQueue(w, q.Queue) })
 		if len(serving) == 0 {
 			s.add(Problem{Code: "no_queue", Queue: q.Queue, Tasks: q.Counts[jobs.Pending]})
 			continue
@@ -208,6 +217,11 @@ func (s *snapshot) unserved() {
 			}
 		}
 	}
+}
+
+// NamesQueue reports whether a worker serves a queue by its name. A worker whose Queues are nil serves all queues and names none.
+func NamesQueue(w runner.Worker, queue string) bool {
+	return slices.ContainsFunc(w.Queues, func(q runner.QueueMax) bool { return q.Queue == queue })
 }
 
 // Ticking counts the schedules that are not paused.
@@ -222,9 +236,9 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 
 // LiveWorkers counts the workers that are not lost, and sums up their slots. A worker that runs at least as many tasks as it has slots
 // counts as busy, although the tasks of a batch share a slot.
-func LiveWorkers(workers []runner.Worker, now time.Time) (alive, busy, slots int) {
+func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
-		if w.State(now) != runner.WorkerLost {
+		if w.State != WorkerLost {
 			alive++
 			busy += min(len(w.Running), w.Slots)
 			slots += w.Slots

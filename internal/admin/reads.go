@@ -26,6 +26,19 @@ func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) 
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
+// ScheduleRuns returns the last n tasks of a schedule that have not been deleted, newest first.
+func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]jobs.Task, error) {
+	ids, err := store(r).Runs(ctx, name, n)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+}
+
+// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more. It returns jobs.ErrInvalid for an
+// invalid expression or time zone.
+func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return access.NextTicks(s, n) }
+
 // Changes calls the function changed after commits of any process. It calls the function at most once in the interval that every gives.
 // It returns when ctx ends, or with jobs.ErrReplaced if the file was replaced. Runner.Changes detects commits earlier, but the cost of
 // this function does not depend on the number of commits.

@@ -18,6 +18,14 @@ type HistoryPoint = db.HistoryPoint
 // Total counts the attempts of one job in one queue that have ended with the same result. It counts from the creation of the database.
 type Total = db.Total
 
+// QueueStats are statistics of the last hour of a queue.
+type QueueStats = db.QueueStats
+
+// StatsOf returns the statistics of a queue.
+func StatsOf(ctx context.Context, r *runner.Runner, queue string) (QueueStats, error) {
+	return store(r).QueueStats(ctx, queue, time.Now())
+}
+
 // History returns how many tasks ended after the time since, by queue and state, oldest first. It has a point per minute for the last two
 // days, and a point per hour for the last year. The counts include deleted tasks, because the database counts tasks when they end.
 func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryPoint, error) {

@@ -38,7 +38,7 @@ func Context(ctx context.Context, timeout time.Duration) (context.Context, func(
 // that limits the wait. NoteMissingWorker prints nothing if it cannot read the workers, because the wait itself reports that error.
 func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, option string) {
 	workers, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(workers, p.Now()); err == nil && alive == 0 && !p.JSON {
+	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 && !p.JSON {
 		p.Say("no worker is running on this database; waiting until one starts (limit the wait with %s DURATION)", option)
 	}
 }

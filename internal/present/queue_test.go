@@ -12,7 +12,7 @@ import (
 
 func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 	worker := func(more func(*runner.Worker)) runner.Worker {
-		w := runner.Worker{Name: "web1:811", Jobs: []string{"command"}, Lease: time.Minute, BeatAt: noon}
+		w := runner.Worker{Name: "web1:811", Jobs: []string{"command"}, State: "ready"}
 		more(&w)
 		return w
 	}
@@ -20,9 +20,9 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 	mail := worker(func(w *runner.Worker) { w.Queues = []runner.QueueMax{{Queue: "mail"}} })
 	sender := worker(func(w *runner.Worker) { w.Jobs = []string{"email.send"} })
 	lost := worker(func(w *runner.Worker) {
-		w.Name, w.BeatAt, w.Running = "my web", noon.Add(-90*time.Second), []int64{7}
+		w.Name, w.State, w.BeatAt, w.Running = "my web", "lost", noon.Add(-90*time.Second), []int64{7}
 	})
-	draining := worker(func(w *runner.Worker) { w.Draining = true })
+	draining := worker(func(w *runner.Worker) { w.State = "draining" })
 	queue := func(name string, states map[jobs.State]int, byJob map[string]int) runner.Queue {
 		return runner.Queue{Queue: name, Counts: states, Jobs: byJob}
 	}

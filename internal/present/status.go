@@ -16,7 +16,7 @@ import (
 // Status is the state of a database and its workers at one time.
 type Status struct {
 	Queues      []runner.Queue
-	Holds       runner.Holds
+	Holds       admin.Holds
 	Workers     []runner.Worker // workers with a recent heartbeat
 	Schedules   []jobs.Schedule
 	Problems    []Problem
@@ -43,7 +43,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 // StatusOf is ReadStatus for queues that the caller has read.
 func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue, only []string) (s Status, err error) {
 	s.Queues = queues
-	if s.Holds, err = r.Holds(ctx); err != nil {
+	if s.Holds, err = admin.ReadHolds(ctx, r); err != nil {
 		return s, err
 	}
 	if s.Workers, err = r.Workers(ctx); err != nil {
@@ -55,7 +55,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	if s.Held, err = admin.CountUpTo(ctx, r, jobs.Filter{Queues: only, Held: true}, mostHeld); err != nil {
 		return s, err
 	}
-	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers, now)
+	s.Alive, s.Busy, s.Slots = admin.LiveWorkers(s.Workers)
 	more, err := admin.MoreProblems(ctx, r, now)
 	s.Problems = worded(append(admin.Problems(s.Queues, s.Holds.Pauses, s.Workers, s.Schedules, now), more...), now)
 	return s, err

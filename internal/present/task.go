@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/tasktext"
 	"example.com/runner/internal/timetext"
@@ -56,7 +57,7 @@ func Headline(t jobs.Task, now time.Time) string {
 	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
 	lasted, _ := Lasted(t, now)
 	var parts []string
-	switch word := Note(t, runner.Holds{}, now); {
+	switch word := Note(t, admin.Holds{}, now); {
 	case t.State == jobs.Running:
 		parts = []string{attempt, "for " + humanize.Took(lasted), word}
 	case t.State == jobs.Retrying:
@@ -98,7 +99,7 @@ func LimitRate(l runner.LimitStatus) string {
 const noteMost = 24
 
 // Note returns the text of the column NOTE of lists: the most important fact about a task, in a word or two.
-func Note(t jobs.Task, h runner.Holds, now time.Time) string {
+func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 	if held := holdNote(t, h); held != "" {
 		return held
 	}
@@ -221,7 +222,7 @@ func progress(p *jobs.Progress) string {
 }
 
 // holdNote returns in a word or two why a task cannot start or that its worker died. It returns an empty string if neither is the case.
-func holdNote(t jobs.Task, h runner.Holds) string {
+func holdNote(t jobs.Task, h admin.Holds) string {
 	if t.State == jobs.Running && h.Dead[t.WorkerID] {
 		return "worker died"
 	}
@@ -231,7 +232,7 @@ func holdNote(t jobs.Task, h runner.Holds) string {
 	if _, paused := h.Pauses.Of(t.Queue); paused {
 		return "paused"
 	}
-	if h.Limit(t) != nil {
+	if h.Limited(t) {
 		return "limit"
 	}
 	return ""

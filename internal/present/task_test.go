@@ -4,10 +4,10 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // noon is the current time of the samples: 14:11:15 in Berlin.
@@ -44,7 +44,7 @@ func TestNotes(t *testing.T) {
 		{jobs.Task{State: jobs.Cancelled, Reason: jobs.ReasonCancelled, Error: "no such customer\nat all"}, "no such customer"},
 		{jobs.Task{State: jobs.Completed}, ""},
 	} {
-		testkit.Equal(t, "result", present.Note(test.task, runner.Holds{}, noon), test.want)
+		testkit.Equal(t, "result", present.Note(test.task, admin.Holds{}, noon), test.want)
 	}
 }
 

@@ -3,6 +3,7 @@ package record
 import (
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -74,7 +75,7 @@ type QueueStats struct {
 	Started1h int      `json:"started_1h"`
 }
 
-func NewQueueStats(q runner.Queue, f runner.QueueStats, now time.Time) QueueStats {
+func NewQueueStats(q runner.Queue, f admin.QueueStats, now time.Time) QueueStats {
 	r := QueueStats{Queue: NewQueue(q, now), Started1h: f.Starts}
 	if f.Tasks > 0 {
 		r.WaitP50, r.WaitP95 = new(Seconds(f.WaitP50)), new(Seconds(f.WaitP95))
@@ -108,8 +109,8 @@ type QueueMax struct {
 	Max   *int   `json:"max"`
 }
 
-func NewWorker(w runner.Worker, now time.Time) Worker {
-	r := Worker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: w.State(now),
+func NewWorker(w runner.Worker) Worker {
+	r := Worker{ID: w.ID, Name: w.Name, Host: w.Host, PID: w.PID, User: w.User, Version: w.Version, State: w.State,
 		Slots: w.Slots, Busy: len(w.Running), Jobs: append([]string{}, w.Jobs...), Running: append([]int64{}, w.Running...),
 		Leaked:    w.Leaked,
 		StartedAt: Stamp(w.StartedAt), BeatAt: Stamp(w.BeatAt)}

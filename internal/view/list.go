@@ -5,16 +5,16 @@ import (
 	"strconv"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // ListLine writes a task as a line for other programs.
-func ListLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
+func ListLine(p *term.Printer, t jobs.Task, held admin.Holds, now time.Time) {
 	lasted := ""
 	if d, ok := present.Lasted(t, now); ok {
 		lasted = record.Seconds(d).String()
@@ -27,7 +27,7 @@ func ListLine(p *term.Printer, t jobs.Task, held runner.Holds, now time.Time) {
 const errorMost = 30
 
 // ListTable returns the table of tasks for a terminal.
-func ListTable(tasks []jobs.Task, held runner.Holds, now time.Time, wide bool) term.Table {
+func ListTable(tasks []jobs.Task, held admin.Holds, now time.Time, wide bool) term.Table {
 	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
 		{Name: "QUEUE", DropOrder: 5},
 		{Name: "PRI", AlignRight: true, DropOrder: 2}, {Name: "LANE", DropOrder: 1}, {Name: "TRY", DropOrder: 3},

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
@@ -14,7 +15,6 @@ import (
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // noon is the current time of the samples: 14:11:15 in Berlin.
@@ -63,7 +63,7 @@ func sampleTasks() []jobs.Task {
 // listText returns the list as a terminal with this number of columns shows it.
 func listText(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := termtest.Printer(columns)
-	p.Table(view.ListTable(tasks, runner.Holds{}, noon, wide))
+	p.Table(view.ListTable(tasks, admin.Holds{}, noon, wide))
 	p.Flush()
 	return out.String()
 }

@@ -106,7 +106,7 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 	}
 	for _, name := range queues {
 		_, paused := pauses[name]
-		served := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.Queues != nil && w.Serves(name) })
+		served := slices.ContainsFunc(workers, func(w runner.Worker) bool { return admin.NamesQueue(w, name) })
 		if !paused || served || slices.Contains(used, name) {
 			continue
 		}

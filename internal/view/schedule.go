@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/present"
@@ -13,7 +14,6 @@ import (
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // ScheduleLine writes a schedule as a line for other programs.
@@ -115,7 +115,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 				lasted = humanize.Took(d)
 			}
 			list.Rows = append(list.Rows, []string{strconv.FormatInt(run.ID, 10), string(run.State),
-				humanize.Clock(present.DueOf(run), now), lasted, present.Note(run, runner.Holds{}, now)})
+				humanize.Clock(present.DueOf(run), now), lasted, present.Note(run, admin.Holds{}, now)})
 		}
 		p.Table(list)
 		if p.Interactive() {

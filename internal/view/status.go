@@ -20,8 +20,8 @@ type Status struct {
 	present.Status
 	Path        string
 	DBSize, wal int64
-	stats       map[string]runner.QueueStats // statistics of each queue; nil if not requested
-	Trend       []admin.TimeBucket           // the last hour by minute; nil if not requested
+	stats       map[string]admin.QueueStats // statistics of each queue; nil if not requested
+	Trend       []admin.TimeBucket          // the last hour by minute; nil if not requested
 	Now         time.Time
 
 	Head     string        // name of Progress
@@ -35,9 +35,9 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	if s.Status, err = present.ReadStatus(ctx, r, now, only); err != nil || only == nil {
 		return s, err
 	}
-	s.stats = map[string]runner.QueueStats{}
+	s.stats = map[string]admin.QueueStats{}
 	for _, q := range s.Queues {
-		if s.stats[q.Queue], err = r.QueueStats(ctx, q.Queue); err != nil {
+		if s.stats[q.Queue], err = admin.StatsOf(ctx, r, q.Queue); err != nil {
 			return s, err
 		}
 	}
@@ -48,7 +48,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 func (s *Status) Record() record.Status {
 	return record.Status{DB: s.Path, DBBytes: s.DBSize, WALBytes: s.wal, Schema: admin.SchemaVersion(), Version: runner.Version,
 		Paused: admin.AllPaused(s.Holds.Pauses), Held: s.Held,
-		Workers:   record.List(s.Workers, func(w runner.Worker) record.Worker { return record.NewWorker(w, s.Now) }),
+		Workers:   record.List(s.Workers, record.NewWorker),
 		Schedules: record.List(s.Schedules, func(schedule jobs.Schedule) record.Schedule { return record.NewSchedule(schedule, false) }),
 		Problems: record.List(s.Problems, func(p present.Problem) record.Problem {
 			return record.Problem{Code: p.Code, Message: p.Message, Try: p.Try}

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
-	"example.com/runner/runner"
 )
 
 // Draw prints the status for a terminal.
@@ -141,8 +141,8 @@ func (s *Status) workerTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "WORKER"}, {Name: "SLOTS", AlignRight: true}, {Name: "QUEUES", DropOrder: 1},
 		{Name: "UP", DropOrder: 2}, {Name: "SEEN"}, {Name: ""}}}
 	for _, w := range s.Workers {
-		state := w.State(s.Now)
-		if state == runner.WorkerReady {
+		state := w.State
+		if state == admin.WorkerReady {
 			state = ""
 		}
 		t.Rows = append(t.Rows, []string{term.Cut(humanize.Safe(w.Name), nameWidth(width)), fmt.Sprintf("%d/%d", len(w.Running), w.Slots),

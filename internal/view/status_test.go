@@ -35,7 +35,7 @@ func sampleStatus() view.Status {
 		Queues: []runner.Queue{queue("default", 3, 1, 0, 1, 1, 4, 1284, 11*time.Minute), queue("mail", 0, 0, 0, 0, 0, 0, 392, 0),
 			queue("media", 118, 0, 2, 0, 1, 0, 77, 2*time.Hour+14*time.Minute)},
 		Workers: []runner.Worker{{ID: "0199", Name: "web1:811", Slots: 4, Running: []int64{41, 42}, Jobs: []string{"command"},
-			Lease: time.Minute, StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
+			State: "ready", StartedAt: noon.Add(-6*24*time.Hour - time.Hour), BeatAt: noon.Add(-time.Second)}}}
 	s.Queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
 	s.Holds.Pauses = runner.Pauses{"media": s.Queues[2].Pause}
 	s.Schedules = []jobs.Schedule{{Name: "backup", NextAt: noon.Add(8 * time.Hour)}, {Name: "feed", NextAt: noon.Add(2 * time.Minute)},
@@ -101,7 +101,7 @@ func TestStatusIsNeverWiderThanTheTerminal(t *testing.T) {
 	s.Workers[0].Name, s.Workers[0].Queues = strings.Repeat("働く\x1b", 30),
 		[]runner.QueueMax{{Queue: "media", Max: 2}, {Queue: strings.Repeat("q", 80)}}
 	gone := s.Workers[0]
-	gone.BeatAt = noon.Add(-90 * time.Second)
+	gone.State, gone.BeatAt = "lost", noon.Add(-90*time.Second)
 	s.Workers = append(s.Workers, gone)
 	s.Queues[2].Pause = runner.Pause{At: noon.Add(-20 * time.Minute), By: "ann"}
 	s.Holds.Pauses = runner.Pauses{"media": s.Queues[2].Pause}

@@ -1,10 +1,8 @@
-package runner
+package db
 
 import (
 	"context"
 	"time"
-
-	"example.com/runner/db"
 )
 
 // QueueStats are statistics of the last hour of a queue. The times are those of the last attempt of each task that ended. The wait is the
@@ -23,16 +21,16 @@ type QueueStats struct {
 const statsOver = time.Hour
 
 // QueueStats returns the statistics of a queue.
-func (r *Runner) QueueStats(ctx context.Context, queue string) (QueueStats, error) {
-	since := now().Add(-statsOver)
-	recent, err := r.store.Recent(ctx, queue, since)
+func (d *DB) QueueStats(ctx context.Context, queue string, now time.Time) (QueueStats, error) {
+	since := now.Add(-statsOver)
+	recent, err := d.Recent(ctx, queue, since)
 	if err != nil {
 		return QueueStats{}, err
 	}
-	f := QueueStats{Tasks: len(recent.Runs), WaitP50: db.Rank(recent.Waits, 50), WaitP95: db.Rank(recent.Waits, 95),
-		RunP50: db.Rank(recent.Runs, 50), RunP95: db.Rank(recent.Runs, 95), Starts: recent.Starts}
-	if !recent.Whole && f.Tasks > 0 {
-		history, err := r.store.History(ctx, since)
+	s := QueueStats{Tasks: len(recent.Runs), WaitP50: Rank(recent.Waits, 50), WaitP95: Rank(recent.Waits, 95),
+		RunP50: Rank(recent.Runs, 50), RunP95: Rank(recent.Runs, 95), Starts: recent.Starts}
+	if !recent.Whole && s.Tasks > 0 {
+		history, err := d.History(ctx, since)
 		if err != nil {
 			return QueueStats{}, err
 		}
@@ -42,7 +40,7 @@ func (r *Runner) QueueStats(ctx context.Context, queue string) (QueueStats, erro
 				ended += h.N
 			}
 		}
-		f.Starts = int(float64(recent.Starts) / float64(f.Tasks) * float64(max(ended, f.Tasks)))
+		s.Starts = int(float64(recent.Starts) / float64(s.Tasks) * float64(max(ended, s.Tasks)))
 	}
-	return f, nil
+	return s, nil
 }
