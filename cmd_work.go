@@ -21,6 +21,7 @@ import (
 	"example.com/runner/internal/pages"
 	"example.com/runner/internal/signals"
 	"example.com/runner/internal/systemd"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/timetext"
 	"example.com/runner/jobs"
@@ -108,7 +109,7 @@ func workFlags() []cli.Flag {
 		cli.Scalar("max-load", "LOAD", "start no task while the load average of the last minute is above LOAD (off)", 0.0, parseLoad),
 		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory (off)", 0),
 		cli.SizeOption("output-limit", "size of an attempt's output that is stored, for tasks without --output-limit; 0: nothing (1MiB)",
-			jobs.DefaultOutputLimit),
+			taskspec.DefaultOutputLimit),
 		cli.TextOption("log-dir", "DIR", "also write the output of each attempt to a file in DIR, such as 41-1.log", ""),
 		cli.SizeOption("log-size",
 			"maximum size of a file of --log-dir; at this size it is renamed to NAME.1 and a new one begins; 0: no limit (1GiB)", 1<<30),
@@ -259,7 +260,7 @@ func parseLoad(text string) (float64, error) {
 }
 
 func parseWorkerName(text string) (string, error) {
-	if len(text) > jobs.MaxText || strings.ContainsFunc(text, unicode.IsControl) {
+	if len(text) > taskspec.MaxText || strings.ContainsFunc(text, unicode.IsControl) {
 		return "", errors.New("invalid name; use at most 200 bytes without control characters")
 	}
 	return text, nil

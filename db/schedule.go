@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -114,7 +115,7 @@ func encodeTask(s *jobs.Spec, onTick bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, err := jobs.MarshalArgs(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority, Lane: s.Lane,
+	text, err := taskjson.Marshal(scheduleTask{Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, Priority: s.Priority, Lane: s.Lane,
 		ExpiresIn: millis(s.ExpiresIn), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: options, OnTick: onTick})
 	return string(text), err
 }

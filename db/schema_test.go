@@ -11,6 +11,7 @@ import (
 
 	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
@@ -77,10 +78,10 @@ func TestEveryStateInSQLExists(t *testing.T) {
 
 func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	text := schemaText(t)
-	for column, limit := range map[string]int{"args": taskspec.MaxArgs, "env": taskspec.MaxEnv, "label": jobs.MaxText,
-		"unique_key": jobs.MaxText,
-		"lane":       jobs.MaxText,
-		"created_by": jobs.MaxText, "retry_on": taskspec.MaxCodes, "cwd": taskspec.MaxPath, "env_file": taskspec.MaxPath,
+	for column, limit := range map[string]int{"args": taskspec.MaxArgs, "env": taskspec.MaxEnv, "label": taskspec.MaxText,
+		"unique_key": taskspec.MaxText,
+		"lane":       taskspec.MaxText,
+		"created_by": taskspec.MaxText, "retry_on": taskspec.MaxCodes, "cwd": taskspec.MaxPath, "env_file": taskspec.MaxPath,
 		"input": taskspec.MaxInput} {
 		if want := fmt.Sprintf("length(CAST(NEW.%s AS BLOB)) > %d", column, limit); !strings.Contains(text, want) {
 			t.Errorf("the trigger of enqueue has no text %q, want it", want)
@@ -94,12 +95,12 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 		"CHECK (length(data) <= %d)":                          taskspec.MaxInput,
 		"coalesce(NEW.job, '%s')":                             jobs.CommandJob,
 		"coalesce(NEW.queue, '%s')":                           jobs.DefaultQueue,
-		"coalesce(NEW.priority, %d)":                          jobs.DefaultPriority,
+		"coalesce(NEW.priority, %d)":                          taskspec.DefaultPriority,
 		"coalesce(NEW.max_losses, %d)":                        jobs.NewSpec("").MaxLosses,
 		"coalesce(t.options ->> '$.kill_after', %d)":          jobs.NewSpec("").KillAfter.Milliseconds(),
-		"coalesce(t.options ->> '$.backoff', '%s')":           jobs.DefaultBackoff.Strategy,
-		"coalesce(t.options ->> '$.backoff_delay', %d)":       jobs.DefaultBackoff.Delay.Milliseconds(),
-		"coalesce(t.options ->> '$.backoff_max', %d)":         jobs.DefaultBackoff.Max.Milliseconds(),
+		"coalesce(t.options ->> '$.backoff', '%s')":           jobs.NewSpec("").Backoff.Strategy,
+		"coalesce(t.options ->> '$.backoff_delay', %d)":       jobs.NewSpec("").Backoff.Delay.Milliseconds(),
+		"coalesce(t.options ->> '$.backoff_max', %d)":         jobs.NewSpec("").Backoff.Max.Milliseconds(),
 		"coalesce(t.options ->> '$.output_limit', %d)":        jobs.NewSpec("").OutputLimit,
 		"NEW.backoff = '%s' OR NEW.backoff = 'linear' OR NEW": jobs.Fixed,
 	} {
@@ -109,11 +110,11 @@ func TestLimitsOfPlainSQLMatchPackageJobs(t *testing.T) {
 	}
 }
 
-// TestMaxDepthMatchesSQLite checks that jobs.MaxDepth is the greatest depth of JSON that SQLite accepts. SQLite's documentation calls this
+// TestMaxDepthMatchesSQLite checks that MaxDepth is the greatest depth of JSON that SQLite accepts. SQLite's documentation calls this
 // depth a detail of the implementation, so the test asks SQLite itself.
 func TestMaxDepthMatchesSQLite(t *testing.T) {
 	d := openTest(t)
-	for depth, want := range map[int]bool{jobs.MaxDepth: true, jobs.MaxDepth + 1: false} {
+	for depth, want := range map[int]bool{taskjson.MaxDepth: true, taskjson.MaxDepth + 1: false} {
 		var valid bool
 		if err := d.read.Get(&valid, `SELECT json_valid(?)`, strings.Repeat("[", depth)+strings.Repeat("]", depth)); err != nil ||
 			valid != want {

@@ -27,8 +27,8 @@ func TestOneTaskPerTick(t *testing.T) {
 	command := jobs.Command{Argv: []string{"true"}}.With()
 	err := handles[0].ChangeSchedules(t.Context(), "", start, func([]jobs.Schedule) (put []jobs.Schedule, _ []string, _ error) {
 		for i := range 5 {
-			s := jobs.Schedule{Name: fmt.Sprint("s", i), Cron: "* * * * *", Spec: command, Overlap: jobs.OverlapAllow,
-				NextAt: start}.WithDefaults()
+			s := taskspec.WithDefaults(jobs.Schedule{Name: fmt.Sprint("s", i), Cron: "* * * * *", Spec: command, Overlap: jobs.OverlapAllow,
+				NextAt: start})
 			put = append(put, s)
 		}
 		return put, nil, nil
@@ -124,8 +124,8 @@ func putSchedule(t *testing.T, d *db.DB, s jobs.Schedule, at time.Time) {
 func TestAScheduleKeepsItsLastRunWhenTheTaskIsDeleted(t *testing.T) {
 	d := dbtest.Open(t)
 	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),
-		Spec: jobs.Command{Argv: []string{"true"}}.With()}.WithDefaults()
+	s := taskspec.WithDefaults(jobs.Schedule{Name: "s", Cron: "@hourly", NextAt: at.Add(time.Hour),
+		Spec: jobs.Command{Argv: []string{"true"}}.With()})
 	putSchedule(t, d, s, at)
 	id, found, err := d.RunSchedule(t.Context(), "s", "ann", at, nil)
 	if err != nil || !found {

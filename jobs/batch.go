@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"example.com/runner/internal/gather"
+	"example.com/runner/internal/taskjson"
 )
 
 // maxBatch is the greatest number of tasks of one call of a batch function.
@@ -78,7 +79,7 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 			return err
 		}
 		for i, m := range members {
-			m.end(MarshalResult(results[i]))
+			m.end(taskjson.MarshalResult(results[i]))
 		}
 		return nil
 	})

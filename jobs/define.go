@@ -1,15 +1,13 @@
 package jobs
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
-	"unicode/utf8"
 
-	"example.com/runner/internal/jsonscan"
+	"example.com/runner/internal/taskjson"
 )
 
 // Handler runs the tasks of one job in a worker. Make one with Func.Handler or ResultFunc.Handler.
@@ -71,13 +69,13 @@ func (f Func[In]) Job() string { return f.job }
 // With returns the Spec of a task that calls the function with the given input. With does not fail. If it cannot encode the input as JSON,
 // it sets Spec.Err, and Enqueue returns that error.
 func (f Func[In]) With(in In, options ...Option) Spec {
-	s := newSpec(f.job, []Option{MaxAttempts(FuncAttempts)}, f.defaults, options)
+	s := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults, options)
 	if f.job == CommandJob {
 		s.Err = invalid("job", "%s is reserved", CommandJob)
 		return s
 	}
-	args, err := MarshalArgs(in)
-	s.Args, s.Err = args, cmp.Or(s.Err, err)
+	args, err := taskjson.Marshal(in)
+	s.setArgs(args, err)
 	return s
 }
 
@@ -114,12 +112,12 @@ func (f ResultFunc[In, Out]) Handler(call func(context.Context, In) (Out, error)
 		if err != nil {
 			return nil, err
 		}
-		return MarshalResult(out)
+		return taskjson.MarshalResult(out)
 	})
 }
 
 func (f Func[In]) handler(call func(context.Context, In) (json.RawMessage, error)) Handler {
-	attempts := newSpec(f.job, []Option{MaxAttempts(FuncAttempts)}, f.defaults).MaxAttempts
+	attempts := newSpec(f.job, []Option{MaxAttempts(funcAttempts)}, f.defaults).MaxAttempts
 	return Handler{Job: f.job, MaxAttempts: attempts, Run: func(ctx context.Context, task Task) (json.RawMessage, error) {
 		in, err := f.Args(task)
 		if err != nil {
@@ -127,33 +125,6 @@ func (f Func[In]) handler(call func(context.Context, In) (json.RawMessage, error
 		}
 		return call(ctx, in)
 	}}
-}
-
-// MarshalResult encodes a value as a task's result. It returns an error if the result would not be valid (see ValidResult).
-func MarshalResult(value any) (json.RawMessage, error) {
-	result, err := json.Marshal(value)
-	if err != nil {
-		return nil, fmt.Errorf("result: %w", err)
-	}
-	if err := ValidResult(result); err != nil {
-		return nil, err
-	}
-	return result, nil
-}
-
-// ValidResult returns an error unless text can be stored as a result: JSON in UTF-8, at most MaxResult bytes and MaxDepth levels.
-func ValidResult(text []byte) error {
-	switch {
-	case len(text) > MaxResult:
-		return fmt.Errorf("result: %d bytes; at most %d", len(text), MaxResult)
-	case !json.Valid(text):
-		return fmt.Errorf("result: not JSON")
-	case !utf8.Valid(text):
-		return fmt.Errorf("result: not UTF-8")
-	case jsonscan.Depth(text) > MaxDepth:
-		return fmt.Errorf("result: nested more than %d deep", MaxDepth)
-	}
-	return nil
 }
 
 // Result decodes the result of a task, as in f.Result(r.Await(ctx, id)). If the task did not complete, the error is a *FailedError.

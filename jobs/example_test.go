@@ -82,12 +82,6 @@ func ExampleCommand() {
 	// Output: command ["convert","my photo.png","small.jpg"] /srv/photos 1
 }
 
-func ExampleArgv() {
-	argv, err := jobs.Argv(json.RawMessage(`["backup.sh","--full"]`))
-	fmt.Printf("%q %v\n", argv, err)
-	// Output: ["backup.sh" "--full"] <nil>
-}
-
 // NewSpec makes a task of a job that another program, or another language, runs.
 func ExampleNewSpec() {
 	spec := jobs.NewSpec("resize", jobs.Queue("images"))
@@ -96,8 +90,7 @@ func ExampleNewSpec() {
 	// Output: resize images {"file":"sea.png"}
 }
 
-// A task that does not set a delay gets that of DefaultBackoff. Here the second attempt follows after 1 s, the third after 2 s, then 4 s,
-// and so on up to a minute.
+// The second attempt follows after 1 s, the third after 2 s, then 4 s, and so on up to a minute.
 func ExampleRetry() {
 	spec := SendEmail.With(Email{}, jobs.MaxAttempts(20), jobs.Retry(jobs.Backoff{Delay: time.Second, Max: time.Minute}))
 	fmt.Println(spec.Backoff.Strategy, spec.Backoff.Delay, spec.Backoff.Max)
@@ -106,12 +99,10 @@ func ExampleRetry() {
 
 // The command is tried again after these exit codes only.
 func ExampleRetryOn() {
-	codes := jobs.Codes("75,100-111")
-	fmt.Println(codes.Contains(75), codes.Contains(105), codes.Contains(1))
-	fmt.Println(jobs.Codes("300").Validate())
-	// Output:
-	// true true false
-	// invalid exit codes "300"; use codes and ranges within 1-255, such as 75,100-111
+	sync := jobs.Command{Argv: []string{"rsync", "-a", "photos/", "nas:photos"}}
+	spec := sync.With(jobs.MaxAttempts(5), jobs.RetryOn("10-12,30,35")) // the network failed
+	fmt.Println(spec.MaxAttempts, spec.RetryOn)
+	// Output: 5 10-12,30,35
 }
 
 // At most one unfinished task has the key.
@@ -192,9 +183,9 @@ func ExampleLimit() {
 // A schedule enqueues a task at each tick of its cron expression.
 func ExampleSchedule() {
 	weekly := jobs.Schedule{Name: "newsletter", Cron: "0 6 * * MON", Zone: "Europe/Berlin",
-		Spec: SendEmail.With(Email{Subject: "News"})}.WithDefaults()
-	fmt.Println(weekly.Name, weekly.Cron, weekly.Zone, weekly.Overlap, weekly.CatchUp)
-	// Output: newsletter 0 6 * * MON Europe/Berlin skip one
+		Spec: SendEmail.With(Email{Subject: "News"})}
+	fmt.Println(weekly.Name, weekly.Cron, weekly.Zone)
+	// Output: newsletter 0 6 * * MON Europe/Berlin
 }
 
 // A function gets up to 100 tasks of its job in one call, and each task has its own outcome. The loop stands for a request that takes a

@@ -69,15 +69,15 @@ func Timeout(d time.Duration) Option { return func(s *Spec) { s.Timeout = d } }
 // KillAfter sets the time between SIGTERM and SIGKILL when a command is stopped. The default is 10 s.
 func KillAfter(d time.Duration) Option { return func(s *Spec) { s.KillAfter = d } }
 
-// Retry sets the delay between attempts. The default is DefaultBackoff. If b has no Strategy or no Max, Retry uses those of DefaultBackoff.
-// With a Delay of 0 the next attempt starts at once.
+// Retry sets the delay between attempts. By default it is 10 s after the first attempt, and doubles up to an hour. If b has no Strategy or
+// no Max, they are Exponential and an hour. With a Delay of 0 the next attempt starts at once.
 func Retry(b Backoff) Option {
 	return func(s *Spec) {
 		if b.Strategy == "" {
-			b.Strategy = DefaultBackoff.Strategy
+			b.Strategy = defaultBackoff.Strategy
 		}
 		if b.Max == 0 {
-			b.Max = max(DefaultBackoff.Max, b.Delay)
+			b.Max = max(defaultBackoff.Max, b.Delay)
 		}
 		s.Backoff = b
 	}

@@ -1,11 +1,6 @@
 package jobs
 
-import (
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
-)
+import "time"
 
 // Strategy is the rule by which the delay between attempts grows.
 type Strategy string
@@ -26,48 +21,8 @@ type Backoff struct {
 	Max      time.Duration // upper limit of the delay, without the jitter
 }
 
-// DefaultBackoff is the backoff of a task that does not set one.
-var DefaultBackoff = Backoff{Strategy: Exponential, Delay: 10 * time.Second, Max: time.Hour}
+var defaultBackoff = Backoff{Strategy: Exponential, Delay: 10 * time.Second, Max: time.Hour}
 
-// Codes is a set of exit codes from 1 to 255, such as "75,100-111". The empty set stands for any code.
+// Codes is a set of exit codes from 1 to 255, such as "75,100-111". The empty set stands for any code. Enqueue returns ErrInvalid for
+// another text.
 type Codes string
-
-// Contains reports whether code is in the set. Every code is in the empty set.
-func (c Codes) Contains(code int) bool {
-	if c == "" {
-		return true
-	}
-	for part := range strings.SplitSeq(string(c), ",") {
-		if low, high, err := codeRange(part); err == nil && low <= code && code <= high {
-			return true
-		}
-	}
-	return false
-}
-
-// Validate returns an error that names the first invalid part.
-func (c Codes) Validate() error {
-	if c == "" {
-		return nil
-	}
-	for part := range strings.SplitSeq(string(c), ",") {
-		if _, _, err := codeRange(part); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func codeRange(part string) (low, high int, err error) {
-	from, to, isRange := strings.Cut(part, "-")
-	if !isRange {
-		to = from
-	}
-	low64, errLow := strconv.ParseUint(from, 10, 16) // ParseUint, unlike Atoi, accepts no sign
-	high64, errHigh := strconv.ParseUint(to, 10, 16)
-	low, high = int(low64), int(high64)
-	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {
-		return 0, 0, fmt.Errorf("invalid exit codes %q; use codes and ranges within 1-255, such as 75,100-111", part)
-	}
-	return low, high, nil
-}

@@ -59,23 +59,3 @@ const (
 	CatchUpSkip CatchUp = "skip" // enqueue no task
 	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, but at most for the last 100 ticks
 )
-
-// defaultCatchUpWindow is the default of Schedule.CatchUpWindow.
-const defaultCatchUpWindow = 24 * time.Hour
-
-// WithDefaults returns the schedule with its empty fields set to their defaults.
-func (s Schedule) WithDefaults() Schedule {
-	if s.Zone == "" {
-		s.Zone = "UTC"
-	}
-	if s.Overlap == "" {
-		s.Overlap = OverlapSkip
-	}
-	if s.CatchUp == "" {
-		s.CatchUp = CatchUpOne
-	}
-	if s.CatchUpWindow == 0 {
-		s.CatchUpWindow = defaultCatchUpWindow
-	}
-	return s
-}

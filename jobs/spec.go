@@ -5,22 +5,17 @@ import (
 	"time"
 )
 
-// Limits of the values that functions return and report, and of texts.
-const (
-	MaxResult = 1 << 20 // bytes of JSON
-	MaxDepth  = 1000    // nesting depth of args and results; SQLite's own limit
-	MaxText   = 200     // bytes of a lane, unique key, label, user name, step name or progress text
-)
+// DefaultQueue is the queue of a task that does not set one.
+const DefaultQueue = "default"
 
-// Defaults of a task's fields.
+// Defaults of the other fields of a task.
 const (
-	DefaultQueue       = "default"
-	DefaultPriority    = 5
+	defaultPriority    = 5
 	defaultMaxLosses   = 3
 	defaultKillAfter   = 10 * time.Second
-	DefaultOutputLimit = 1 << 20
-	CommandAttempts    = 1  // default of MaxAttempts for a command
-	FuncAttempts       = 10 // default of MaxAttempts for a registered function
+	defaultOutputLimit = 1 << 20
+	commandAttempts    = 1  // default of MaxAttempts for a command
+	funcAttempts       = 10 // default of MaxAttempts for a registered function
 )
 
 // CommandJob is the name of the job that runs commands. It is reserved.
@@ -75,12 +70,20 @@ type Spec struct {
 func NewSpec(job string, options ...Option) Spec { return newSpec(job, options) }
 
 func newSpec(job string, options ...[]Option) Spec {
-	s := Spec{Job: job, Queue: DefaultQueue, Priority: DefaultPriority, MaxLosses: defaultMaxLosses,
-		Options: Options{KillAfter: defaultKillAfter, Backoff: DefaultBackoff, OutputLimit: DefaultOutputLimit}}
+	s := Spec{Job: job, Queue: DefaultQueue, Priority: defaultPriority, MaxLosses: defaultMaxLosses,
+		Options: Options{KillAfter: defaultKillAfter, Backoff: defaultBackoff, OutputLimit: defaultOutputLimit}}
 	for _, list := range options {
 		for _, option := range list {
 			option(&s)
 		}
 	}
 	return s
+}
+
+// setArgs sets the arguments, or the error of their encoding.
+func (s *Spec) setArgs(args json.RawMessage, err error) {
+	s.Args = args
+	if s.Err == nil && err != nil {
+		s.Err = invalid("args", "%v", err)
+	}
 }

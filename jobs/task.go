@@ -11,7 +11,7 @@ type Task struct {
 	ID           int64 // id; later tasks have greater ids, with gaps, and no id is used again
 	GenerationID int64 // fencing token; grows with every change of state or owner
 	Job          string
-	Args         json.RawMessage // argv of a command, or input of a function; nil for none
+	Args         json.RawMessage // input of a function, or argv of a command; nil for none. See Command for the form of an argv
 	Label        string
 	Queue        string
 	State        State
@@ -70,31 +70,7 @@ type Task struct {
 type Progress struct {
 	Done  int64  // in any unit
 	Total int64  // in the same unit as Done; 0 if not known
-	Text  string // text of at most MaxText bytes
-}
-
-// JSON returns the progress as tasks store it: an object with "done", "total" and "text". Values that are not known are null. For a nil
-// Progress it returns nil.
-func (p *Progress) JSON() json.RawMessage {
-	if p == nil {
-		return nil
-	}
-	record := struct {
-		Done  int64   `json:"done"`
-		Total *int64  `json:"total"`
-		Text  *string `json:"text"`
-	}{Done: p.Done}
-	if p.Total != 0 {
-		record.Total = &p.Total
-	}
-	if p.Text != "" {
-		record.Text = &p.Text
-	}
-	text, err := MarshalArgs(record)
-	if err != nil {
-		panic(err) // impossible, because numbers and text can always be marshalled
-	}
-	return text
+	Text  string // text of at most 200 bytes
 }
 
 // Attempt is the record of one attempt that has ended.

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -48,7 +49,7 @@ func TestArgumentsReachACommandUnchanged(t *testing.T) {
 				t.Errorf("%q\nwant %q", got, want)
 			}
 		}
-		kept, err := jobs.Argv(runnerkit.Get(t, r, task.ID).Args)
+		kept, err := taskspec.Argv(runnerkit.Get(t, r, task.ID).Args)
 		testkit.NoError(t, err)
 		testkit.Equal(t, "stored arguments", kept, argv)
 	}

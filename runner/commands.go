@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 	"example.com/runner/runner/internal/exec"
@@ -18,7 +19,7 @@ type CommandOptions struct {
 
 // Commands returns the handler of the job "command". A program that does not register this handler runs functions only.
 func Commands(options CommandOptions) jobs.Handler {
-	return jobs.Handler{Job: jobs.CommandJob, MaxAttempts: jobs.CommandAttempts,
+	return jobs.Handler{Job: jobs.CommandJob, MaxAttempts: taskspec.CommandAttempts,
 		Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
 			return engine.RunCommand(ctx, task, options.Tee)
 		}}

@@ -99,13 +99,13 @@ func ExampleProgress() {
 		log.Fatal(err)
 	}
 	for task, err := range r.All(ctx, jobs.Filter{}, runner.Page{Oldest: true}) {
-		fmt.Println(task.State, task.Attempt, task.Error, string(task.Progress.JSON()), err)
+		fmt.Println(task.State, task.Attempt, task.Error, *task.Progress, err)
 	}
 	// Output:
-	// completed 1  {"done":0,"total":4,"text":"counting"} <nil>
-	// cancelled 1 unlucky {"done":1,"total":4,"text":"counting"} <nil>
-	// completed 3  {"done":2,"total":4,"text":"counting"} <nil>
-	// scheduled 0  {"done":3,"total":4,"text":"counting"} <nil>
+	// completed 1  {0 4 counting} <nil>
+	// cancelled 1 unlucky {1 4 counting} <nil>
+	// completed 3  {2 4 counting} <nil>
+	// scheduled 0  {3 4 counting} <nil>
 }
 
 func ExampleRunner_Use() {

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -302,7 +303,7 @@ func TestCancelStopsARunningFunctionOfTheSameProcess(t *testing.T) {
 func TestAResultThatIsTooLargeFailsOnlyItsTask(t *testing.T) {
 	onFakeTime(t, Options{Concurrency: 2}, func(_ context.Context, _ *fakeTimeTest, in string) (string, error) {
 		if in == "huge" {
-			return strings.Repeat("x", jobs.MaxResult), nil
+			return strings.Repeat("x", taskjson.MaxResult), nil
 		}
 		return in, nil
 	}, func(f *fakeTimeTest) {

@@ -85,7 +85,7 @@ type Options struct {
 	// jobs.LeaveChildren. Defaults to false.
 	LeaveChildren bool
 	// OutputLimit is how many bytes of an attempt's output are stored, for tasks that have the default limit. A negative value means none.
-	// Defaults to jobs.DefaultOutputLimit.
+	// Defaults to 1 MiB.
 	OutputLimit int64
 	// Name is the name of the worker in lists and logs. Defaults to HOST:PID.
 	Name string

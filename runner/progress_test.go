@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -17,7 +18,7 @@ func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
 		if err != nil {
 			f.Error(err)
 		}
-		seen = append(seen, string(task.Progress.JSON()))
+		seen = append(seen, string(taskspec.ProgressJSON(task.Progress)))
 	}
 	onFakeTime(t, Options{}, func(ctx context.Context, f *fakeTimeTest, _ string) (string, error) {
 		generation := f.want(1, jobs.Running, "").GenerationID
@@ -27,7 +28,7 @@ func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
 		look(f) // this progress is not stored yet
 		time.Sleep(600 * time.Millisecond)
 		look(f)
-		Progress(ctx, 5, 0, strings.Repeat("é", jobs.MaxText))
+		Progress(ctx, 5, 0, strings.Repeat("é", taskspec.MaxText))
 		time.Sleep(600 * time.Millisecond)
 		look(f)
 		testkit.Equal(f.T, "generation after a report", f.want(1, jobs.Running, "").GenerationID, generation)
@@ -39,7 +40,7 @@ func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
 		look(f)
 		Progress(f.Context(), 1, 2, "") // outside of an attempt, Progress does nothing
 	})
-	text := `{"done":5,"total":null,"text":"` + strings.Repeat("é", (jobs.MaxText-len("…"))/2) + `…"}`
+	text := `{"done":5,"total":null,"text":"` + strings.Repeat("é", (taskspec.MaxText-len("…"))/2) + `…"}`
 	want := []string{"", `{"done":999,"total":1000,"text":null}`, text, `{"done":1000,"total":1000,"text":"done"}`}
 	if got := strings.Join(seen, "\n"); got != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(want, "\n"))

@@ -101,7 +101,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 // prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter before has the names of the valid
 // definitions that come earlier in the list. prepareSchedule adds the name of a valid definition to it.
 func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) error {
-	*s = s.WithDefaults()
+	*s = taskspec.WithDefaults(*s)
 	if err := taskspec.ValidateSchedule(s); err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/engine"
 )
@@ -16,13 +17,13 @@ import (
 // returns the stored value and does not call do. If do returns an error, Step returns the same error and stores nothing. The function
 // may return that error, or handle it and continue. The next attempt calls do again.
 //
-// The name must be unique within the task and has at most jobs.MaxText bytes. A stored step is found by its name. So a new version of the
+// The name must be unique within the task and has at most 200 bytes. A stored step is found by its name. So a new version of the
 // function may add, remove and reorder steps. A renamed step is a new step and runs again. Steps must not be nested or concurrent, and a
 // sleep must not have the name of an earlier step. If a step breaks one of these rules, the error is jobs.ErrStep, and Step does not call
 // the function do.
 //
 // Step encodes and decodes the value in the first attempt, too, so all attempts see the same value even if JSON loses a part of it. The
-// JSON may have up to jobs.MaxResult bytes. If it is longer, the error is jobs.ErrStep, although the function do was called. A task may
+// JSON may have up to 1 MiB. If it is longer, the error is jobs.ErrStep, although the function do was called. A task may
 // have up to 10,000 steps. The error is jobs.ErrLost if the task belongs to a newer generation.
 //
 // A step runs at least once: if its process dies after the function do and before the value is stored, the next attempt calls do again. If
@@ -46,7 +47,7 @@ func encodeStep[T any](name string, do func(context.Context) (T, error)) func(co
 		if err != nil {
 			return nil, err
 		}
-		text, err := jobs.MarshalResult(value)
+		text, err := taskjson.MarshalResult(value)
 		if err != nil {
 			return nil, fmt.Errorf("%w: the value of %q: %w", jobs.ErrStep, name, err)
 		}

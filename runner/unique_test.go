@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/runnertest"
 )
@@ -29,7 +30,7 @@ func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
 
 func TestOptionsOfUniqueKeysAreChecked(t *testing.T) {
 	r := runnertest.New(t)
-	long := strings.Repeat("k", jobs.MaxText)
+	long := strings.Repeat("k", taskspec.MaxText)
 	for name, options := range map[string][]jobs.Option{
 		"UniqueFor without a key":         {jobs.UniqueFor(time.Hour)},
 		"UniquePeriod without a key":      {jobs.UniquePeriod(time.Hour)},

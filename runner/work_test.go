@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -34,7 +35,7 @@ func TestAFunctionRunsAndItsResultIsStored(t *testing.T) {
 	got := runnerkit.Get(t, r, task.ID)
 	testkit.Equal(t, "state", got.State, jobs.Completed)
 	testkit.Equal(t, "attempt", got.Attempt, 1)
-	testkit.Equal(t, "max attempts", got.MaxAttempts, jobs.FuncAttempts)
+	testkit.Equal(t, "max attempts", got.MaxAttempts, taskspec.FuncAttempts)
 	testkit.Equal(t, "the end is missing", got.FinishedAt.IsZero(), false)
 }
 

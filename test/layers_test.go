@@ -24,14 +24,16 @@ type layer struct {
 var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "internal/gather", not: []string{"os"}},
-	{path: "jobs", ours: []string{"internal/gather", "internal/jsonscan"}, // only types; this package uses no clock and no I/O
+	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}}, // package jobs imports it
+	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // only types; this package uses no clock and no I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
-	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "jobs"}, // only the list of options, limits and checks
+	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "internal/taskjson",
+		"jobs"}, // only the list of options, limits and checks
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/lines", ours: []string{"jobs"}},
-	{path: "internal/tasktext", ours: []string{"jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
+	{path: "internal/tasktext", ours: []string{"internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	// This package has only rules. It uses no clock and no I/O.
-	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "internal/tasktext", "jobs"},
+	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "internal/tasktext", "internal/taskjson", "jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
 	{path: "internal/spelling"},
@@ -57,7 +59,7 @@ var layers = []layer{
 		others: []string{"github.com/jmoiron/sqlx"}, // not pgx, because internal/pgdriver imports the driver
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
-		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "jobs",
+		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "internal/taskjson", "jobs",
 		"internal/errcode"}, // the package returns errors and writes no log
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
@@ -66,7 +68,7 @@ var layers = []layer{
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
 	{path: "internal/pgserver"}, // only tests and the selftest import it
-	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "jobs", "internal/lifecycle", "internal/taskoption",
+	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
 		"internal/taskoption/sample", "internal/pgdriver"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import it
 	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "jobs"}, not: []string{"os", "time.Now("}},
@@ -74,14 +76,15 @@ var layers = []layer{
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/follow"},
 	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/lines", "internal/taskspec", "db",
-		"jobs",
+		"internal/taskjson", "jobs",
 		"internal/supervisor", "internal/humanize"}},
 	{path: "runner/internal/engine", ours: []string{"internal/gather", "internal/taskspec", "runner/internal/cron", "runner/internal/exec",
-		"runner/internal/notify", "db", "jobs",
+		"runner/internal/notify", "db", "internal/taskjson", "jobs",
 		"internal/lifecycle",
 		"internal/tasktext", "internal/supervisor", "internal/humanize"}, not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}},
 	{path: "internal/access", ours: []string{"db", "jobs"}},
-	{path: "runner", ours: []string{"internal/taskspec", "internal/lifecycle", "db", "internal/access", "internal/errcode", "jobs",
+	{path: "runner", ours: []string{"internal/taskspec", "internal/lifecycle", "db", "internal/access", "internal/errcode",
+		"internal/taskjson", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
 		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the program may use these
 	{path: "internal/testkit"}, // only tests import it
@@ -90,7 +93,7 @@ var layers = []layer{
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
 		others: []string{"github.com/jackc/pgx/v5"}}, // it uses only the type of a transaction
-	{path: "runner/runnertest", ours: []string{"runner", "db", "jobs"}, others: []string{"modernc.org/sqlite"},
+	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/taskspec", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
 	// The selftest must not use the code that it tests.
 	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
@@ -118,7 +121,7 @@ var layers = []layer{
 		"internal/term", "jobs", "runner"}},
 	{path: "internal/record", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
 		"internal/taskspec",
-		"internal/term", "jobs", "runner"}},
+		"internal/term", "internal/taskjson", "jobs", "runner"}},
 	{path: "internal/cli", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/lifecycle",
 		"internal/present", "internal/record", "internal/search", "internal/spelling", "internal/taskspec", "internal/term",
 		"internal/timetext", "jobs", "runner", "runner/postgres"}, others: []string{"github.com/urfave/cli/v2"}},
@@ -127,18 +130,20 @@ var layers = []layer{
 		"internal/taskoption", "internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/logging", ours: []string{"internal/humanize", "internal/record", "internal/term"}},
 	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/failure", "internal/follow", "internal/humanize",
-		"internal/lines", "internal/record", "internal/term", "jobs", "runner"}},
+		"internal/lines", "internal/record", "internal/term", "internal/taskspec", "jobs", "runner"}},
 	{path: "internal/bulk", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/present", "internal/record",
 		"internal/search", "internal/term", "jobs", "runner"}},
 	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/lifecycle", "internal/lines",
 		"internal/present",
 		"internal/record", "internal/search", "internal/selftest", "internal/spelling", "internal/taskoption", "internal/term",
-		"internal/timetext", "jobs",
+		"internal/timetext", "internal/taskspec", "jobs",
 		"runner"}, others: []string{"al.essio.dev/pkg/shellescape"}},
 	{path: "internal/doctor", ours: []string{"internal/admin", "internal/failure", "internal/humanize", "internal/present",
-		"internal/record", "internal/term", "internal/view", "jobs", "runner"}},
+		"internal/record", "internal/term", "internal/view", "internal/taskspec", "jobs", "runner"}},
 	{path: "internal/batch", ours: []string{"internal/crontab", "internal/failure", "internal/humanize", "internal/invocation",
-		"internal/jsonscan", "internal/record", "internal/signals", "internal/spelling", "internal/taskspec", "internal/term", "jobs",
+		"internal/jsonscan", "internal/record", "internal/signals", "internal/spelling", "internal/taskjson",
+		"internal/taskspec", "internal/term",
+		"jobs",
 		"runner"}},
 	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
 		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},

@@ -18,6 +18,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -317,7 +318,7 @@ func (p page) ShortJob(t jobs.Task) string {
 	if p.HideArgs || t.Label != "" || t.Job != jobs.CommandJob {
 		return humanize.Safe(cmp.Or(t.Label, t.Job))
 	}
-	argv, err := jobs.Argv(t.Args)
+	argv, err := taskspec.Argv(t.Args)
 	if err != nil {
 		return t.Job
 	}

@@ -13,7 +13,8 @@ import (
 // alertSchedule adds a schedule with alerts and a hook, and returns a worker.
 func (s *store) alertSchedule(hooks jobs.Hooks) *db.Worker {
 	s.Helper()
-	schedule := jobs.Schedule{Name: "backup", Cron: "@daily", AlertAfter: time.Hour, Spec: commandSpec(jobs.OnEnd(hooks))}.WithDefaults()
+	schedule := taskspec.WithDefaults(jobs.Schedule{Name: "backup", Cron: "@daily", AlertAfter: time.Hour,
+		Spec: commandSpec(jobs.OnEnd(hooks))})
 	if err := s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 		return []jobs.Schedule{schedule}, nil, nil
 	}); err != nil {

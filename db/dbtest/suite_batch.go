@@ -6,6 +6,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -154,8 +155,8 @@ var batchTests = group{
 				return put, nil, nil
 			}))(s)
 		}
-		made := jobs.Schedule{Name: "made", Cron: "@hourly", Spec: functionSpec("f"), OnTick: true, NextAt: s.now}.WithDefaults()
-		plain := jobs.Schedule{Name: "plain", Cron: "@hourly", Spec: functionSpec("f"), NextAt: s.now.Add(time.Minute)}.WithDefaults()
+		made := taskspec.WithDefaults(jobs.Schedule{Name: "made", Cron: "@hourly", Spec: functionSpec("f"), OnTick: true, NextAt: s.now})
+		plain := taskspec.WithDefaults(jobs.Schedule{Name: "plain", Cron: "@hourly", Spec: functionSpec("f"), NextAt: s.now.Add(time.Minute)})
 		change(made, plain)
 		list := must(s.Schedules(s.Context()))(s)
 		if !list[0].OnTick || list[1].OnTick {

@@ -5,6 +5,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -34,7 +35,7 @@ var dues = group{
 		s.claimOnly(w)
 	},
 	"a schedule with @reboot is due once in each boot": func(s *store) {
-		schedule := jobs.Schedule{Name: "agent", Cron: "@reboot", Spec: functionSpec("f")}.WithDefaults()
+		schedule := taskspec.WithDefaults(jobs.Schedule{Name: "agent", Cron: "@reboot", Spec: functionSpec("f")})
 		put := func([]jobs.Schedule) ([]jobs.Schedule, []string, error) { return []jobs.Schedule{schedule}, nil, nil }
 		must(s.Register(s.Context(), db.WorkerInfo{BootID: "known", Lease: lease, StartedAt: s.now}, nil))(s)
 		if err := s.ChangeSchedules(s.Context(), "own", s.now, put); err != nil {

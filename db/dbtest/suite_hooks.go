@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -16,7 +17,7 @@ func (s *store) hooks() (list []string) {
 	s.Helper()
 	for _, t := range must(s.List(s.Context(), jobs.Filter{}, db.Page{}))(s) {
 		if t.Event != "" {
-			argv := must(jobs.Argv(t.Args))(s)
+			argv := must(taskspec.Argv(t.Args))(s)
 			list = append(list, fmt.Sprintf("%s of %s: %s", t.Event, t.Env["RUNNER_EVENT_TASK"], argv[len(argv)-1]))
 		}
 	}

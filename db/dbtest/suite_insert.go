@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -157,12 +158,12 @@ var inserts = group{
 		}
 	},
 	"Insert accepts every spec that Validate accepts": func(s *store) {
-		deep := strings.Repeat("[", jobs.MaxDepth) + strings.Repeat("]", jobs.MaxDepth)
+		deep := strings.Repeat("[", taskjson.MaxDepth) + strings.Repeat("]", taskjson.MaxDepth)
 		for name, spec := range map[string]jobs.Spec{
 			"long": jobs.Command{Argv: []string{strings.Repeat("x", taskspec.MaxArgs-4)},
 				Path: "/" + strings.Repeat("x", taskspec.MaxPath-1),
 				Env:  map[string]string{"A": strings.Repeat("&", taskspec.MaxEnv-8)}, Input: make([]byte, taskspec.MaxInput)}.
-				With(jobs.Label(strings.Repeat("é", jobs.MaxText/2)), jobs.Unique(strings.Repeat("k", jobs.MaxText)),
+				With(jobs.Label(strings.Repeat("é", taskspec.MaxText/2)), jobs.Unique(strings.Repeat("k", taskspec.MaxText)),
 					jobs.Queue(strings.Repeat("q", taskspec.MaxName))),
 			"deep":    jobs.Define[json.RawMessage](strings.Repeat("j", taskspec.MaxName)).With(json.RawMessage(deep)),
 			"control": jobs.Command{Argv: []string{"a"}, Env: map[string]string{"A": strings.Repeat("\x01", taskspec.MaxEnv/6-2)}}.With(),

@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -23,15 +24,15 @@ var plains = group{
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('backup.sh', '--full'))`)
 		s.now = time.Now() // the view sets the default due time with SQLite's clock
 		got := s.claimOnly(s.worker())
-		argv, err := jobs.Argv(got.Args)
-		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != jobs.DefaultPriority ||
+		argv, err := taskspec.Argv(got.Args)
+		if err != nil || len(argv) != 2 || got.Queue != jobs.DefaultQueue || got.Priority != taskspec.DefaultPriority ||
 			got.MaxLosses != jobs.NewSpec("").MaxLosses ||
-			got.KillAfter != jobs.NewSpec("").KillAfter || got.Backoff != jobs.DefaultBackoff ||
+			got.KillAfter != jobs.NewSpec("").KillAfter || got.Backoff != jobs.NewSpec("").Backoff ||
 			got.OutputLimit != jobs.NewSpec("").OutputLimit || got.MaxAttempts != 3 {
 			s.Errorf("got task %+v, arguments %q and error %v; want two arguments, queue %v, priority %v, max losses %v, kill after %v, "+
 				"backoff %v, output limit %v, max attempts 3",
-				got, argv, err, jobs.DefaultQueue, jobs.DefaultPriority, jobs.NewSpec("").MaxLosses, jobs.NewSpec("").KillAfter,
-				jobs.DefaultBackoff, jobs.NewSpec("").OutputLimit)
+				got, argv, err, jobs.DefaultQueue, taskspec.DefaultPriority, jobs.NewSpec("").MaxLosses, jobs.NewSpec("").KillAfter,
+				jobs.NewSpec("").Backoff, jobs.NewSpec("").OutputLimit)
 		}
 	},
 	"every task option can be set": plainOptions,
@@ -186,7 +187,7 @@ var plains = group{
 	"wrong types, ranges and lengths are rejected": func(s *store) {
 		if s.Server() == nil { // a server rounds fractions; it accepts deeply nested args, but their task fails
 			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
-			s.wantRejected(`(args) VALUES ('`+strings.Repeat("[", jobs.MaxDepth+1)+strings.Repeat("]", jobs.MaxDepth+1)+`')`, "args: ")
+			s.wantRejected(`(args) VALUES ('`+strings.Repeat("[", taskjson.MaxDepth+1)+strings.Repeat("]", taskjson.MaxDepth+1)+`')`, "args: ")
 		}
 		for _, row := range []string{
 			`(priority) VALUES ('high')`, `(priority) VALUES (2147483648)`, `(run_at) VALUES ('now')`,

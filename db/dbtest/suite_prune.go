@@ -8,6 +8,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -97,7 +98,7 @@ var prunes = group{
 		if steps := s.pruneAll(db.Prune{Before: s.now, FailedBefore: s.now}); !slices.Equal(steps, []int{500, 500, 500, 0}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{500, 500, 500, 0})
 		}
-		s.addFinished(w, 10, lifecycle.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", jobs.MaxResult-2) + `"`)})
+		s.addFinished(w, 10, lifecycle.Outcome{Result: json.RawMessage(`"` + strings.Repeat("x", taskjson.MaxResult-2) + `"`)})
 		s.sleep(time.Hour)
 		if steps := s.pruneAll(db.Prune{Before: s.now}); !slices.Equal(steps, []int{7, 3}) {
 			s.Errorf("got steps %+v, want %+v", steps, []int{7, 3})

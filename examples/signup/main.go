@@ -54,7 +54,7 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 		_ = r.Close()
 		return nil, err
 	}
-	a := &app{db: db, runner: r, smtp: smtp, retry: jobs.DefaultBackoff, log: log}
+	a := &app{db: db, runner: r, smtp: smtp, retry: jobs.Backoff{Delay: 10 * time.Second}, log: log}
 	r.Register(welcome.Handler(a.sendWelcome))
 	return a, nil
 }

@@ -10,6 +10,8 @@ import (
 
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskjson"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -182,7 +184,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	}
 	var err error
 	if c.text && utf8.ValidString(line) { // this shortcut takes half of the time of With
-		s.Args, err = jobs.MarshalArgs(argv)
+		s.Args, err = taskjson.Marshal(argv)
 	} else {
 		made := jobs.Command{Argv: argv}.With()
 		s.Args, err = made.Args, made.Err
@@ -192,7 +194,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	}
 	s.Job, s.Path = jobs.CommandJob, c.path
 	if c.label {
-		s.Label = humanize.Cut(humanize.Safe(line), jobs.MaxText)
+		s.Label = humanize.Cut(humanize.Safe(line), taskspec.MaxText)
 	}
 	return nil
 }

@@ -45,7 +45,7 @@ func TestPlaceholdersAreThoseOfParallel(t *testing.T) {
 			t.Errorf("%q: %v", line, err)
 			continue
 		}
-		argv, err := jobs.Argv(s.Args)
+		argv, err := taskspec.Argv(s.Args)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -177,7 +177,7 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 // complete sets the fields that only commands have, and finds the program.
 func (l *lineReader) complete(s *jobs.Spec) error {
 	if s.MaxAttempts == 0 {
-		s.MaxAttempts = jobs.CommandAttempts
+		s.MaxAttempts = taskspec.CommandAttempts
 	}
 	if s.Cwd = l.caller.Absolute(s.Cwd); s.Cwd == "" {
 		s.Cwd = l.base.Cwd
@@ -240,7 +240,7 @@ func firstOf(args json.RawMessage) (string, error) {
 	if i := jsonscan.Blank(args, 1); args[0] == '[' && args[i] == '"' && args[i+1] != '"' {
 		return jsonscan.Unquote(args[i:jsonscan.Value(args, i)])
 	}
-	argv, err := jobs.Argv(args)
+	argv, err := taskspec.Argv(args)
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"example.com/runner/internal/jsonscan"
 	"example.com/runner/internal/spelling"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
@@ -240,7 +241,7 @@ func (v *lineValues) args(s *jobs.Spec) {
 		script := ""
 		v.text(keyShell, &script)
 		command := jobs.Shell(script)
-		args, err := jobs.MarshalArgs(command.Argv)
+		args, err := taskjson.Marshal(command.Argv)
 		if s.Args, s.Path = args, command.Path; err != nil {
 			v.wrong(keyShell, "%v", err)
 		}

@@ -62,7 +62,7 @@ func parseCodes(text string) (jobs.Codes, error) {
 	if text == "" {
 		return "", errors.New("empty; use 75,100-111")
 	}
-	return jobs.Codes(text), jobs.Codes(text).Validate()
+	return jobs.Codes(text), taskspec.ValidCodes(jobs.Codes(text))
 }
 
 // ParseIDs parses IDS: one id, or several separated by commas.

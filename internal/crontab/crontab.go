@@ -168,7 +168,7 @@ func (r *reader) entry(n int, line string) *LineError {
 	if slices.ContainsFunc(r.tab.Schedules, func(s jobs.Schedule) bool { return s.Name == name }) {
 		return lineError(n, "its name would be %s, which another line already has", name)
 	}
-	s := jobs.Schedule{Name: name, Cron: when, Zone: r.Zone, Jitter: r.jitter, Spec: command.With()}.WithDefaults()
+	s := taskspec.WithDefaults(jobs.Schedule{Name: name, Cron: when, Zone: r.Zone, Jitter: r.jitter, Spec: command.With()})
 	if r.mailTo != "" {
 		s.Spec.OnOutput = mailHook(r.mailTo)
 	}

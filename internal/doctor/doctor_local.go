@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -99,7 +100,7 @@ func workerPath(workers []runner.Worker) string {
 
 // missingFile returns why the command of a task cannot start, or an empty text. The parameter path is the PATH of the worker.
 func missingFile(s *jobs.Spec, path string) string {
-	argv, err := jobs.Argv(s.Args)
+	argv, err := taskspec.Argv(s.Args)
 	if s.Job != jobs.CommandJob || err != nil {
 		return ""
 	}

@@ -65,8 +65,8 @@ func TestBackoffGrows(t *testing.T) {
 func TestBackoffIsRepeatableAndDiffersBetweenTasks(t *testing.T) {
 	seen := map[time.Duration]bool{}
 	for id := range int64(1000) {
-		d := Delay(jobs.DefaultBackoff, id, 1)
-		if again := Delay(jobs.DefaultBackoff, id, 1); again != d {
+		d := Delay(jobs.NewSpec("").Backoff, id, 1)
+		if again := Delay(jobs.NewSpec("").Backoff, id, 1); again != d {
 			t.Fatalf("task %d: got %v at the second call, want %v as at the first", id, again, d)
 		}
 		seen[d.Round(10*time.Millisecond)] = true
@@ -79,7 +79,7 @@ func TestBackoffIsRepeatableAndDiffersBetweenTasks(t *testing.T) {
 func TestDefaultBackoffAsDocumented(t *testing.T) {
 	for n, want := range map[int]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 2: 20 * time.Second, 5: 160 * time.Second,
 		10: time.Hour, 1 << 30: time.Hour} {
-		if got := Delay(jobs.DefaultBackoff, 42, n); got < want*9/10 || got > want*11/10 {
+		if got := Delay(jobs.NewSpec("").Backoff, 42, n); got < want*9/10 || got > want*11/10 {
 			t.Errorf("after attempt %d: got %v, want %v ± 10 %%", n, got, want)
 		}
 	}

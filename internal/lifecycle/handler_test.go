@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -28,10 +29,10 @@ func TestInvalidArgsFailTheAttempt(t *testing.T) {
 
 func TestAnInvalidResultFailsTheAttemptAndIsNotKept(t *testing.T) {
 	huge := jobs.DefineResult[int, string]("huge").Handler(func(context.Context, int) (string, error) {
-		return strings.Repeat("x", jobs.MaxResult), nil
+		return strings.Repeat("x", taskjson.MaxResult), nil
 	})
 	deep := jobs.DefineResult[int, json.RawMessage]("deep").Handler(func(context.Context, int) (json.RawMessage, error) {
-		return json.RawMessage(strings.Repeat("[", jobs.MaxDepth+1) + strings.Repeat("]", jobs.MaxDepth+1)), nil
+		return json.RawMessage(strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1)), nil
 	})
 	never := jobs.DefineResult[int, func()]("never").Handler(func(context.Context, int) (func(), error) { return func() {}, nil })
 	for _, h := range []jobs.Handler{huge, deep, never} {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/tasktext"
 	"example.com/runner/jobs"
@@ -124,7 +125,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		"RUNNER_EVENT_OUTPUT":     lastText(output),
 	})
 	if len(t.Metadata) > 0 {
-		if object, err := jobs.MarshalArgs(t.Metadata); err == nil {
+		if object, err := taskjson.Marshal(t.Metadata); err == nil {
 			s.Env["RUNNER_EVENT_METADATA"] = string(object)
 		}
 	}

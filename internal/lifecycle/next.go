@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -73,7 +74,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	c.AttemptState = jobs.Failed
 	switch {
 	case t.Attempt >= t.MaxAttempts, o.fails && o.Reason != jobs.ReasonTimeout,
-		o.Reason == jobs.ReasonExit && o.ExitCode != nil && !t.RetryOn.Contains(*o.ExitCode):
+		o.Reason == jobs.ReasonExit && o.ExitCode != nil && !taskspec.HasCode(t.RetryOn, *o.ExitCode):
 		return c.end(jobs.Failed, o.Reason)
 	case o.retryIn != nil:
 		return again(jobs.Retrying, *o.retryIn)

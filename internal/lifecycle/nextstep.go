@@ -48,8 +48,8 @@ func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
 	step, ok := s.stored[name]
 	var err error
 	switch {
-	case name == "" || len(name) > jobs.MaxText || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
-		err = fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name, jobs.MaxText)
+	case name == "" || len(name) > taskspec.MaxText || !utf8.ValidString(name) || strings.ContainsFunc(name, unicode.IsControl):
+		err = fmt.Errorf("%w: invalid name %q; use 1 to %d bytes of UTF-8 without control characters", jobs.ErrStep, name, taskspec.MaxText)
 	case s.passed[name] || ok && step.GenerationID == s.generation:
 		err = fmt.Errorf("%w: %s %q comes twice: each needs a name of its own", jobs.ErrStep, kindOfStep(step.Slept()), name)
 	case ok && step.Slept() != sleep:

@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
@@ -65,7 +66,7 @@ type (
 // and AttemptError, even when they are wrapped. It drops an invalid result, and turns a success with such a result into an error.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
-		if bad := jobs.ValidResult(result); bad != nil {
+		if bad := taskjson.ValidResult(result); bad != nil {
 			result, err = nil, cmp.Or(err, bad)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -48,7 +49,7 @@ func canonical(text json.RawMessage) []byte {
 	if err := decoder.Decode(&value); err != nil {
 		return text // there are no arguments
 	}
-	sorted, err := jobs.MarshalArgs(value)
+	sorted, err := taskjson.Marshal(value)
 	if err != nil {
 		return text // this cannot happen, because value was JSON
 	}

@@ -11,6 +11,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/lines"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
@@ -108,7 +109,7 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 		what = binarySize(missing)
 	}
 	limit := "--output-limit"
-	if t.OutputLimit != jobs.DefaultOutputLimit { // for the default limit, the limit of the worker decides
+	if t.OutputLimit != taskspec.DefaultOutputLimit { // for the default limit, the limit of the worker decides
 		limit += " " + humanize.ExactSize(t.OutputLimit)
 	}
 	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)

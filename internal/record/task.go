@@ -12,6 +12,7 @@ import (
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/present"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -52,7 +53,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		case Seconds:
 			text = append(text, value.String()...)
 		default:
-			encoded, err := jobs.MarshalArgs(value)
+			encoded, err := taskjson.Marshal(value)
 			if err != nil {
 				return nil, err
 			}
@@ -106,7 +107,7 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"output_truncated", t.OutputTruncated}, {"children_killed", t.ChildrenKilled}, {"children_left", t.ChildrenLeft},
 		{"user_time", used.UserTime}, {"system_time", used.SystemTime}, {"max_rss", used.MaxRSS}, {"read_bytes", used.ReadBytes},
 		{"written_bytes", used.WrittenBytes},
-		{"progress", Raw(t.Progress.JSON())}}...)
+		{"progress", Raw(taskspec.ProgressJSON(t.Progress))}}...)
 }
 
 // optionMember returns the key and the JSON value of a task option. A duration becomes a number of seconds. A zero value becomes null if

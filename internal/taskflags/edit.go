@@ -113,7 +113,7 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	case o.Key == "input":
 		s.Input = []byte{} // with nil, the task would keep its input
 	case o.Key == "max_attempts" && s.Job == jobs.CommandJob:
-		s.MaxAttempts = jobs.CommandAttempts
+		s.MaxAttempts = taskspec.CommandAttempts
 	}
 }
 

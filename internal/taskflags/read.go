@@ -191,7 +191,7 @@ func (t *Task) command(c *cli.Context, command jobs.Command) error {
 	}
 	t.Spec = command.With(options(c))
 	if t.Spec.MaxAttempts == 0 {
-		t.Spec.MaxAttempts = jobs.CommandAttempts
+		t.Spec.MaxAttempts = taskspec.CommandAttempts
 	}
 	return nil
 }

@@ -51,7 +51,7 @@ func valueText(o *taskspec.OptionInfo, s *jobs.Spec) string {
 // argsText returns the words of a command, or the arguments of a function, cut to a length that fits into a line of the history.
 func argsText(s *jobs.Spec) string {
 	text := string(s.Args)
-	if argv, err := jobs.Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
+	if argv, err := taskspec.Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
 		text = strings.Join(argv, " ")
 	}
 	const most = 200

@@ -107,7 +107,7 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 		}
 		return shellescape.QuoteCommand(words)
 	}
-	argv, err := jobs.Argv(t.Args)
+	argv, err := taskspec.Argv(t.Args)
 	if err != nil {
 		return ""
 	}
@@ -126,7 +126,7 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
 	case "max_attempts":
-		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == jobs.CommandAttempts
+		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
 	case "backoff_max":
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max // if the default is less than the delay, enqueue raises it
 	}

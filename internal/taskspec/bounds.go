@@ -2,8 +2,9 @@ package taskspec
 
 import "time"
 
-// Limits of a task's fields, beside those of package jobs. The schema checks the same limits.
+// Limits of a task's fields, beside those of package taskjson. The schema checks the same limits.
 const (
+	MaxText         = 200       // bytes of a lane, unique key, label, user name, step name or progress text
 	MaxArgs         = 1 << 20   // bytes of JSON
 	MaxInput        = 16 << 20  // bytes of standard input
 	MaxEnv          = 128 << 10 // bytes of the environment as JSON

@@ -2,7 +2,9 @@ package taskspec
 
 import (
 	"bytes"
+	"encoding/json"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -36,4 +38,13 @@ func isPlainArgv(args []byte) bool {
 		}
 	}
 	return args[len(args)-1] == ']'
+}
+
+// Argv parses the arguments of a command. Its errors are of type *jobs.FieldError. Package taskjson describes the form.
+func Argv(args json.RawMessage) ([]string, error) {
+	argv, err := taskjson.Argv(args)
+	if err != nil {
+		return nil, invalid("args", "%v", err)
+	}
+	return argv, nil
 }

@@ -3,8 +3,6 @@ package taskspec
 import (
 	"encoding/json"
 	"testing"
-
-	"example.com/runner/jobs"
 )
 
 // FuzzPlainArgv checks that Argv can decode every argument list that isPlainArgv accepts.
@@ -17,7 +15,7 @@ func FuzzPlainArgv(f *testing.F) {
 		if !json.Valid(text) || !isPlainArgv(text) {
 			return
 		}
-		if argv, err := jobs.Argv(text); err != nil {
+		if argv, err := Argv(text); err != nil {
 			t.Errorf("%q: got arguments %q and error %v, want no error", text, argv, err)
 		}
 	})

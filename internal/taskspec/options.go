@@ -226,7 +226,7 @@ func (o *OptionInfo) validate(s *jobs.Spec) error {
 		if len(*value) > MaxCodes {
 			return invalid(o.Key, "%d bytes; at most %d", len(*value), MaxCodes)
 		}
-		if err := value.Validate(); err != nil {
+		if err := ValidCodes(*value); err != nil {
 			return invalid(o.Key, "%v", err)
 		}
 	case *map[string]string:
@@ -250,9 +250,6 @@ func CheckKnown(o *jobs.Options) error {
 	return fmt.Errorf("unknown option %s: a newer version of runner enqueued this task", strings.Join(slices.Sorted(maps.Keys(o.Unknown)),
 		", "))
 }
-
-// defaultSpec has the defaults of all options.
-var defaultSpec = jobs.NewSpec("")
 
 // Default returns a pointer to the option's default, of the same type as Field. The caller must not change it.
 func (o *OptionInfo) Default() any { return o.Field(&defaultSpec) }

@@ -37,7 +37,7 @@ func TestOptionsSurviveEncodeAndDecode(t *testing.T) {
 			Env:     rapid.SampledFrom([]map[string]string{nil, {"A": "b"}, {"A": "", "B": "é"}}).Draw(r, "env"),
 			Unknown: rapid.SampledFrom([]map[string]json.RawMessage{nil, {"gpu": json.RawMessage(`{"n":2}`)}}).Draw(r, "unknown")}
 		if rapid.Bool().Draw(r, "defaults") {
-			o.Backoff, o.KillAfter = jobs.DefaultBackoff, jobs.NewSpec("").KillAfter
+			o.Backoff, o.KillAfter = jobs.NewSpec("").Backoff, jobs.NewSpec("").KillAfter
 		}
 		text, err := EncodeOptions(&o)
 		if got := DecodeOptions(text); err != nil || !reflect.DeepEqual(got, o) {

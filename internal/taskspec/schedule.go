@@ -9,7 +9,7 @@ import (
 )
 
 // ValidateSchedule returns the first error in the definition of a schedule. It does not check Cron and Zone, because package cron does
-// that. Call Schedule.WithDefaults first.
+// that. Call WithDefaults first.
 func ValidateSchedule(s *jobs.Schedule) error {
 	if err := ValidSchedule(s.Name); err != nil {
 		return err

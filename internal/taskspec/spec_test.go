@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -68,8 +69,8 @@ func checkInvalid(t *testing.T, cases []invalidSpec) {
 }
 
 func TestValidateNamesTheInvalidField(t *testing.T) {
-	long := strings.Repeat("x", jobs.MaxText+1)
-	deep := json.RawMessage(strings.Repeat("[", jobs.MaxDepth+1) + strings.Repeat("]", jobs.MaxDepth+1))
+	long := strings.Repeat("x", MaxText+1)
+	deep := json.RawMessage(strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1))
 	checkInvalid(t, []invalidSpec{
 		{"job", func(s *jobs.Spec) { s.Job = "" }},
 		{"job", func(s *jobs.Spec) { s.Job = "a b" }},
@@ -166,15 +167,15 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 }
 
 func TestValidateAcceptsValuesAtTheLimits(t *testing.T) {
-	deep := json.RawMessage(strings.Repeat(`[{"a":`, jobs.MaxDepth/2) + `"[[["` + strings.Repeat("}]", jobs.MaxDepth/2))
+	deep := json.RawMessage(strings.Repeat(`[{"a":`, taskjson.MaxDepth/2) + `"[[["` + strings.Repeat("}]", taskjson.MaxDepth/2))
 	for name, set := range map[string]func(*jobs.Spec){
 		"args":      func(s *jobs.Spec) { s.Job, s.Args = "f", json.RawMessage(`"`+strings.Repeat("x", MaxArgs-2)+`"`) },
 		"deep args": func(s *jobs.Spec) { s.Job, s.Args = "f", deep },
 		"wide args": func(s *jobs.Spec) {
-			s.Job, s.Args = "f", json.RawMessage("["+strings.Repeat("[],", 2*jobs.MaxDepth)+`"\"[[[" ]`)
+			s.Job, s.Args = "f", json.RawMessage("["+strings.Repeat("[],", 2*taskjson.MaxDepth)+`"\"[[[" ]`)
 		},
 		"no args": func(s *jobs.Spec) { s.Job, s.Args = "f", nil },
-		"label":   func(s *jobs.Spec) { s.Label = strings.Repeat("é", jobs.MaxText/2) },
+		"label":   func(s *jobs.Spec) { s.Label = strings.Repeat("é", MaxText/2) },
 		"job":     func(s *jobs.Spec) { s.Job = "a:b/c.d-e_" + strings.Repeat("z", MaxName-10) },
 		"queue":   func(s *jobs.Spec) { s.Queue = strings.Repeat("9", MaxName) },
 		"input":   func(s *jobs.Spec) { s.Input = make([]byte, MaxInput) },
@@ -184,7 +185,7 @@ func TestValidateAcceptsValuesAtTheLimits(t *testing.T) {
 				s.Metadata[fmt.Sprint("k._:/-", i)] = ""
 			}
 			s.Metadata["text"] = ""
-			object, _ := jobs.MarshalArgs(s.Metadata)
+			object, _ := taskjson.Marshal(s.Metadata)
 			s.Metadata["text"] = strings.Repeat("&", MaxMetadata-len(object))
 		},
 		"env":        func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("&", MaxEnv-len(`{"A":""}`))} },
@@ -212,7 +213,7 @@ func TestArgvKeepsAllTextsExceptNUL(t *testing.T) {
 	if err := Validate(&s); err != nil {
 		t.Errorf("%q: got error %v, want none", words, err)
 	}
-	argv, err := jobs.Argv(s.Args)
+	argv, err := Argv(s.Args)
 	if err != nil || strings.Join(argv, "\x00") != strings.Join(words, "\x00") {
 		t.Errorf("got arguments %q and error %v, want %q", argv, err, words)
 	}

@@ -11,6 +11,7 @@ import (
 	"unsafe"
 
 	"example.com/runner/internal/jsonscan"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -33,7 +34,7 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.Unknown)) {
-		member, err := jobs.MarshalArgs(map[string]json.RawMessage{key: o.Unknown[key]})
+		member, err := taskjson.Marshal(map[string]json.RawMessage{key: o.Unknown[key]})
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +69,7 @@ func appendValue(text []byte, field any) ([]byte, error) {
 	case *bool:
 		return strconv.AppendBool(text, *value), nil
 	}
-	more, err := jobs.MarshalArgs(field)
+	more, err := taskjson.Marshal(field)
 	return append(text, more...), err
 }
 
@@ -76,7 +77,7 @@ func appendValue(text []byte, field any) ([]byte, error) {
 func appendText(to []byte, text string) ([]byte, error) {
 	for i := range len(text) {
 		if c := text[i]; c < ' ' || c == '"' || c == '\\' || c >= utf8.RuneSelf {
-			more, err := jobs.MarshalArgs(text)
+			more, err := taskjson.Marshal(text)
 			return append(to, more...), err
 		}
 	}

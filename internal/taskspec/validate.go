@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"example.com/runner/internal/jsonscan"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -82,15 +83,15 @@ func fewEnough(field string, n int) error {
 
 // validKey checks a label, lane or unique key.
 func validKey(field, text string) error {
-	if len(text) > jobs.MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
-		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, jobs.MaxText)
+	if len(text) > MaxText || !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl) {
+		return invalid(field, "%q: at most %d bytes of UTF-8 without control characters", text, MaxText)
 	}
 	return nil
 }
 
 // maxKey returns the greatest length of the unique key of a Spec. UniqueArgs and UniquePeriod append a hash and a time to the key.
 func maxKey(s *jobs.Spec) int {
-	most := jobs.MaxText
+	most := MaxText
 	if s.UniqueArgs {
 		most -= len(":") + 32
 	}
@@ -129,11 +130,11 @@ func validateArgs(s *jobs.Spec) error {
 		return invalid("args", "not JSON")
 	case !utf8.Valid(s.Args):
 		return invalid("args", "not UTF-8")
-	case jsonscan.Depth(s.Args) > jobs.MaxDepth:
-		return invalid("args", "nested more than %d deep", jobs.MaxDepth)
+	case jsonscan.Depth(s.Args) > taskjson.MaxDepth:
+		return invalid("args", "nested more than %d deep", taskjson.MaxDepth)
 	}
 	if s.Job == jobs.CommandJob && !isPlainArgv(s.Args) {
-		_, err := jobs.Argv(s.Args)
+		_, err := Argv(s.Args)
 		return err
 	}
 	return nil
@@ -175,7 +176,7 @@ func (o *OptionInfo) validTexts(texts map[string]string) error {
 		return invalid(o.Key, "%d keys; at most %d", len(texts), o.MaxKeys)
 	}
 	// The limit is that of the stored form, in which some characters take six bytes.
-	if object, err := jobs.MarshalArgs(texts); err != nil || int64(len(object)) > o.Max {
+	if object, err := taskjson.Marshal(texts); err != nil || int64(len(object)) > o.Max {
 		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
 	}
 	return nil

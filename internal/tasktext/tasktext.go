@@ -8,6 +8,7 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -15,7 +16,7 @@ import (
 // The text comes from the user who enqueued the task, so it must be made safe before it is printed on a terminal.
 func Describe(t jobs.Task) string {
 	if t.Job == jobs.CommandJob {
-		if argv, err := jobs.Argv(t.Args); err == nil {
+		if argv, err := taskspec.Argv(t.Args); err == nil {
 			return Quote(argv)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 )
@@ -36,7 +37,7 @@ func ListTable(tasks []jobs.Task, held admin.Holds, now time.Time, wide bool) te
 		{Name: "CPU", AlignRight: true, DropOrder: 1}, {Name: "MEMORY", AlignRight: true, DropOrder: 1}, {Name: "NOTE", DropOrder: 8},
 		{Name: "ERROR", DropOrder: 4},
 		{Name: "WORKER", DropOrder: 1}, {Name: "JOB"}}}
-	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != jobs.DefaultPriority })
+	special := wide || slices.ContainsFunc(tasks, func(t jobs.Task) bool { return t.Priority != taskspec.DefaultPriority })
 	for _, task := range tasks {
 		priority, lane, worker, lasted, cpu, memory := "", "", "", "", "", ""
 		if special {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -61,7 +62,7 @@ func TestAFunctionMakesTheTaskOfATickOnAServer(t *testing.T) {
 	other.Register(handler)
 	r.Register(handler)
 	r.OnTick("counts", func(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
-		args, err := jobs.MarshalArgs(int(tick.Unix()))
+		args, err := taskjson.Marshal(int(tick.Unix()))
 		spec.Args = args
 		return spec, err
 	})

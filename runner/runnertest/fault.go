@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -85,7 +86,7 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	defer func() { _ = store.Close() }()
 	var list []db.ClaimJob
 	for _, job := range r.Jobs() {
-		list = append(list, db.ClaimJob{Job: job, MaxAttempts: jobs.FuncAttempts})
+		list = append(list, db.ClaimJob{Job: job, MaxAttempts: taskspec.FuncAttempts})
 	}
 	host, _ := os.Hostname()
 	w, err := store.Register(context.Background(), db.WorkerInfo{ID: db.NewWorkerID(), Name: "runnertest", Host: host, BootID: "before",

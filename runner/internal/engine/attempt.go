@@ -13,6 +13,7 @@ import (
 	"example.com/runner/db"
 	"example.com/runner/internal/gather"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
@@ -59,7 +60,7 @@ type attempt struct {
 }
 
 func newAttempt(e *Engine, task jobs.Task) *attempt {
-	if e.o.OutputLimit != 0 && task.OutputLimit == jobs.DefaultOutputLimit {
+	if e.o.OutputLimit != 0 && task.OutputLimit == taskspec.DefaultOutputLimit {
 		task.OutputLimit = max(e.o.OutputLimit, 0)
 	}
 	a := &attempt{e: e, task: task, claim: db.ClaimID{ID: task.ID, GenerationID: task.GenerationID}, kill: make(chan struct{})}
@@ -194,7 +195,7 @@ const sigkill = 9
 // records the loss.
 func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
 	if err == nil && result != nil {
-		if err = jobs.ValidResult(result); err != nil {
+		if err = taskjson.ValidResult(result); err != nil {
 			result = nil
 		}
 	}

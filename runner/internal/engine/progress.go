@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -19,7 +20,7 @@ func Progress(ctx context.Context, done, total int64, text string) {
 	if a == nil || a.over.Load() {
 		return
 	}
-	report := &jobs.Progress{Done: done, Text: humanize.Cut(text, jobs.MaxText)}
+	report := &jobs.Progress{Done: done, Text: humanize.Cut(text, taskspec.MaxText)}
 	if total > 0 {
 		report.Total = total
 	}
@@ -32,7 +33,7 @@ func Progress(ctx context.Context, done, total int64, text string) {
 // progress returns the last report as JSON. It returns nil if there is none.
 func (a *attempt) progress() json.RawMessage {
 	if report := a.report.Load(); report != nil {
-		return report.JSON()
+		return taskspec.ProgressJSON(report)
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
@@ -28,7 +29,7 @@ func TestAScheduleAtBootTicksOnceInEachBoot(t *testing.T) {
 		o.UntilEmpty = true
 		put := func(cron string) {
 			t.Helper()
-			s := jobs.Schedule{Name: "agent", Cron: cron, Spec: jobs.Define[struct{}]("work").With(struct{}{})}.WithDefaults()
+			s := taskspec.WithDefaults(jobs.Schedule{Name: "agent", Cron: cron, Spec: jobs.Define[struct{}]("work").With(struct{}{})})
 			err := o.Store.ChangeSchedules(t.Context(), BootID(), now(), func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 				return []jobs.Schedule{s}, nil, nil
 			})

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -14,7 +15,7 @@ func TestAWorkerThatEndsWhenNoTaskIsLeftRunsTheLastTick(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o Options, _ *atomic.Int64) {
 		s := jobs.Schedule{Name: "beat", Cron: "@every 1s", Zone: "UTC", NextAt: time.Now().Add(time.Second),
 			Spec: jobs.Define[struct{}]("work").With(struct{}{})}
-		s = s.WithDefaults()
+		s = taskspec.WithDefaults(s)
 		put := func([]jobs.Schedule) ([]jobs.Schedule, []string, error) { return []jobs.Schedule{s}, nil, nil }
 		if err := o.Store.ChangeSchedules(t.Context(), "", time.Now(), put); err != nil {
 			t.Fatal(err)

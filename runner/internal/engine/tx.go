@@ -9,6 +9,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -26,7 +27,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
-		text, err := jobs.MarshalResult(result)
+		text, err := taskjson.MarshalResult(result)
 		if err != nil {
 			rollback(tx)
 			return fmt.Errorf("%w: %w", jobs.ErrInvalid, err)

@@ -70,7 +70,7 @@ func startError(code int, format string, args ...any) error {
 
 // Run runs the command and returns its result.
 func (c *Command) Run() (json.RawMessage, error) {
-	argv, err := jobs.Argv(c.Task.Args)
+	argv, err := taskspec.Argv(c.Task.Args)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
 
@@ -74,7 +75,7 @@ func (c *Command) resultPath() string {
 // does not follow links and does not wait for the writer of a FIFO.
 func (c *Command) result() (json.RawMessage, error) {
 	path := c.resultPath()
-	text, err := readRegular(context.Background(), path, openNoFollow, jobs.MaxResult)
+	text, err := readRegular(context.Background(), path, openNoFollow, taskjson.MaxResult)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -85,7 +86,7 @@ func (c *Command) result() (json.RawMessage, error) {
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, nil
 	}
-	return text, jobs.ValidResult(text)
+	return text, taskjson.ValidResult(text)
 }
 
 // upstreamPath returns the path of the file $RUNNER_UPSTREAM.

@@ -1,20 +1,22 @@
-package jobs
+package taskspec
 
 import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"example.com/runner/jobs"
 )
 
 func TestCodes(t *testing.T) {
 	for _, text := range []string{"1", "255", "75", "75,100-111", "1-255", "1,1", "007"} {
-		if err := Codes(text).Validate(); err != nil {
+		if err := ValidCodes(jobs.Codes(text)); err != nil {
 			t.Errorf("%q: got error %v, want none", text, err)
 		}
 	}
 	for _, text := range []string{"0", "256", ",", "75,", "75, 76", "10-5", "1-", "-1", "1-2-3", "x", "+75", "1-+5", "1_0", "0x10", "９",
 		"99999999999999999999"} {
-		err := Codes(text).Validate()
+		err := ValidCodes(jobs.Codes(text))
 		if err == nil {
 			t.Errorf("%q: got no error, want one", text)
 		} else if bad := strings.Split(text, ","); !strings.Contains(err.Error(), strconv.Quote(bad[len(bad)-1])) &&
@@ -23,12 +25,12 @@ func TestCodes(t *testing.T) {
 		}
 	}
 	for code, want := range map[int]bool{0: false, 74: false, 75: true, 100: true, 111: true, 112: false} {
-		if got := Codes("75,100-111").Contains(code); got != want {
+		if got := HasCode("75,100-111", code); got != want {
 			t.Errorf("75,100-111 contains %d: got %v, want %v", code, got, want)
 		}
 	}
 	for _, code := range []int{0, 255} {
-		if !Codes("").Contains(code) {
+		if !HasCode("", code) {
 			t.Errorf("the empty set does not contain %d, want every code", code)
 		}
 	}
@@ -39,8 +41,8 @@ func FuzzCodes(f *testing.F) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		c := Codes(text)
-		if c.Validate() != nil {
+		c := jobs.Codes(text)
+		if ValidCodes(c) != nil {
 			return
 		}
 		// A valid text has only digits, '-' and ','. A set with a text that is not empty contains at least one code.
@@ -49,11 +51,11 @@ func FuzzCodes(f *testing.F) {
 		}
 		some := false
 		for code := 1; code <= 255; code++ {
-			some = some || c.Contains(code)
+			some = some || HasCode(c, code)
 		}
-		if !some || text != "" && (c.Contains(0) || c.Contains(256)) {
+		if !some || text != "" && (HasCode(c, 0) || HasCode(c, 256)) {
 			t.Fatalf("%q: got 0: %v, 256: %v, another code: %v; want at least one code from 1 to 255, and neither 0 nor 256",
-				text, c.Contains(0), c.Contains(256), some)
+				text, HasCode(c, 0), HasCode(c, 256), some)
 		}
 	})
 }

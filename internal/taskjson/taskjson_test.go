@@ -1,0 +1,51 @@
+package taskjson
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestArgvKeepsEveryByte checks that an argv with any bytes except NUL is stored and read unchanged, as valid JSON in UTF-8.
+func TestArgvKeepsEveryByte(t *testing.T) {
+	var all strings.Builder
+	for b := 1; b < 256; b++ {
+		all.WriteByte(byte(b))
+	}
+	for _, argv := range [][]string{{"echo"}, {"echo", all.String()}, {"\xff", "", "a\nb", "é", "\xed\xb3\xbf"}, {"echo",
+		`{"base64":"YQ=="}`}} {
+		args, err := MarshalArgv(argv)
+		if err != nil {
+			t.Fatalf("%q: got the error %v, want none", argv, err)
+		}
+		got, err := Argv(args)
+		if err != nil || !slices.Equal(got, argv) {
+			t.Errorf("stored as %s: got %q (%v), want %q", args, got, err, argv)
+		}
+	}
+}
+
+// TestArgvRejects checks that Argv rejects JSON that is no argv.
+func TestArgvRejects(t *testing.T) {
+	for _, args := range []string{`{}`, `[]`, `["a",null]`, `["a",1]`, `[""]`, `["a\u0000"]`, `["a",{"base64":"AA=="}]`,
+		`["a",{"base64":"?"}]`,
+		`["a",{"base64":"YQ==","x":1}]`, `["a",[]]`} {
+		if got, err := Argv(json.RawMessage(args)); err == nil {
+			t.Errorf("%s: got %q, want an error", args, got)
+		}
+	}
+}
+
+func TestValidResult(t *testing.T) {
+	nested := func(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for text, ok := range map[string]bool{
+		`1`: true, `null`: true, " {} \n": true, nested(MaxDepth): true, `"` + strings.Repeat("x", MaxResult-2) + `"`: true,
+		``: false, `{`: false, "\"\xff\"": false, nested(MaxDepth + 1): false, `"` + strings.Repeat("x", MaxResult-1) + `"`: false,
+		"1\x00": false,
+	} {
+		if err := ValidResult([]byte(text)); (err == nil) != ok {
+			t.Errorf("%.20q: got error %v, want an error: %v", text, err, !ok)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package taskspec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"example.com/runner/jobs"
+)
+
+// HasCode reports whether an exit code is in a set. Every code is in the empty set.
+func HasCode(set jobs.Codes, code int) bool {
+	if set == "" {
+		return true
+	}
+	for part := range strings.SplitSeq(string(set), ",") {
+		if low, high, err := codeRange(part); err == nil && low <= code && code <= high {
+			return true
+		}
+	}
+	return false
+}
+
+// ValidCodes returns an error that names the first invalid part of a set.
+func ValidCodes(set jobs.Codes) error {
+	if set == "" {
+		return nil
+	}
+	for part := range strings.SplitSeq(string(set), ",") {
+		if _, _, err := codeRange(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func codeRange(part string) (low, high int, err error) {
+	from, to, isRange := strings.Cut(part, "-")
+	if !isRange {
+		to = from
+	}
+	low64, errLow := strconv.ParseUint(from, 10, 16) // ParseUint, unlike Atoi, accepts no sign
+	high64, errHigh := strconv.ParseUint(to, 10, 16)
+	low, high = int(low64), int(high64)
+	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {
+		return 0, 0, fmt.Errorf("invalid exit codes %q; use codes and ranges within 1-255, such as 75,100-111", part)
+	}
+	return low, high, nil
+}

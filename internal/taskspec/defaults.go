@@ -1,0 +1,38 @@
+package taskspec
+
+import (
+	"time"
+
+	"example.com/runner/jobs"
+)
+
+// defaultSpec has the defaults of all options.
+var defaultSpec = jobs.NewSpec("")
+
+// Defaults of the fields of a task. Package jobs defines them.
+var (
+	DefaultPriority    = defaultSpec.Priority
+	DefaultOutputLimit = defaultSpec.OutputLimit
+	CommandAttempts    = jobs.Command{}.With().MaxAttempts                      // default of MaxAttempts for a command
+	FuncAttempts       = jobs.Define[struct{}]("").With(struct{}{}).MaxAttempts // default of MaxAttempts for a function
+)
+
+// defaultCatchUpWindow is the default of Schedule.CatchUpWindow.
+const defaultCatchUpWindow = 24 * time.Hour
+
+// WithDefaults returns a schedule with its empty fields set to their defaults.
+func WithDefaults(s jobs.Schedule) jobs.Schedule {
+	if s.Zone == "" {
+		s.Zone = "UTC"
+	}
+	if s.Overlap == "" {
+		s.Overlap = jobs.OverlapSkip
+	}
+	if s.CatchUp == "" {
+		s.CatchUp = jobs.CatchUpOne
+	}
+	if s.CatchUpWindow == 0 {
+		s.CatchUpWindow = defaultCatchUpWindow
+	}
+	return s
+}
