@@ -15,6 +15,7 @@ import (
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
 	"example.com/runner/internal/taskspec"
+	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
 )
 
@@ -185,25 +186,25 @@ func TestAConversionKeepsTablesOfAnApplication(t *testing.T) {
 	o.kept(t, d)
 }
 
-// TestAnUpgradeKeepsADatabaseFrozen upgrades a database that was moved to another one. It must stay frozen. Programs before schema 12, and
-// early programs of schema 12, recorded a move only with triggers and not in the table migration_state.
-func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
-	for i, schedules := range []string{"schedule_rows", "schedules"} {
-		o := olds(t)[i]
-		t.Run(fmt.Sprint(o.version), func(t *testing.T) { o.staysFrozen(t, schedules) })
-	}
-}
-
-func (o old) staysFrozen(t *testing.T, schedules string) {
-	path := o.write(t)
-	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
+// freezeOld adds the triggers with which a move rejects writes to a file of an earlier schema.
+func freezeOld(t *testing.T, path, schedules, message string) {
+	t.Helper()
 	for _, table := range []string{"tasks", schedules, "limits", "pauses"} {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
 			change(t, path, fmt.Sprintf("CREATE TRIGGER moving_%[1]s_%[2]s BEFORE %[2]s ON %[1]s BEGIN SELECT RAISE(ABORT, '%[3]s'); END",
-				table, write,
-				strings.ReplaceAll(want.Message(), "'", "''")))
+				table, write, strings.ReplaceAll(message, "'", "''")))
 		}
 	}
+}
+
+// TestAnUpgradeKeepsADatabaseFrozen upgrades a file that was moved to another database. It must stay frozen.
+func TestAnUpgradeKeepsADatabaseFrozen(t *testing.T) {
+	o := olds(t)[1] // files of schema 11 have no table migration_state
+	path := o.write(t)
+	want := engine.Frozen{State: engine.Moved, Other: "it's/new.db"}
+	freezeOld(t, path, "schedules", want.Message())
+	change(t, path, "CREATE TABLE migration_state (state TEXT NOT NULL, other TEXT NOT NULL)",
+		"INSERT INTO migration_state VALUES ('moved', 'it''s/new.db')")
 	d, err := Open(t.Context(), path, Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -219,6 +220,36 @@ func (o old) staysFrozen(t *testing.T, schedules string) {
 	err = d.update(t.Context(), full, func(tx *tx) error { return engine.Thaw(querier{tx}, d.engine) })
 	if got := schemaOf(t, d); err != nil || !slices.Equal(got, schemaOf(t, openTest(t))) {
 		t.Errorf("after the freeze: got error %v or another schema, want that of a new database", err)
+	}
+}
+
+// TestAFileThatAnEarlierMoveFrozeIsNotUpgraded opens files that an earlier program has moved. That program recorded the move only with
+// triggers. The upgrade cannot know whether the tasks run in the other database, so it must change nothing.
+func TestAFileThatAnEarlierMoveFrozeIsNotUpgraded(t *testing.T) {
+	for i, schedules := range []string{"schedule_rows", "schedules"} {
+		o := olds(t)[i]
+		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
+			path := o.write(t)
+			freezeOld(t, path, schedules, "this database was moved to new.db")
+			d, err := Open(t.Context(), path, Options{})
+			if err == nil {
+				d.Close()
+			}
+			if problem, ok := errors.AsType[*jobs.Error](err); !ok || problem.Kind != jobs.ErrSchema ||
+				problem.Code != errcode.UnreleasedSchema {
+				t.Fatalf("got error %v, want %v with code %s", err, jobs.ErrSchema, errcode.UnreleasedSchema)
+			}
+			raw, err := sqlite.Connect(path, "ro")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer raw.Close()
+			var version, triggers int
+			if err := errors.Join(raw.Get(&version, "PRAGMA user_version"), raw.Get(&triggers, `SELECT count(*) FROM sqlite_schema
+				WHERE name LIKE 'moving%'`)); err != nil || version != o.version || triggers != 12 {
+				t.Errorf("got schema %d, %d triggers of a move and error %v; want schema %d, 12 triggers", version, triggers, err, o.version)
+			}
+		})
 	}
 }
 

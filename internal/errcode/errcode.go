@@ -32,7 +32,7 @@ const (
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
-	UnreleasedSchema  = "unreleased_schema"   // an unreleased build of runner made the file, with other tables
+	UnreleasedSchema  = "unreleased_schema"   // an unreleased build of runner made the file with other tables, or moved it
 	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace a task that it waits for; the subject is the id
 )
 

@@ -47,6 +47,19 @@ func TestAPoolerInSessionModeWorks(t *testing.T) {
 	testkit.Equal(t, "state", done.State, jobs.Completed)
 }
 
+// TestAPoolerThatRejectsAParameterIsNamed opens an address with a parameter that PgBouncer does not accept in the startup message.
+func TestAPoolerThatRejectsAParameterIsNamed(t *testing.T) {
+	address := pooled(t, "session") + "&geqo=off"
+	r, err := runner.Open(t.Context(), address, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
+	if err == nil {
+		r.Close()
+	}
+	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) ||
+		!strings.Contains(problem.What, "pooler") || !strings.Contains(err.Error(), "geqo") {
+		t.Errorf("got error %v, want jobs.ErrInvalid that names the pooler and the parameter", err)
+	}
+}
+
 func TestAPoolerInTransactionModeIsRejected(t *testing.T) {
 	for _, mode := range []string{"transaction", "statement"} {
 		r, err := runner.Open(t.Context(), pooled(t, mode), runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})

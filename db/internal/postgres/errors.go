@@ -55,8 +55,8 @@ func isLost(err error) bool {
 		(errors.As(err, &network) || errors.As(err, &retry))
 }
 
-// Explain turns an error of the driver into an error that explains the problem to a user and gives a hint. It uses the code of the error.
-// It reads the text only to recognize poolers, some of which send no code of their own. It returns other errors and nil unchanged.
+// Explain turns an error of the driver into an error that explains the problem to a user and gives a hint. It uses only the code of the
+// error and not its text. It returns other errors and nil unchanged.
 func (s *Server) Explain(err error) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
 		return err // the error is already explained
@@ -94,7 +94,7 @@ func (s *Server) Explain(err error) error {
 			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
 	case state == "53100" || state == "53200":
 		return problem(jobs.ErrFull, "the disk of the server is full:", "free some space on its disk, then again", firstLine(err))
-	case state == "08P01" || state == "0A000" || strings.Contains(firstLine(err), "startup parameter"):
+	case state == "08P01" || state == "0A000": // PgBouncer rejects a startup parameter with the first
 		return problem(jobs.ErrInvalid, "there is a pooler between this program and",
 			"the address of the server itself, or a pool in session mode",
 			firstLine(err), "locks, prepared statements and LISTEN need a connection to the server itself")

@@ -149,9 +149,9 @@ func (d *File) migrate(ctx context.Context) error {
 			return d.Explain(err)
 		}
 	}
-	frozen, err := d.frozen(ctx, q)
+	frozen, err := d.frozen(q)
 	if err != nil {
-		return d.Explain(err)
+		return err
 	}
 	if frozen != (engine.Frozen{}) {
 		if err := engine.Thaw(q, d); err != nil {

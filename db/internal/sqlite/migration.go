@@ -7,6 +7,8 @@ import (
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/internal/errcode"
+	"example.com/runner/jobs"
 )
 
 // selectHighestID returns the highest id that a task has or had, or 0 if there was none. rememberID makes the next id higher than [1].
@@ -57,28 +59,23 @@ func eachWrite(statement func(table, write string) string) (list []string) {
 	return list
 }
 
-// selectTrigger returns the source of trigger [1].
-var selectTrigger = sqltext.Query(`SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
+// hasTrigger reports whether the trigger named [1] exists.
+var hasTrigger = sqltext.Query(`SELECT count(*) FROM sqlite_schema WHERE type = 'trigger' AND name = ?`)
 
-// frozen returns the reason why the file rejects writes. A file of schema 11, and one that an early program of schema 12 wrote, has no
-// table migration_state. It stores the reason only as the message of its triggers.
-func (d *File) frozen(ctx context.Context, q engine.Querier) (engine.Frozen, error) {
+// frozen returns the reason why the file rejects writes. Unreleased builds of schemas 11 and 12 froze a file only with triggers and had no
+// table migration_state. For such a file it returns an error: the tasks may run in another database now, so no program may thaw the file
+// without a decision of its owner.
+func (d *File) frozen(q engine.Querier) (engine.Frozen, error) {
 	frozen, err := engine.ReadFrozen(q, d.sql)
 	if err != nil || frozen != (engine.Frozen{}) {
-		return frozen, err
+		return frozen, d.Explain(err)
 	}
-	var source string
-	name := d.sql.Prefix + "moving_tasks_INSERT"
-	if err := engine.NoRow(d.conn.QueryRowxContext(ctx, d.sql.Text(selectTrigger), name).Scan(&source)); err != nil {
-		return engine.Frozen{}, err
+	var triggers bool
+	if err := q.Scan(hasTrigger, []any{d.sql.Prefix + "moving_tasks_INSERT"}, &triggers); err != nil || !triggers {
+		return engine.Frozen{}, d.Explain(err)
 	}
-	const other = "\x00" // this text stands for the identity of the other database
-	for _, state := range []engine.FrozenState{engine.Moving, engine.Moved, engine.Incomplete} {
-		before, after, _ := strings.Cut("'"+engine.Frozen{State: state, Other: other}.Message()+"'", other)
-		_, rest, ok := strings.Cut(source, before)
-		if end := strings.LastIndex(rest, after); ok && end >= 0 {
-			return engine.Frozen{State: state, Other: strings.ReplaceAll(rest[:end], "''", "'")}, nil
-		}
-	}
-	return engine.Frozen{}, nil
+	return engine.Frozen{}, &jobs.Error{Kind: jobs.ErrSchema, Code: errcode.UnreleasedSchema, Subject: d.path,
+		What: "cannot upgrade " + d.path + ": it was part of a move",
+		Why:  []string{"an unreleased build of runner made the move, and only that build can complete or undo it", "nothing was changed"},
+		Hint: "the other database of the move, or the build that made it"}
 }

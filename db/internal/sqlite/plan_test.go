@@ -51,7 +51,7 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 		selectPages:                     {"SCAN pragma_page_count", "SCAN pragma_freelist_count", "SCAN pragma_auto_vacuum"},
 		d.sql.Text(rememberID):          nil,
 		d.sql.Text(selectHighestID):     {"SCAN ids"},
-		d.sql.Text(selectTrigger):       {"SCAN sqlite_schema"},
+		d.sql.Text(hasTrigger):          {"SCAN sqlite_schema"},
 		d.sql.Text(engine.SelectAtWork): {"SCAN workers USING INDEX workers_live"},
 	} {
 		statementtest.Plan{Allow: allow}.Check(t, text, statementtest.Explain(t, d.read, text))
