@@ -220,11 +220,10 @@ func neverIfZero(keep time.Duration) time.Duration {
 // requireSafeDatabase returns an error if other users may write the database. It runs before the database is opened or created.
 func requireSafeDatabase(c *cli.Context, a *cli.App, insecurePerms bool) error {
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	file := admin.ParseAddress(d.Path).File()
-	if err != nil || insecurePerms || file == "" {
+	if err != nil || insecurePerms {
 		return err
 	}
-	return admin.Insecure(file)
+	return admin.Insecure(d.Path)
 }
 
 // parseQueueMax parses NAME[=MAX].

@@ -164,7 +164,7 @@ func (f *rowFuzz) open() {
 	}
 	f.Cleanup(func() { f.r.Close() })
 	f.pages = web.Handler(f.r, web.Options{Authorize: func(*http.Request) error { return nil }})
-	if admin.ParseAddress(f.address).File() == "" {
+	if !admin.ParseAddress(f.address).LocalFile() {
 		server, err := pgdriver.Engine().Connect(f.address, 10*time.Second)
 		if err != nil {
 			f.Fatal(err)
@@ -179,7 +179,7 @@ func (f *rowFuzz) open() {
 	f.Cleanup(func() { f.raw.Close() })
 	f.columns = map[string][]string{}
 	for _, table := range rowTables {
-		if table.name == "last_ids" && admin.ParseAddress(f.address).File() == "" {
+		if table.name == "last_ids" && !admin.ParseAddress(f.address).LocalFile() {
 			continue // a server uses a sequence instead
 		}
 		rows, err := f.raw.QueryContext(ctx, `SELECT * FROM `+table.name+` LIMIT 0`)
@@ -356,7 +356,7 @@ func (f *rowFuzz) update(table string) {
 }
 
 func (f *rowFuzz) mark(n int) string {
-	if admin.ParseAddress(f.address).File() == "" {
+	if !admin.ParseAddress(f.address).LocalFile() {
 		return "$" + strconv.Itoa(n)
 	}
 	return "?"

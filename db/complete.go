@@ -10,25 +10,24 @@ import (
 	"example.com/runner/jobs"
 )
 
-// completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of objects with the columns of
-// d. The statement is for servers, where each statement is a round trip: a hundred completions take one round trip. It returns the ids of
-// the completed tasks, and the features that are in use.
+// completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of completions. The statement is
+// for engines with the trait CompletesAsJSON, where each statement is a round trip: a hundred completions take one round trip. It returns
+// the ids of the completed tasks, and the features that are in use.
 //
-// The array and the mark {unindexed} in the WHERE clause prevent a bad plan. Without them the planner would compare all running tasks or
-// all tasks with each row of d, if the tables were small when the session prepared the statement.
+// The marks {same_completion} and {unindexed} in the WHERE clause prevent a bad plan. Without them the planner would compare all running
+// tasks or all tasks with each row of d, if the tables were small when the session prepared the statement.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
 	lease_expires_at = NULL, state = 'completed', outcome = d.outcome,
 	result = d.result, started_at = d.started_at, finished_at = d.finished_at, updated_at = ?
-FROM json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, started_at bigint,
-	finished_at bigint)
-WHERE tasks.id = ANY (ARRAY[d.id]) AND tasks.generation_id = d.generation_id AND tasks.worker = ? AND {unindexed}tasks.state = 'running'
+FROM {completions}
+WHERE {same_completion} AND tasks.generation_id = d.generation_id AND tasks.worker = ? AND {unindexed}tasks.state = 'running'
 RETURNING tasks.id, (SELECT {features}) AS uses`
 
 // completeSome completes n tasks. Each part holds the id, the generation and the values that completeTask sets. The parameters after the
-// parts are the time and the worker. Files use this statement, because one statement for sixteen tasks takes only two thirds of the time of
-// sixteen statements.
+// parts are the time and the worker. Engines without the trait CompletesAsJSON use this statement, because one statement for sixteen tasks
+// takes only two thirds of the time of sixteen statements.
 var completeSome = &sqltext.Series{Part: "(?, ?, ?, ?, ?, ?)", Separator: ", ", Template: `
 WITH d (id, generation_id, outcome, result, started_at, finished_at) AS (VALUES {parts})
 UPDATE {tasks} SET generation_id = tasks.generation_id + 1, lease_expires_at = NULL,
@@ -95,12 +94,12 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 var errRefusedTogether = errors.New("an end was refused")
 
 // completeMany ends the attempts in list that complete their task and store nothing else. It sets their results in done, and reports for
-// each attempt in list whether it has completed it. finishOne must end the other attempts. On a server these include the attempts that the
-// statement did not change. In a file, an attempt that the statement did not change makes completeMany return errRefusedTogether.
+// each attempt in list whether it has completed it. finishOne must end the other attempts. With the trait CompletesAsJSON, these include
+// the attempts that the statement did not change. Without it, such an attempt makes completeMany return errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, t.hooks, now)
 	if t.db.traits.CompletesAsJSON {
-		return t.completeOnServer(worker, all, done, now)
+		return t.completeAsJSON(worker, all, done, now)
 	}
 	completed = make([]bool, len(list))
 	from := 0
@@ -133,7 +132,8 @@ func (c *completion) result() any {
 	return *c.Result
 }
 
-func (t *tx) completeOnServer(worker int64, all completions, done []Finished, now time.Time) (completed []bool, err error) {
+// completeAsJSON is completeMany for engines with the trait CompletesAsJSON.
+func (t *tx) completeAsJSON(worker int64, all completions, done []Finished, now time.Time) (completed []bool, err error) {
 	of := make(map[int64]int, len(all.rows)) // maps the id of a task to the index of its row
 	for k, row := range all.rows {
 		of[row.ID] = k

@@ -14,8 +14,8 @@ import (
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqlite"
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/errcode"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -247,7 +247,8 @@ func TestAFileThatAnEarlierMoveFrozeIsNotUpgraded(t *testing.T) {
 			var version, triggers int
 			if err := errors.Join(raw.Get(&version, "PRAGMA user_version"), raw.Get(&triggers, `SELECT count(*) FROM sqlite_schema
 				WHERE name LIKE 'moving%'`)); err != nil || version != o.version || triggers != 12 {
-				t.Errorf("got schema %d, %d triggers of a move and error %v; want schema %d, 12 triggers", version, triggers, err, o.version)
+				t.Errorf("got schema %d, %d triggers of a move and error %v; want schema %d, 12 triggers",
+					version, triggers, err, o.version)
 			}
 		})
 	}

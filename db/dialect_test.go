@@ -25,7 +25,7 @@ var smallNumbers = []string{"previousArgs", "selectPriorities", "addCount", "cut
 // derives the type of a parameter from its first use. A parameter that may be large must not be used with a constant first.
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
-		"assertCompleted": assertCompleted, "limitLockTime": limitLockTime, "insertArrays": insertArrays}
+		"assertCompleted": assertCompleted, "insertArrays": insertArrays}
 	for name, p := range plans {
 		statements[name] = p.Statement()
 	}

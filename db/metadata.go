@@ -40,12 +40,6 @@ var (
 	setFilled = command(`UPDATE {metadata_keys} SET filled = 1 WHERE key = ? AND build = ?`)
 )
 
-// limitLockTime and lockKeys get the exclusive lock on metadata_keys of a server, or fail after 100 ms. A longer wait could stop all
-// writers. LOCK TABLE accepts no alias, so lockKeys is a template that is rendered without aliases.
-var limitLockTime = command(`SET LOCAL lock_timeout = 100`)
-
-const lockKeys = `LOCK TABLE {metadata_keys} IN ACCESS EXCLUSIVE MODE`
-
 // indexText adds text [2] with key [1] of task [3]. fillIndexes adds the texts of the tasks with ids after [1] and up to [2] to the indexes
 // that are not filled. deleteTexts deletes the rows of task [1].
 var (
@@ -189,14 +183,9 @@ func (d *DB) setKeys(ctx context.Context, keys []string) (unfilled []indexedKey,
 		locked = true
 		err = d.updateAlone(ctx, full, func(t *tx) (err error) {
 			t.news = false
-			if d.Server() != nil {
-				if err := t.run(limitLockTime); err != nil {
-					return err
-				}
-				if err := t.run(command(d.sql.Names(lockKeys)).With(nil)); err != nil {
-					locked = !d.engine.Busy(err)
-					return err
-				}
+			if err := d.engine.LockKeys(querier{t}); err != nil {
+				locked = !d.engine.Busy(err)
+				return err
 			}
 			rows, err = t.setKeys(keys)
 			return err

@@ -84,5 +84,5 @@ func TestClaimsAndCompletionsRunNoTrigger(t *testing.T) {
 }
 
 func TestEveryStatementHasAPlan(t *testing.T) {
-	plans.Complete(t, slices.Concat(onServers, sharedTemplates)...)
+	plans.Complete(t, slices.Concat(roundTrips, sharedTemplates)...)
 }

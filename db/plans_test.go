@@ -356,5 +356,6 @@ var plans = statementtest.Plans{
 // sharedTemplates are templates that several statements share.
 var sharedTemplates = []string{"completeAll", "claimed", "claimJobs", "pendingQueues"}
 
-// onServers are statements that run only on PostgreSQL. TestPostgreSQLPreparesEveryStatement prepares them.
-var onServers = []string{"assertUnused", "assertCompleted", "completeTasks", "limitLockTime", "insertArrays"}
+// roundTrips are statements for engines where each statement is a round trip, those with the traits FastPath, CompletesAsJSON and
+// InsertsArrays. SQLite cannot prepare them. TestPostgreSQLPreparesEveryStatement prepares them.
+var roundTrips = []string{"assertUnused", "assertCompleted", "completeTasks", "insertArrays"}

@@ -71,11 +71,7 @@ func tokenDir(path string) error {
 	if mode&fs.ModeSticky != 0 {
 		mode &^= 0o022
 	}
-	uid, gid, ok := owner.Of(info)
-	if !ok {
-		return nil
-	}
-	if why, try := exposed(mode, uid, gid, os.Geteuid(), sameName); why != "" {
+	if why, try := owner.Exposed(info, mode, os.Geteuid()); why != "" {
 		return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenDirectory, Subject: path,
 			What: "the directory of the token file " + path + " " + why,
 			Why:  []string{"another user could put a token there that they know"}, Hint: try + " " + dir}

@@ -20,12 +20,8 @@ const (
 	placeOfObject  = "/* task options: stored object */"
 )
 
-// withTaskOptions replaces the placeholders of the task options in a schema.
-func withTaskOptions(schema string, onServer bool) string {
-	write := sqliteOption
-	if onServer {
-		write = postgresOption
-	}
+// withTaskOptions replaces the placeholders of the task options in a schema. The function write returns the SQL of an option.
+func withTaskOptions(schema string, write func(*taskspec.OptionInfo) optionSQL) string {
 	var view, columns, checks, object []string
 	for i := range taskspec.OptionList() {
 		o := &taskspec.OptionList()[i]

@@ -16,6 +16,7 @@ import (
 	"strings"
 
 	"example.com/runner/db/internal/sqltext"
+	"example.com/runner/internal/taskspec"
 )
 
 //go:embed *.sql convert/*.sql postgres/*.sql
@@ -30,6 +31,9 @@ const (
 	Convert  = "convert"
 	Postgres = "postgres"
 )
+
+// optionWriters maps each folder to the function that writes the SQL of a task option.
+var optionWriters = map[string]func(*taskspec.OptionInfo) optionSQL{SQLite: sqliteOption, Convert: sqliteOption, Postgres: postgresOption}
 
 // ConvertedVersion is the only version before the first numbered file from which SQLite files can be converted.
 const ConvertedVersion = 11
@@ -46,7 +50,7 @@ func (m Migration) Text() string {
 	if err != nil {
 		panic(err) // the file is embedded, so there is no error
 	}
-	return withTaskOptions(string(text), path.Dir(m.Path) == Postgres)
+	return withTaskOptions(string(text), optionWriters[path.Dir(m.Path)])
 }
 
 // Migrations returns the numbered files in a folder, in order.

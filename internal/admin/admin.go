@@ -4,7 +4,6 @@ package admin
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"example.com/runner/db"
@@ -36,13 +35,13 @@ func SchemaVersion() int { return db.SchemaVersion() }
 // ParseAddress parses the path or address of a database.
 func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 
-// Insecure returns an error of kind jobs.ErrPermission if other users may write the database at path or its directory. Root and the user
+// Insecure returns an error of kind jobs.ErrPermission if other users may write the file of a database or its directory. Root and the user
 // of this process do not count as other users. A user with write access can run commands as the worker's user. Insecure does not open the
-// database. It returns nil for a path that does not exist.
-func Insecure(path string) error { return db.Insecure(path) }
+// database. It returns nil for a path that does not exist, and for a server.
+func Insecure(address string) error { return db.Insecure(address) }
 
-// InsecureFor returns an error if a user other than root and the user with the number uid may write the database at path.
-func InsecureFor(path string, uid int) error { return db.InsecureFor(path, uid) }
+// InsecureFor returns an error if a user other than root and the user with the number uid may write the file of a database.
+func InsecureFor(address string, uid int) error { return db.InsecureFor(address, uid) }
 
 // FileOwner returns the number of the user who owns the database at path, if the system reports it.
 func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
@@ -114,13 +113,7 @@ func Writable(r *runner.Runner) error {
 	if err := store(r).Replaced(); err != nil {
 		return err
 	}
-	if Server(r) != nil {
-		return nil
-	}
-	if disk := db.DiskOf(r.Path()); disk.Total > 0 && disk.Free < disk.Reserve {
-		return fmt.Errorf("%w: %d bytes are left", jobs.ErrFull, disk.Free)
-	}
-	return nil
+	return store(r).Space()
 }
 
 // Readers returns the processes that read the database now. SQLite can reset the write-ahead log only after these processes end their

@@ -48,24 +48,34 @@ type Doctor struct {
 // reportFunc receives the result of a check. The parameter try is a command or value that the user can type, or an empty string.
 type reportFunc func(status, message, try string)
 
-// Run runs every check in the order that the JSON contract defines, and passes each result to print.
+// check is a check with its name in the output.
+type check struct {
+	name string
+	run  func(context.Context, reportFunc) error
+	open bool // whether the check needs the open database
+}
+
+// checks returns the checks of a file, or of a database on a server, in the order that the JSON contract defines.
+func (d *Doctor) checks() []check {
+	tasks := []check{{"clock", d.clock, true}, {"workers", d.workers, true}, {"queues", d.queues, true}, {"schedules", d.schedules, true}}
+	other := check{"other db", d.otherDB, false}
+	if d.hasLocalFile() {
+		file := []check{{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
+			{"integrity", d.integrity, true}, {"wal", d.wal, true}}
+		return slices.Concat(file, tasks, []check{{"backup", d.backup, true}, other})
+	}
+	server := []check{{"database", d.server, false}, {"messages", d.messages, true}, {"sessions", d.sessions, true},
+		{"vacuum", d.vacuum, true}, {"replication", d.replication, true}, {"filesystem", says("managed by the server"), false},
+		{"permissions", d.rights, false}, {"integrity", d.tables, true}, {"wal", says("managed by the server"), true}}
+	return slices.Concat(server, tasks, []check{{"backup", says("made by the tools of the server"), true}, other})
+}
+
+// hasLocalFile reports whether the database is a file of this host, which doctor checks itself. A server has the tools for its own files.
+func (d *Doctor) hasLocalFile() bool { return admin.ParseAddress(d.Path).LocalFile() }
+
+// Run runs every check and passes each result to print.
 func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error {
-	type check struct {
-		name string
-		run  func(context.Context, reportFunc) error
-		open bool // whether the check needs the open database
-	}
-	checks := []check{
-		{"database", d.database, false}, {"filesystem", d.filesystem, false}, {"permissions", d.permissions, false},
-		{"integrity", d.integrity, true}, {"wal", d.wal, true}, {"clock", d.clock, true}, {"workers", d.workers, true},
-		{"queues", d.queues, true}, {"schedules", d.schedules, true}, {"backup", d.backup, true},
-		{"other db", d.otherDB, false},
-	}
-	if !d.isFile() {
-		checks = slices.Insert(checks, 1, check{"messages", d.messages, true}, check{"sessions", d.sessions, true},
-			check{"vacuum", d.vacuum, true}, check{"replication", d.replication, true})
-	}
-	for _, check := range checks {
+	for _, check := range d.checks() {
 		if check.open && d.Runner == nil {
 			continue
 		}
@@ -86,27 +96,17 @@ func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error 
 	return nil
 }
 
-// isFile reports whether the database is a file of this host.
-func (d *Doctor) isFile() bool { return admin.ParseAddress(d.Path).File() != "" }
-
 func (d *Doctor) database(_ context.Context, report reportFunc) error {
 	if d.OpenError != nil {
 		return d.OpenError
 	}
 	file, wal := admin.Size(d.Runner)
-	if server := admin.Server(d.Runner); server != nil {
-		return d.server(server, file, report)
-	}
 	report(OK, fmt.Sprintf("%s, schema %d, %s, WAL %s", d.Runner.Path(), admin.SchemaVersion(), humanize.Size(file),
 		humanize.Size(wal)), "")
 	return nil
 }
 
 func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
-	if !d.isFile() {
-		report(OK, "managed by the server", "")
-		return nil
-	}
 	disk := admin.DiskOf(d.Path)
 	var words []string
 	if disk.Kind != "" {
@@ -136,9 +136,6 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 // permissions checks the file for each user whose worker runs on this host. Without such a worker it checks the file for its owner, because
 // root and a user who may only read the file can run doctor, too.
 func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
-	if !d.isFile() {
-		return d.rights(ctx, report)
-	}
 	users, err := d.workerUsers(ctx)
 	if err != nil {
 		return err
@@ -205,20 +202,12 @@ func (d *Doctor) integrity(ctx context.Context, report reportFunc) error {
 	if err := admin.Foreign(ctx, d.Runner); err != nil {
 		return err
 	}
-	if admin.Server(d.Runner) != nil {
-		report(OK, "tables and triggers are unchanged; to check the pages: pg_amcheck", "")
-		return nil
-	}
 	report(OK, fmt.Sprintf("%s in %s", name, humanize.Took(time.Since(began))), "")
 	return nil
 }
 
 func (d *Doctor) wal(_ context.Context, report reportFunc) error {
 	_, wal := admin.Size(d.Runner)
-	if admin.Server(d.Runner) != nil {
-		report(OK, "managed by the server", "")
-		return nil
-	}
 	if wal < walWarn {
 		report(OK, humanize.Size(wal), "")
 		return nil

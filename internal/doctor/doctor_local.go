@@ -70,8 +70,6 @@ func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	const try = "runner backup FILE"
 	at := admin.LastBackup(d.Runner)
 	switch age := d.Now.Sub(at); {
-	case !d.isFile():
-		report(OK, "made by the tools of the server", "")
 	case at.IsZero():
 		report(OK, "runner has made no backup", try)
 	case age > backupWarn:

@@ -25,8 +25,21 @@ func (d *Doctor) messages(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
+// says returns a check that reports a message about the work of the server.
+func says(message string) func(context.Context, reportFunc) error {
+	return func(_ context.Context, report reportFunc) error {
+		report(OK, message, "")
+		return nil
+	}
+}
+
 // server implements the check "database" for a database on a server.
-func (d *Doctor) server(s *admin.ServerInfo, bytes int64, report reportFunc) error {
+func (d *Doctor) server(_ context.Context, report reportFunc) error {
+	if d.OpenError != nil {
+		return d.OpenError
+	}
+	s := admin.Server(d.Runner)
+	bytes, _ := admin.Size(d.Runner)
 	if s.Skew.Abs() > clockSlack {
 		report(Warn, fmt.Sprintf("%s, PostgreSQL %d: the clock of this host differs by %v", d.Runner.Path(), s.Version/10000, s.Skew.Abs()),
 			"timedatectl status")
@@ -86,6 +99,15 @@ func (d *Doctor) replication(ctx context.Context, report reportFunc) error {
 			`psql -c "ALTER SYSTEM SET synchronous_standby_names = '*'" -c "SELECT pg_reload_conf()"`)
 	}
 	return err
+}
+
+// tables checks whether somebody has changed runner's tables.
+func (d *Doctor) tables(ctx context.Context, report reportFunc) error {
+	if err := admin.Foreign(ctx, d.Runner); err != nil {
+		return err
+	}
+	report(OK, "tables and triggers are unchanged; to check the pages: pg_amcheck", "")
+	return nil
 }
 
 // rights reports what the role of the address may do.

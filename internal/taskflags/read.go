@@ -73,14 +73,14 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	return t, err
 }
 
-// noResolve reports whether only the worker looks up the command. This is the default for a database on another host, because the worker
-// may run on any host.
+// noResolve reports whether only the worker looks up the command. This is the default for a database that several hosts share, because
+// the worker may run on any of them.
 func noResolve(c *cli.Context, a *cli.App) bool {
 	if c.IsSet("no-resolve") {
 		return cli.Get[bool](c, "no-resolve")
 	}
 	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	return err == nil && admin.ParseAddress(d.Path).File() == ""
+	return err == nil && admin.ParseAddress(d.Path).SharedByHosts()
 }
 
 // Example returns the start of an example command line for the current command: enqueue, run or schedule add.

@@ -6,8 +6,14 @@ type Address interface {
 	String() string
 	// Absolute returns the address in a form that does not depend on the working directory.
 	Absolute() (string, error)
-	// File returns the path if the database is a file of this host, else "".
-	File() string
+	// LocalFile reports whether the database is a file of this host. It is for code that checks or describes such files.
+	LocalFile() bool
+	// SharedByHosts reports whether processes of other hosts can open the database.
+	SharedByHosts() bool
+	// CheckWriters returns an error of kind jobs.ErrPermission if a user other than root and the user with the number uid has write access
+	// to the files of the database. It opens nothing, and accepts files that do not exist yet. It returns nil for a server, which checks
+	// the rights of its users itself.
+	CheckWriters(uid int) error
 	// HasPassword reports whether the address includes a password.
 	HasPassword() bool
 	// Engine prepares the engine of the database. It opens nothing.

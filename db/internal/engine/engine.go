@@ -160,6 +160,10 @@ type Transactions interface {
 	// write is unlikely to follow soon. In SQLite such a write does not wait for the end of a series of writes of another process. Begin
 	// calls the function begin, which runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
+	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction
+	// that has read the table lasts longer than 100 ms, LockKeys returns an error for which Busy is true. It does nothing for a file, where
+	// a transaction that has read the table before this one cannot write any more.
+	LockKeys(q Querier) error
 	// Later sends a statement together with the next one. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
 	// CommitWithNext makes the next statement commit the transaction. It returns false if the engine does not support that.

@@ -34,8 +34,14 @@ func (u URL) String() string {
 // Absolute returns the address as it is, because no part of it depends on the working directory.
 func (u URL) Absolute() (string, error) { return string(u), nil }
 
-// File returns "", because the database is not a file of this host.
-func (URL) File() string { return "" }
+// LocalFile returns false.
+func (URL) LocalFile() bool { return false }
+
+// SharedByHosts returns true.
+func (URL) SharedByHosts() bool { return true }
+
+// CheckWriters returns nil, because the server checks the rights of its users itself.
+func (URL) CheckWriters(int) error { return nil }
 
 // HasPassword reports whether the address includes a password.
 func (u URL) HasPassword() bool { return password.MatchString(string(u)) }

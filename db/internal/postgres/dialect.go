@@ -46,6 +46,14 @@ var fragments = sqltext.Parts{
 	"unless_taken": " ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL DO NOTHING",
 	"given_ids":    " OVERRIDING SYSTEM VALUE",
 
+	"completions": `json_to_recordset(CAST(? AS json)) AS d (id bigint, generation_id bigint, outcome json, result text, started_at bigint,
+	finished_at bigint)`,
+	"same_completion": "tasks.id = ANY (ARRAY[d.id])",
+	"plain_arrays": `unnest(CAST(? AS text[]), CAST(? AS text[]),
+	CAST(? AS text[]), CAST(? AS text[]), CAST(? AS text[]), CAST(? AS bigint[]), CAST(? AS bigint[]), CAST(? AS bigint[]),
+	CAST(? AS bigint[]), CAST(? AS bigint[]), CAST(? AS json[]), CAST(? AS bigint[]), CAST(? AS text[]), CAST(? AS bigint[]),
+	CAST(? AS bigint[]))`,
+
 	"highest_id": "SELECT coalesce(max(id), 0) FROM {tasks}",
 
 	// Each step of the recursion is one index seek. A list of sampled ids would be slower, because the server would search the whole list

@@ -100,6 +100,21 @@ func (*Server) Begin(conn *sqlx.Conn, shared, _ bool, _ func() error) (waited bo
 	return false, conn.Raw(func(c any) error { c.(*session).begin(shared); return nil })
 }
 
+// limitLockTime and lockKeys get the exclusive lock on metadata_keys, or fail after 100 ms. A longer wait could stop all writers.
+// LOCK TABLE accepts no alias, so lockKeys is a template that is rendered without aliases.
+var limitLockTime = sqltext.Command(`SET LOCAL lock_timeout = 100`)
+
+const lockKeys = `LOCK TABLE {metadata_keys} IN ACCESS EXCLUSIVE MODE`
+
+// LockKeys locks the table metadata_keys.
+func (s *Server) LockKeys(q engine.Querier) error {
+	if _, err := q.Exec(limitLockTime); err != nil {
+		return err
+	}
+	_, err := q.Exec(&sqltext.Statement{Template: s.sql.Names(lockKeys), Once: true})
+	return err
+}
+
 // Later sends a statement together with the next one.
 func (*Server) Later(conn *sqlx.Conn, text string, args []any) error {
 	values := make([]driver.NamedValue, len(args))

@@ -14,7 +14,7 @@ func TestPostgreSQLPreparesEveryStatementOfThePackage(t *testing.T) {
 	dialect := Dialect("ours")
 	texts := map[string]string{}
 	for i, s := range []*sqltext.Statement{serverVersion, selectOurs, setVersion, hasSchema, serverSize, selectOuter, selectServerTriggers,
-		selectNotify, selectHealth, serverHighestID, serverSetID, serverSetWorker, sqltext.Query(SelectBackend),
+		selectNotify, selectHealth, serverHighestID, serverSetID, serverSetWorker, limitLockTime, sqltext.Query(SelectBackend),
 		sqltext.Query(fmt.Sprintf(lockExclusive, 1)), sqltext.Query(fmt.Sprintf(lockShared, 1))} {
 		texts[fmt.Sprintf("statement %d", i)] = dialect.Text(s)
 	}

@@ -22,8 +22,11 @@ func (p Path) Absolute() (string, error) {
 	return filepath.Abs(string(p))
 }
 
-// File returns the path.
-func (p Path) File() string { return string(p) }
+// LocalFile returns true.
+func (Path) LocalFile() bool { return true }
+
+// SharedByHosts returns false, because the processes of a file share memory.
+func (Path) SharedByHosts() bool { return false }
 
 // HasPassword returns false.
 func (Path) HasPassword() bool { return false }

@@ -53,6 +53,13 @@ var fragments = sqltext.Parts{
 	"unless_taken": "",
 	"given_ids":    "",
 
+	// These marks are only in statements that package db does not run in a file. completions has a row for each object of the JSON array in
+	// the next parameter, for statements that need the trait CompletesAsJSON. same_completion is the condition that a task is one of them.
+	// plain_arrays has a row for each task of insertArrays, which needs the trait InsertsArrays. Each parameter is an array of a column.
+	"completions":     "",
+	"same_completion": "",
+	"plain_arrays":    "",
+
 	// highest_id returns the highest id that a task has or had, or 0 if there was none. It ignores ids of 2^52 and more; see the trigger
 	// tasks_deleted.
 	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496" +
