@@ -59,130 +59,166 @@ const (
 	plainOne    = plain + " (one worker: it has no more)"
 )
 
+// normal and full are the levels of PRAGMA synchronous that the systems use.
+const normal, full = "NORMAL", "FULL"
+
+// plan collects the measurements in the order of the report. Its other fields are the systems that several measurements use.
+type plan struct {
+	measurements                   []*measurement
+	mine, durable                  system
+	river, riverTuned, riverSynced system
+	lite, liteTuned, liteSynced    system
+}
+
 // all returns the measurements that this machine can run, in the order of the report.
 func all(e *env) ([]*measurement, error) {
-	var list []*measurement
-	add := func(w *workload, system string, run func(context.Context, *env) (float64, error)) {
-		list = append(list, &measurement{workload: w, system: system, run: run})
+	p := &plan{
+		mine: ours(own, runner.Normal), durable: ours(ownDurable, runner.Full),
+		river: riverSystem(riverOne, normal, 0), riverTuned: riverSystem(riverTuned, normal, time.Millisecond),
+		riverSynced: riverSystem(riverSynced, full, time.Millisecond),
+		lite:        backliteSystem(liteOne, normal, 0), liteTuned: backliteSystem(liteTuned, normal, 1),
+		liteSynced: backliteSystem(liteSynced, full, 1),
 	}
-	const normal, full = "NORMAL", "FULL"
-	mine, durable := ours(own, runner.Normal), ours(ownDurable, runner.Full)
-	river1, river2 := riverSystem(riverOne, normal, 0), riverSystem(riverTuned, normal, time.Millisecond)
-	riverFull, liteFull := riverSystem(riverSynced, full, time.Millisecond), backliteSystem(liteSynced, full, 1)
-	lite1, lite2 := backliteSystem(liteOne, normal, 0), backliteSystem(liteTuned, normal, 1)
+	p.addDrains()
+	p.addEnqueues()
+	p.addLatencies()
+	p.addProcesses()
+	if e.binary != "" {
+		p.addCommands()
+	}
+	p.addGrowthAndSizes()
+	names, err := costNames()
+	for _, name := range names {
+		p.add(costs, name, life(name, 10_000))
+	}
+	for _, f := range features() {
+		p.add(inUse, f.name, f.life(10_000))
+	}
+	return p.measurements, err
+}
+
+func (p *plan) add(w *workload, system string, run func(context.Context, *env) (float64, error)) {
+	p.measurements = append(p.measurements, &measurement{workload: w, system: system, run: run})
+}
+
+func (p *plan) addDrains() {
 	for _, c := range []int{1, 10, 100} {
 		n := 100_000 // with this number a drain takes about two seconds, so the start and the stop of the workers add little
 		if c == 1 {
 			n = 20_000
 		}
-		add(drains[c], own, mine.drain(n, c))
-		add(drains[c], limit, bareDrain(normal, n, c))
-		add(drains[c], ownDurable, durable.drain(n, c))
+		p.add(drains[c], own, p.mine.drain(n, c))
+		p.add(drains[c], limit, bareDrain(normal, n, c))
+		p.add(drains[c], ownDurable, p.durable.drain(n, c))
 		slow := 2000 // smaller number for systems that sleep between fetches; with more tasks a drain would take minutes
 		if c > 1 {
-			add(drains[c], riverOne, river1.drain(slow, c))
+			p.add(drains[c], riverOne, p.river.drain(slow, c))
 		}
-		add(drains[c], riverTuned, river2.drain(n/10, c))
+		p.add(drains[c], riverTuned, p.riverTuned.drain(n/10, c))
 		if c > 1 {
-			add(drains[c], liteOne, lite1.drain(slow, c))
+			p.add(drains[c], liteOne, p.lite.drain(slow, c))
 		}
-		add(drains[c], liteTuned, lite2.drain(slow*c/10+slow/20, c))
+		p.add(drains[c], liteTuned, p.liteTuned.drain(slow*c/10+slow/20, c))
 		if havePlainjob() && c == 100 {
-			add(drains[c], plainOne, plainjob("drain", 2*n/5))
+			p.add(drains[c], plainOne, plainjob("drain", 2*n/5))
 		}
 	}
-	add(enqueueOne, own, mine.enqueue(20_000, 1))
-	add(enqueueOne, limit, bareEnqueue(normal, 20_000, 1))
-	add(enqueueOne, ownDurable, durable.enqueue(5000, 1))
-	add(enqueueOne, riverTuned, river2.enqueue(5000, 1))
-	add(enqueueOne, liteTuned, lite2.enqueue(20_000, 1))
+}
+
+func (p *plan) addEnqueues() {
+	p.add(enqueueOne, own, p.mine.enqueue(20_000, 1))
+	p.add(enqueueOne, limit, bareEnqueue(normal, 20_000, 1))
+	p.add(enqueueOne, ownDurable, p.durable.enqueue(5000, 1))
+	p.add(enqueueOne, riverTuned, p.riverTuned.enqueue(5000, 1))
+	p.add(enqueueOne, liteTuned, p.liteTuned.enqueue(20_000, 1))
 	if havePlainjob() {
-		add(enqueueOne, plain, plainjob("enqueue", 20_000))
+		p.add(enqueueOne, plain, plainjob("enqueue", 20_000))
 	}
-	add(enqueueMany, ownDurable, durable.enqueue(50_000, 100))
-	add(enqueueMany, own, mine.enqueue(50_000, 100))
-	add(enqueueMany, riverTuned, river2.enqueue(5000, 100))
-	add(enqueueMany, liteTuned, lite2.enqueue(20_000, 100))
-	add(batches, own, mine.batch(100_000))
-	add(batches, limit, bareEnqueue(normal, 100_000, 1000))
-	add(batches, riverTuned, river2.batch(20_000))
-	add(batches, liteTuned, lite2.batch(50_000))
+	p.add(enqueueMany, ownDurable, p.durable.enqueue(50_000, 100))
+	p.add(enqueueMany, own, p.mine.enqueue(50_000, 100))
+	p.add(enqueueMany, riverTuned, p.riverTuned.enqueue(5000, 100))
+	p.add(enqueueMany, liteTuned, p.liteTuned.enqueue(20_000, 100))
+	p.add(batches, own, p.mine.batch(100_000))
+	p.add(batches, limit, bareEnqueue(normal, 100_000, 1000))
+	p.add(batches, riverTuned, p.riverTuned.batch(20_000))
+	p.add(batches, liteTuned, p.liteTuned.batch(50_000))
 	if havePlainjob() {
-		add(batches, plain, plainjob("batch", 100_000))
+		p.add(batches, plain, plainjob("batch", 100_000))
 	}
-	add(both, own, mine.both(20_000, 10))
-	add(both, ownDurable, durable.both(20_000, 10))
-	add(both, riverTuned, river2.both(5000, 10))
-	add(both, liteTuned, lite2.both(2000, 10))
-	for _, p := range []struct {
+	p.add(both, own, p.mine.both(20_000, 10))
+	p.add(both, ownDurable, p.durable.both(20_000, 10))
+	p.add(both, riverTuned, p.riverTuned.both(5000, 10))
+	p.add(both, liteTuned, p.liteTuned.both(2000, 10))
+}
+
+func (p *plan) addLatencies() {
+	for _, at := range []struct {
 		name string
 		p    float64
 	}{{"p50", 0.5}, {"p99", 0.99}} {
-		add(latencies, own+", "+p.name, mine.latency(300, p.p))
-		add(latencies, ownDurable+", "+p.name, durable.latency(300, p.p))
-		add(latencies, riverTuned+", "+p.name, river2.latency(300, p.p))
-		add(latencies, liteTuned+", "+p.name, lite2.latency(300, p.p))
+		p.add(latencies, own+", "+at.name, p.mine.latency(300, at.p))
+		p.add(latencies, ownDurable+", "+at.name, p.durable.latency(300, at.p))
+		p.add(latencies, riverTuned+", "+at.name, p.riverTuned.latency(300, at.p))
+		p.add(latencies, liteTuned+", "+at.name, p.liteTuned.latency(300, at.p))
 		if havePlainjob() {
-			add(latencies, plain+" polling each ms, "+p.name, plainjob("latency", 300, map[float64]string{0.5: "0.5",
-				0.99: "0.99"}[p.p], "1"))
+			p.add(latencies, plain+" polling each ms, "+at.name, plainjob("latency", 300, map[float64]string{0.5: "0.5",
+				0.99: "0.99"}[at.p], "1"))
 		}
-		add(loadeds, own+", "+p.name, mine.loaded(2000, p.p))
-		add(loadeds, ownDurable+", "+p.name, durable.loaded(2000, p.p))
-		add(loadeds, riverTuned+", "+p.name, river2.loaded(2000, p.p))
-		add(loadeds, liteTuned+", "+p.name, lite2.loaded(200, p.p))
-		add(across, own+", "+p.name, latencyAcross(300, p.p))
-		add(besides, own+", concurrency 10, "+p.name, beside(10, p.p))
-		add(besides, own+", concurrency 100, "+p.name, beside(100, p.p))
+		p.add(loadeds, own+", "+at.name, p.mine.loaded(2000, at.p))
+		p.add(loadeds, ownDurable+", "+at.name, p.durable.loaded(2000, at.p))
+		p.add(loadeds, riverTuned+", "+at.name, p.riverTuned.loaded(2000, at.p))
+		p.add(loadeds, liteTuned+", "+at.name, p.liteTuned.loaded(200, at.p))
+		p.add(across, own+", "+at.name, latencyAcross(300, at.p))
+		p.add(besides, own+", concurrency 10, "+at.name, beside(10, at.p))
+		p.add(besides, own+", concurrency 100, "+at.name, beside(100, at.p))
 	}
-	add(keeps, own+", concurrency 10", kept(10))
-	add(keeps, own+", concurrency 100", kept(100))
-	add(idles, own, idle)
-	add(many, "1 process", manyProcesses(40_000, 1, false))
-	add(many, "8 processes", manyProcesses(40_000, 8, false))
-	add(starves, "8 processes", manyProcesses(40_000, 8, true))
-	if e.binary != "" {
-		add(commands, own, ourCommands)
-		systems := commandSystems()
-		for _, name := range slices.Sorted(maps.Keys(systems)) {
-			if tool := map[string]string{"GNU parallel -j2": "parallel", "nq": "nq", "task-spooler -S 2": "tsp",
-				"xargs -P2": "xargs"}[name]; have(tool) {
-				add(commands, name, systems[name])
-			}
+}
+
+func (p *plan) addProcesses() {
+	p.add(keeps, own+", concurrency 10", kept(10))
+	p.add(keeps, own+", concurrency 100", kept(100))
+	p.add(idles, own, idle)
+	p.add(many, "1 process", manyProcesses(40_000, 1, false))
+	p.add(many, "8 processes", manyProcesses(40_000, 8, false))
+	p.add(starves, "8 processes", manyProcesses(40_000, 8, true))
+}
+
+// addCommands adds the measurements that need the program.
+func (p *plan) addCommands() {
+	enqueueTrue := func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }
+	p.add(commands, own, ourCommands)
+	systems := commandSystems()
+	for _, name := range slices.Sorted(maps.Keys(systems)) {
+		if tool := map[string]string{"GNU parallel -j2": "parallel", "nq": "nq", "task-spooler -S 2": "tsp",
+			"xargs -P2": "xargs"}[name]; have(tool) {
+			p.add(commands, name, systems[name])
 		}
-		add(starts, "runner enqueue -- true", start(func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }, 40))
-		add(startSize, "runner enqueue -- true", startMemory(func(e *env) []string {
-			return []string{e.binary, "enqueue", "--",
-				"true"}
-		}, 20))
-		if have("sqlite3") {
-			add(starts, "sqlite3, one INSERT", start(func(e *env) []string {
-				return []string{"sqlite3", "-cmd", ".timeout 5000", e.path("runner.db"),
-					`INSERT INTO enqueue (job, args, queue) VALUES ('command', '["true"]', 'other')`}
-			}, 40))
-		}
-		add(cli, own, batchLines(1_000_000, false))
-		add(cliMemory, own, batchLines(1_000_000, true))
 	}
-	for _, p := range piles {
-		add(growth, p.name, p.beside)
+	p.add(starts, "runner enqueue -- true", start(enqueueTrue, 40))
+	p.add(startSize, "runner enqueue -- true", startMemory(enqueueTrue, 20))
+	if have("sqlite3") {
+		p.add(starts, "sqlite3, one INSERT", start(func(e *env) []string {
+			return []string{"sqlite3", "-cmd", ".timeout 5000", e.path("runner.db"),
+				`INSERT INTO enqueue (job, args, queue) VALUES ('command', '["true"]', 'other')`}
+		}, 40))
+	}
+	p.add(cli, own, batchLines(1_000_000, false))
+	p.add(cliMemory, own, batchLines(1_000_000, true))
+}
+
+func (p *plan) addGrowthAndSizes() {
+	for _, pile := range piles {
+		p.add(growth, pile.name, pile.beside)
 	}
 	for _, c := range []struct{ tasks, concurrency int }{{2000, 1}, {20_000, 100}} {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
-		add(writes, ownDurable+at, durable.written(c.tasks, c.concurrency))
-		add(writes, riverSynced+at, riverFull.written(c.tasks, c.concurrency))
-		add(writes, liteSynced+at, liteFull.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite sleeps between tasks
+		p.add(writes, ownDurable+at, p.durable.written(c.tasks, c.concurrency))
+		p.add(writes, riverSynced+at, p.riverSynced.written(c.tasks, c.concurrency))
+		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite sleeps between tasks
 	}
-	add(sizes, own, mine.kept(20_000, "runner.db"))
-	add(sizes, riverTuned, river2.kept(20_000, "river.db"))
-	add(sizes, liteTuned, lite2.kept(20_000, "backlite.db"))
-	names, err := costNames()
-	for _, name := range names {
-		add(costs, name, life(name, 10_000))
-	}
-	for _, f := range features() {
-		add(inUse, f.name, f.life(10_000))
-	}
-	return list, err
+	p.add(sizes, own, p.mine.kept(20_000, "runner.db"))
+	p.add(sizes, riverTuned, p.riverTuned.kept(20_000, "river.db"))
+	p.add(sizes, liteTuned, p.liteTuned.kept(20_000, "backlite.db"))
 }
 
 func have(tool string) bool {

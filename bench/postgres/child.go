@@ -95,107 +95,31 @@ type crew struct {
 	feed                   func(context.Context) error // adds the tasks while the processes work; nil if all tasks are there already
 }
 
+// line is what one worker process of a crew has printed, or the reason why it cannot be read.
+type line struct {
+	who int
+	childSays
+	err error
+}
+
 // work starts the processes, and returns the time that the tasks took. It returns an error unless each task ran exactly once.
 func (w crew) work(ctx context.Context) (time.Duration, error) {
-	system, addresses, n, processes, concurrency := w.system, w.addresses, w.n, w.processes, w.concurrency
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()
-	self, err := os.Executable()
-	if err != nil {
-		return 0, err
-	}
-	type line struct {
-		who int
-		childSays
-		err error
-	}
 	lines := make(chan line)
 	var inputs []io.WriteCloser
 	var commands []*exec.Cmd
-	for i := range processes {
-		text, err := json.Marshal(child{system, addresses[i%len(addresses)], concurrency})
+	for i := range w.processes {
+		in, cmd, err := w.start(ctx, i, lines)
 		if err != nil {
-			return 0, err
-		}
-		cmd := exec.CommandContext(ctx, self)
-		cmd.Env = append(os.Environ(), childVariable+"="+string(text))
-		cmd.Stderr = os.Stderr
-		in, err := cmd.StdinPipe()
-		if err != nil {
-			return 0, err
-		}
-		out, err := cmd.StdoutPipe()
-		if err != nil {
-			return 0, err
-		}
-		if err := cmd.Start(); err != nil {
 			return 0, err
 		}
 		inputs, commands = append(inputs, in), append(commands, cmd)
-		go func() {
-			for decoder := json.NewDecoder(out); ; {
-				l := line{who: i}
-				if l.err = decoder.Decode(&l.childSays); l.err != nil {
-					l.err = fmt.Errorf("a worker has ended: %w", l.err)
-				}
-				select {
-				case lines <- l:
-				case <-ctx.Done():
-					return
-				}
-				if l.err != nil || l.Ended {
-					return
-				}
-			}
-		}()
 	}
-	ready, ended, ran := 0, 0, make([]int, processes)
-	times := make([]int, n)
-	var began time.Time
-	fed := make(chan error, 1)
-	for ended < processes {
-		var l line
-		select {
-		case l = <-lines:
-		case err := <-fed:
-			if err != nil {
-				return 0, err
-			}
-			continue
-		case <-ctx.Done():
-			return 0, fmt.Errorf("%v of %d tasks have run: %w", ran, n, context.Cause(ctx))
-		}
-		switch {
-		case l.err != nil:
-			return 0, l.err
-		case l.Ready:
-			if ready++; ready == processes {
-				began = time.Now()
-				for _, in := range inputs {
-					if _, err := io.WriteString(in, "go\n"); err != nil {
-						return 0, err
-					}
-				}
-				if w.feed != nil {
-					go func() { fed <- w.feed(ctx) }()
-				}
-			}
-			continue
-		case l.Ended:
-			ended++
-			for _, i := range l.Which {
-				times[i]++
-			}
-			continue
-		}
-		ran[l.who] = l.Ran
-		if sum(ran) == n {
-			for _, in := range inputs {
-				in.Close()
-			}
-		}
+	took, times, err := w.collect(ctx, lines, inputs)
+	if err != nil {
+		return 0, err
 	}
-	took := time.Since(began)
 	for _, cmd := range commands {
 		if err := cmd.Wait(); err != nil {
 			return 0, err
@@ -207,6 +131,109 @@ func (w crew) work(ctx context.Context) (time.Duration, error) {
 		}
 	}
 	return took, nil
+}
+
+// start starts process i, and sends the lines that it prints to the channel. The process waits for a line on the returned writer.
+func (w crew) start(ctx context.Context, i int, lines chan<- line) (io.WriteCloser, *exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := json.Marshal(child{w.system, w.addresses[i%len(w.addresses)], w.concurrency})
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), childVariable+"="+string(text))
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	go func() {
+		for decoder := json.NewDecoder(out); ; {
+			l := line{who: i}
+			if l.err = decoder.Decode(&l.childSays); l.err != nil {
+				l.err = fmt.Errorf("a worker has ended: %w", l.err)
+			}
+			select {
+			case lines <- l:
+			case <-ctx.Done():
+				return
+			}
+			if l.err != nil || l.Ended {
+				return
+			}
+		}
+	}()
+	return in, cmd, nil
+}
+
+// collect lets the processes begin when all are ready, and closes their inputs when all tasks have run. It returns the time
+// from the begin to the end of the last process, and how often each task ran.
+func (w crew) collect(ctx context.Context, lines <-chan line, inputs []io.WriteCloser) (time.Duration, []int, error) {
+	ready, ended, ran := 0, 0, make([]int, w.processes)
+	times := make([]int, w.n)
+	var began time.Time
+	fed := make(chan error, 1)
+	for ended < w.processes {
+		var l line
+		select {
+		case l = <-lines:
+		case err := <-fed:
+			if err != nil {
+				return 0, nil, err
+			}
+			continue
+		case <-ctx.Done():
+			return 0, nil, fmt.Errorf("%v of %d tasks have run: %w", ran, w.n, context.Cause(ctx))
+		}
+		switch {
+		case l.err != nil:
+			return 0, nil, l.err
+		case l.Ready:
+			if ready++; ready == w.processes {
+				began = time.Now()
+				if err := w.begin(ctx, inputs, fed); err != nil {
+					return 0, nil, err
+				}
+			}
+			continue
+		case l.Ended:
+			ended++
+			for _, i := range l.Which {
+				times[i]++
+			}
+			continue
+		}
+		ran[l.who] = l.Ran
+		if sum(ran) == w.n {
+			for _, in := range inputs {
+				in.Close()
+			}
+		}
+	}
+	return time.Since(began), times, nil
+}
+
+// begin tells each process to start working, and starts to add the tasks if they are not there already.
+func (w crew) begin(ctx context.Context, inputs []io.WriteCloser, fed chan<- error) error {
+	for _, in := range inputs {
+		if _, err := io.WriteString(in, "go\n"); err != nil {
+			return err
+		}
+	}
+	if w.feed != nil {
+		go func() { fed <- w.feed(ctx) }()
+	}
+	return nil
 }
 
 func sum(list []int) (n int) {

@@ -63,6 +63,29 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
+// check checks that the server has all readings of all devices in order, and that it has failed now and then. It returns the number
+// of calls.
+func (s *server) check(t *testing.T, devices, readings int) (calls int) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d := range devices {
+		device := fmt.Sprint("device", d)
+		if got := s.stored[device]; len(got) != readings {
+			t.Errorf("%s: got %d readings at the server, want %d", device, len(got), readings)
+		}
+		for i, seq := range s.stored[device] {
+			if want := int64(i + 1); seq != want {
+				t.Errorf("%s: got reading %d, want reading %d", device, seq, want)
+			}
+		}
+	}
+	if s.calls <= devices*readings {
+		t.Errorf("got %d calls for %d readings, want more, because the server often fails", s.calls, devices*readings)
+	}
+	return s.calls
+}
+
 func start(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -138,23 +161,8 @@ func TestReadingsArriveOnceAndInOrder(t *testing.T) {
 		t.Error(err)
 	}
 
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for d := range devices {
-		device := fmt.Sprint("device", d)
-		if got := s.stored[device]; len(got) != readings {
-			t.Errorf("%s: got %d readings at the server, want %d", device, len(got), readings)
-		}
-		for i, seq := range s.stored[device] {
-			if want := int64(i + 1); seq != want {
-				t.Errorf("%s: got reading %d, want reading %d", device, seq, want)
-			}
-		}
-	}
-	if s.calls <= devices*readings {
-		t.Errorf("got %d calls for %d readings, want more, because the server often fails", s.calls, devices*readings)
-	}
-	t.Logf("%d calls for %d readings, %d kills", s.calls, devices*readings, kills)
+	calls := s.check(t, devices, readings)
+	t.Logf("%d calls for %d readings, %d kills", calls, devices*readings, kills)
 	checkCommandLine(t, path, devices*readings)
 }
 

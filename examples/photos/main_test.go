@@ -82,24 +82,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	}
 
 	// There is one thumbnail, one row and one completed task for each photo, and no incomplete thumbnail.
-	files, err := os.ReadDir(look.thumbs)
-	if err != nil {
-		t.Fatal(err)
-	}
-	thumbs := 0
-	for _, f := range files {
-		if strings.HasPrefix(f.Name(), "part-") { // temporary file of a killed attempt
-			continue
-		}
-		thumbs++
-		text, err := os.ReadFile(filepath.Join(look.thumbs, f.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if picture, err := png.Decode(bytes.NewReader(text)); err != nil || picture.Bounds().Dx() != thumbSize {
-			t.Errorf("%s: got error %v or a wrong width, want a thumbnail of %d pixels", f.Name(), err, thumbSize)
-		}
-	}
+	thumbs := countThumbnails(t, look.thumbs)
 	completed, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +105,29 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 	}
 	t.Logf("%d photos, %d kills, %d attempts lost", photos, kills, losses)
 	checkCommandLine(t, path, photos)
+}
+
+// countThumbnails returns the number of thumbnails in a folder. Each must be a complete picture.
+func countThumbnails(t *testing.T, folder string) (n int) {
+	t.Helper()
+	files, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), "part-") { // temporary file of a killed attempt
+			continue
+		}
+		n++
+		text, err := os.ReadFile(filepath.Join(folder, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if picture, err := png.Decode(bytes.NewReader(text)); err != nil || picture.Bounds().Dx() != thumbSize {
+			t.Errorf("%s: got error %v or a wrong width, want a thumbnail of %d pixels", f.Name(), err, thumbSize)
+		}
+	}
+	return n
 }
 
 // checkCommandLine checks the tasks of the file with the runner command.

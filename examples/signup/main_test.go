@@ -249,6 +249,21 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 	if err := a.runner.WorkUntilEmpty(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	letters := mail.byID()
+	users := checkUsers(t, a, letters, confirmed)
+	if tasks, err := a.runner.Count(t.Context(), jobs.Filter{}); err != nil || tasks != users {
+		t.Errorf("got %d tasks and error %v, want %d, one for each user", tasks, err, users)
+	}
+	if len(confirmed) > 0 {
+		t.Errorf("got no rows of the confirmed users %v, want one for each", confirmed)
+	}
+	t.Logf("%d users, %d letters", users, len(letters))
+}
+
+// checkUsers checks that each user in the table has a completed task and a letter. It deletes the users from confirmed, and returns their
+// number.
+func checkUsers(t *testing.T, a *app, letters map[string]int, confirmed map[string]bool) (users int) {
+	t.Helper()
 	rows, err := a.db.QueryContext(t.Context(), `SELECT users.email,
 		coalesce(tasks.label = users.email AND tasks.state = 'completed', 0), users.welcome
 		FROM users LEFT JOIN tasks ON tasks.id = users.welcome`)
@@ -256,7 +271,6 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rows.Close()
-	letters, users := mail.byID(), 0
 	for rows.Next() {
 		var email string
 		var welcomed bool
@@ -273,11 +287,5 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		t.Error(err)
 	}
-	if tasks, err := a.runner.Count(t.Context(), jobs.Filter{}); err != nil || tasks != users {
-		t.Errorf("got %d tasks and error %v, want %d, one for each user", tasks, err, users)
-	}
-	if len(confirmed) > 0 {
-		t.Errorf("got no rows of the confirmed users %v, want one for each", confirmed)
-	}
-	t.Logf("%d users, %d letters", users, len(letters))
+	return users
 }

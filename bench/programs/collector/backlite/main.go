@@ -40,7 +40,8 @@ func main() {
 }
 
 func run(ctx context.Context, dir, url string) error {
-	db, err := open(ctx, filepath.Join(dir, "edge.db"), `CREATE TABLE IF NOT EXISTS readings (seq INTEGER PRIMARY KEY, value REAL NOT NULL)`)
+	db, err := open(ctx, filepath.Join(dir, "edge.db"),
+		`CREATE TABLE IF NOT EXISTS readings (seq INTEGER PRIMARY KEY, value REAL NOT NULL)`)
 	if err != nil {
 		return err
 	}

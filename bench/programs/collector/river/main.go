@@ -52,7 +52,8 @@ func main() {
 }
 
 func run(ctx context.Context, dir, url string) error {
-	db, err := open(ctx, filepath.Join(dir, "edge.db"), `CREATE TABLE IF NOT EXISTS readings (seq INTEGER PRIMARY KEY, value REAL NOT NULL)`)
+	db, err := open(ctx, filepath.Join(dir, "edge.db"),
+		`CREATE TABLE IF NOT EXISTS readings (seq INTEGER PRIMARY KEY, value REAL NOT NULL)`)
 	if err != nil {
 		return err
 	}
@@ -66,8 +67,8 @@ func run(ctx context.Context, dir, url string) error {
 	}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &deliverer{url: url})
-	client, err := river.NewClient(riversqlite.New(db), &river.Config{Workers: workers, MaxAttempts: math.MaxInt16, JobTimeout: 10 * time.Second,
-		Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}}})
+	client, err := river.NewClient(riversqlite.New(db), &river.Config{Workers: workers, MaxAttempts: math.MaxInt16,
+		JobTimeout: 10 * time.Second, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 10}}})
 	if err != nil {
 		return err
 	}

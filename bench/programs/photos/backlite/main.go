@@ -38,13 +38,15 @@ func run(ctx context.Context, dir, photos string) error {
 	if err := os.MkdirAll(thumbs, 0o700); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "photos.db")+"?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:"+filepath.Join(dir, "photos.db")+"?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	// A task of a killed process is claimed until ReleaseAfter has passed. That must be longer than the longest task.
-	client, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 4, ReleaseAfter: 20 * time.Second, CleanupInterval: time.Hour})
+	client, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 4, ReleaseAfter: 20 * time.Second,
+		CleanupInterval: time.Hour})
 	if err != nil {
 		return err
 	}

@@ -47,7 +47,8 @@ func run(ctx context.Context, dir, photos string) error {
 	if err := os.MkdirAll(thumbs, 0o700); err != nil {
 		return err
 	}
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "photos.db")+"?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
+	db, err := sql.Open("sqlite",
+		"file:"+filepath.Join(dir, "photos.db")+"?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)")
 	if err != nil {
 		return err
 	}
