@@ -120,7 +120,7 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 	} else {
 		file, err := os.Open(o.File)
 		if err != nil {
-			return nil, failure.Usage("%s %q: %v", o.Option, o.File, invocation.ReasonOf(err))
+			return nil, failure.Usage("%s %q: %v", o.Option, o.File, humanize.Reason(err))
 		}
 		if info, err := file.Stat(); err == nil && info.IsDir() {
 			file.Close()

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/invocation"
 )
 
 const (
@@ -53,7 +52,7 @@ func parts(in io.Reader, lineEnd byte) iter.Seq[part] {
 			case errors.Is(err, io.EOF):
 				return
 			case err != nil:
-				yield(part{line: line, err: invocation.ReasonOf(err)})
+				yield(part{line: line, err: humanize.Reason(err)})
 				return
 			case len(buf) > lineLongest:
 				yield(part{line: line, err: fmt.Errorf("is longer than %s", humanize.ExactSize(lineLongest))})

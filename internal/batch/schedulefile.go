@@ -50,7 +50,7 @@ func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*Schedule
 	} else {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, failure.Usage("%q: %v", name, invocation.ReasonOf(err))
+			return nil, failure.Usage("%q: %v", name, humanize.Reason(err))
 		}
 		defer file.Close()
 		in = file
@@ -59,7 +59,7 @@ func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*Schedule
 	f.text, err = io.ReadAll(io.LimitReader(in, maxScheduleFile+1))
 	switch {
 	case err != nil:
-		return nil, failure.Usage("%q: %v", f.Name, invocation.ReasonOf(err))
+		return nil, failure.Usage("%q: %v", f.Name, humanize.Reason(err))
 	case len(f.text) > maxScheduleFile:
 		return nil, failure.Usage("%q is too large; at most %s", f.Name, humanize.ExactSize(maxScheduleFile))
 	}

@@ -3,6 +3,7 @@
 package humanize
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -185,4 +186,16 @@ func Cut(text string, n int) string {
 		return text
 	}
 	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
+}
+
+// Reason returns the innermost error in the chain of err. It is the error of the system, without the operations and paths that the outer
+// errors add.
+func Reason(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
 }

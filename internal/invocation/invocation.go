@@ -28,7 +28,7 @@ type Invocation struct {
 func Current(getenv func(string) string) (Invocation, error) {
 	dir, err := os.Getwd()
 	if err != nil {
-		return Invocation{}, failure.Usage("this shell's working directory is gone").Because(ReasonOf(err).Error()).Hint(
+		return Invocation{}, failure.Usage("this shell's working directory is gone").Because(humanize.Reason(err).Error()).Hint(
 			"cd to one that exists")
 	}
 	return Invocation{Dir: dir, Path: getenv("PATH")}, nil
@@ -104,7 +104,7 @@ func (c Invocation) noFile(name, path string, err error) *failure.Error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 		f = StartFailure(StatusNotFound, "%q not found", name).Hint("--no-resolve if only the worker has it")
 	} else {
-		f = StartFailure(statusCannotExecute, "%q cannot be executed: %v", name, ReasonOf(err))
+		f = StartFailure(statusCannotExecute, "%q cannot be executed: %v", name, humanize.Reason(err))
 	}
 	if path != name {
 		f.Because("looked at " + path)
@@ -117,17 +117,6 @@ func (c Invocation) noFile(name, path string, err error) *failure.Error {
 
 func StartFailure(exit int, format string, args ...any) *failure.Error {
 	return &failure.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
-}
-
-// ReasonOf returns the innermost of the errors that err wraps. Its text is the message of the system, without the names of files.
-func ReasonOf(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
 }
 
 // WorkDir returns the working directory of a command: the caller's, or the value of --cwd relative to it. The directory must exist,
@@ -143,7 +132,7 @@ func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	info, err := os.Stat(cwd)
 	switch {
 	case err != nil:
-		return "", failure.Usage("--cwd %q: %v", dir, ReasonOf(err))
+		return "", failure.Usage("--cwd %q: %v", dir, humanize.Reason(err))
 	case !info.IsDir():
 		return "", failure.Usage("--cwd %q: not a directory", dir)
 	}
@@ -185,7 +174,7 @@ func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error)
 	if name != "-" {
 		file, err := os.Open(name)
 		if err != nil {
-			return nil, failure.Usage("--%s %q: %v", option, name, ReasonOf(err))
+			return nil, failure.Usage("--%s %q: %v", option, name, humanize.Reason(err))
 		}
 		defer file.Close()
 		in = file
@@ -193,7 +182,7 @@ func ReadSource(option, name string, limit int, stdin io.Reader) ([]byte, error)
 	text, err := io.ReadAll(io.LimitReader(in, int64(limit)+1))
 	switch {
 	case err != nil:
-		return nil, failure.Usage("--%s %q: %v", option, name, ReasonOf(err))
+		return nil, failure.Usage("--%s %q: %v", option, name, humanize.Reason(err))
 	case len(text) > limit:
 		return nil, failure.Usage("--%s %q: too large; at most %s", option, name, humanize.ExactSize(int64(limit)))
 	}

@@ -170,7 +170,7 @@ func (c *Command) notStarted(err error, path string, argv, environ []string) err
 	case supervisor.OutOfResources(err), errors.Is(err, supervisor.ErrRefused):
 		return &NotStartedError{err}
 	case errors.As(err, &dir):
-		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, reasonOf(dir.Err))
+		return startError(cannotExecute, "cannot enter directory %s: %v", dir.Dir, humanize.Reason(dir.Err))
 	case errors.As(err, &resource):
 		return c.resourceError(resource)
 	case errors.Is(err, fs.ErrNotExist):
@@ -180,7 +180,7 @@ func (c *Command) notStarted(err error, path string, argv, environ []string) err
 	case errors.Is(err, syscall.E2BIG):
 		return startError(cannotExecute, "cannot execute %s: %s", path, tooLong(argv, environ))
 	default:
-		return startError(cannotExecute, "cannot execute %s: %v", path, reasonOf(err))
+		return startError(cannotExecute, "cannot execute %s: %v", path, humanize.Reason(err))
 	}
 }
 
@@ -200,18 +200,6 @@ func tooLong(argv, environ []string) string {
 		}
 	}
 	return fmt.Sprintf("args and environment have %d bytes, more than the system takes", total)
-}
-
-// reasonOf returns the innermost error in the chain of err. It is the error of the system, without the operations and paths that the outer
-// errors add.
-func reasonOf(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
 }
 
 // path returns the path of the file to execute. It is the path stored in the task, or the result of a search for the name in the worker's

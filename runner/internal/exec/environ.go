@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"example.com/runner/internal/humanize"
 )
 
 // hidden lists the variables of the worker that its commands do not inherit. These are the settings of the worker and the variables that a
@@ -42,7 +44,7 @@ func (c *Command) environ(ctx context.Context) ([]string, error) {
 	if c.Task.EnvFile != "" {
 		text, err := readTaskFile(ctx, c.Task.EnvFile, maxEnvFile)
 		if err != nil {
-			return nil, fmt.Errorf("%s: %w", c.Task.EnvFile, reasonOf(err))
+			return nil, fmt.Errorf("%s: %w", c.Task.EnvFile, humanize.Reason(err))
 		}
 		variables, err := parseEnvFile(string(text))
 		if err != nil {

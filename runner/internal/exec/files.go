@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/jobs"
 )
@@ -81,7 +82,7 @@ func (c *Command) result() (json.RawMessage, error) {
 	}
 	_ = os.Remove(path)
 	if err != nil {
-		return nil, fmt.Errorf("result: cannot read $RUNNER_RESULT: %w", reasonOf(err))
+		return nil, fmt.Errorf("result: cannot read $RUNNER_RESULT: %w", humanize.Reason(err))
 	}
 	if text = bytes.TrimSpace(text); len(text) == 0 {
 		return nil, nil

@@ -113,10 +113,10 @@ func (c *Command) resourceError(failed *supervisor.ResourceError) error {
 	switch failed.Resource {
 	case "nice":
 		return startError(cannotExecute, "nice: the worker cannot set the niceness %d: %v; below its own niceness it needs to be root",
-			o.Nice, reasonOf(failed))
+			o.Nice, humanize.Reason(failed))
 	case "ionice":
 		return startError(cannotExecute, "ionice: the worker cannot set the priority %s: %v; for realtime it needs to be root", o.IONice,
-			reasonOf(failed))
+			humanize.Reason(failed))
 	}
 	limit := humanize.ExactSize(o.Memory)
 	if failed.Resource == "cpu" {
@@ -127,7 +127,7 @@ func (c *Command) resourceError(failed *supervisor.ResourceError) error {
 		return startError(cannotExecute, "%s: the worker cannot apply the limit %s: %v", failed.Resource, limit, err)
 	}
 	if denied || errors.Is(err, syscall.ENOENT) {
-		err = fmt.Errorf("it has no right to use control groups (%w)", reasonOf(err))
+		err = fmt.Errorf("it has no right to use control groups (%w)", humanize.Reason(err))
 	}
 	return startError(cannotExecute, "%s: the worker cannot apply the limit %s: %v; run it as a systemd service with Delegate=yes",
 		failed.Resource, limit, err)
