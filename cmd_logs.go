@@ -244,12 +244,7 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 	which.Began = began
 	running := map[int64]*output.Cursor{}
 	shown := map[int64]jobs.Task{} // recently ended tasks whose output is shown completely
-	var pace await.Pace
-	err := r.Changes(ctx, func() (bool, error) {
-		if err := pace.Next(ctx); err != nil {
-			return false, err
-		}
-		defer pace.Taken()
+	return await.Changes(ctx, r, func() (bool, error) {
 		from := lastPoll.Add(-overlap)
 		lastPoll = p.Now()
 		tasks, err := o.active(ctx, r, from, slices.Collect(maps.Keys(running)))
@@ -276,10 +271,6 @@ func followFilter(ctx context.Context, r *runner.Runner, p *term.Printer, o logs
 		maps.DeleteFunc(shown, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
 		return false, p.Flush()
 	})
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
 
 // active returns the running tasks, the tasks that ended after the time since, and the tasks whose ids are in known, oldest first.

@@ -77,16 +77,13 @@ func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 	return poll(ctx, r, ids, ended, func() {})
 }
 
-// poll waits like Each. It reads the tasks every second or more often. It calls the function polled after each read that leaves tasks to
-// wait for.
+// poll waits like Each. It calls the function polled after each read that leaves tasks to wait for.
 func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
 	left := slices.Clone(ids)
-	var pace Pace
-	err := r.Changes(ctx, func() (bool, error) {
-		if err := pace.Next(ctx); err != nil || len(left) == 0 {
-			return true, err
+	return Changes(ctx, r, func() (bool, error) {
+		if len(left) == 0 {
+			return true, nil
 		}
-		defer pace.Taken()
 		existing, err := r.IDs(ctx, jobs.Filter{IDs: left}, runner.Page{Oldest: true})
 		if err != nil {
 			return false, err
@@ -121,36 +118,46 @@ func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 		}
 		return len(left) == 0, nil
 	})
+}
+
+// The shortest and the longest pause between two polls.
+const (
+	minPause = 10 * time.Millisecond
+	maxPause = time.Second
+)
+
+// Changes calls the function poll immediately, then after each commit of any process, and at least every two seconds. After each call it
+// makes a pause, so that the polls of a busy database take at most a fifth of the time. Changes returns when poll returns true or an error.
+// When ctx ends, Changes returns its cause.
+func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
+	var next time.Time // the earliest time of the next poll
+	err := r.Changes(ctx, func() (bool, error) {
+		if err := sleepUntil(ctx, next); err != nil {
+			return false, err
+		}
+		began := time.Now()
+		done, err := poll()
+		now := time.Now()
+		next = now.Add(min(max(4*now.Sub(began), minPause), maxPause))
+		return done, err
+	})
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// Pace limits how often a caller polls after commits. The pauses between the polls take at least four fifths of the time.
-type Pace struct{ began, free time.Time }
-
-const (
-	restLeast = 10 * time.Millisecond
-	restMost  = time.Second
-)
-
-// Next waits until the next poll may start.
-func (p *Pace) Next(ctx context.Context) error {
-	if rest := time.Until(p.free); rest > 0 {
-		timer := time.NewTimer(rest)
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+func sleepUntil(ctx context.Context, at time.Time) error {
+	pause := time.Until(at)
+	if pause <= 0 {
+		return nil
 	}
-	p.began = time.Now()
-	return nil
-}
-
-// Taken records the end of a poll.
-func (p *Pace) Taken() {
-	p.free = time.Now().Add(min(max(4*time.Since(p.began), restLeast), restMost))
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }

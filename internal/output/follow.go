@@ -159,12 +159,7 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 
 // Follow prints the output of tasks until all of them have finished or were deleted.
 func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]*Cursor, to *LogPrinter) error {
-	var pace await.Pace
-	err := r.Changes(ctx, func() (bool, error) {
-		if err := pace.Next(ctx); err != nil {
-			return false, err
-		}
-		defer pace.Taken()
+	return await.Changes(ctx, r, func() (bool, error) {
 		list, err := r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{Oldest: true})
 		if err != nil {
 			return false, err
@@ -186,8 +181,4 @@ func Follow(ctx context.Context, r *runner.Runner, ids []int64, tasks map[int64]
 		ids = left
 		return len(left) == 0, nil
 	})
-	if err != nil && ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
 }
