@@ -41,14 +41,23 @@ func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check fun
 		if gone := r.store.Replaced(); gone != nil || err != nil {
 			return cmp.Or(gone, err)
 		}
-		timer.Reset(time.Second)
-		select {
-		case <-notices:
-		case <-timer.C:
-		case <-r.closing:
-			return jobs.ErrClosed
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := r.wait(ctx, notices, timer, time.Second); err != nil {
+			return err
 		}
 	}
+}
+
+// wait waits for a notice, at most for the duration d. It returns an error if the Runner closes or ctx ends meanwhile. A timer that the
+// caller keeps costs no allocation for each wait.
+func (r *Runner) wait(ctx context.Context, notices <-chan struct{}, timer *time.Timer, d time.Duration) error {
+	timer.Reset(d)
+	select {
+	case <-notices:
+	case <-timer.C:
+	case <-r.closing:
+		return jobs.ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	return nil
 }

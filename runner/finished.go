@@ -97,14 +97,8 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 		if gone := r.store.Replaced(); gone != nil {
 			return gone
 		}
-		timer.Reset(wait)
-		select {
-		case <-wake:
-		case <-timer.C:
-		case <-r.closing:
-			return jobs.ErrClosed
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		if err := r.wait(ctx, wake, timer, wait); err != nil {
+			return err
 		}
 	}
 }
