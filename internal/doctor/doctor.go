@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/view"
 	"example.com/runner/jobs"
@@ -280,11 +281,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	default:
 		report(Warn, last+"; no task waits", "")
 	}
-	for _, problem := range s.Problems {
-		if slices.Contains([]string{"lost_worker", "overloaded", "low_memory", "stuck", "leaked", "cursor_behind"}, problem.Code) {
-			report(Warn, problem.Message, problem.Try)
-		}
-	}
+	reportProblems(s.Problems, report, "lost_worker", "overloaded", "low_memory", "stuck", "leaked", "cursor_behind")
 	oldPrograms(s.Workers, report)
 	return d.orphans(ctx, report)
 }
@@ -313,14 +310,7 @@ func (d *Doctor) queues(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	ok := true
-	for _, problem := range s.Problems {
-		if slices.Contains([]string{"paused", "no_queue", "no_job"}, problem.Code) {
-			ok = false
-			report(Warn, problem.Message, problem.Try)
-		}
-	}
-	if ok {
+	if !reportProblems(s.Problems, report, "paused", "no_queue", "no_job") {
 		pending := 0
 		for _, q := range s.Queues {
 			pending += q.Counts[jobs.Pending]
@@ -335,13 +325,7 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	ok := true
-	for _, problem := range s.Problems {
-		if strings.HasPrefix(problem.Code, "schedule_") {
-			ok = false
-			report(Warn, problem.Message, problem.Try)
-		}
-	}
+	ok := !reportProblems(s.Problems, report, "schedule_")
 	for _, schedule := range s.Schedules {
 		if late := d.Now.Sub(schedule.NextAt); s.Alive > 0 && !schedule.NextAt.IsZero() && late > maxTickDelay {
 			ok = false
@@ -356,4 +340,15 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 		report(OK, humanize.Plural(len(s.Schedules), "schedule"), "")
 	}
 	return nil
+}
+
+// reportProblems reports the problems whose codes begin with one of the prefixes. It returns whether there is one.
+func reportProblems(problems []present.Problem, report reportFunc, prefixes ...string) (found bool) {
+	for _, problem := range problems {
+		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(problem.Code, prefix) }) {
+			found = true
+			report(Warn, problem.Message, problem.Try)
+		}
+	}
+	return found
 }
