@@ -2,15 +2,10 @@ package main
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/term"
-	"example.com/runner/internal/timetext"
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -60,101 +55,5 @@ func readCancelOptions(c *cli.Context, a *cli.App) (cancelOptions, error) {
 }
 
 func runCancel(ctx context.Context, r *runner.Runner, p *term.Printer, o cancelOptions) error {
-	ids, err := o.Tasks(ctx, r, p)
-	if err != nil {
-		return err
-	}
-	if o.DryRun {
-		return o.Preview(ctx, r, p, ids, func(jobs.Task) string { return "" })
-	}
-	began := p.Now()
-	out := bulk.NewOutcomes(p, &o.Action, ids)
-	var stopping []jobs.Task
-	for part := range slices.Chunk(ids, bulk.BatchSize) {
-		moved, err := r.Cancel(ctx, part, o.how)
-		if err != nil {
-			return err
-		}
-		tasks, err := bulk.TasksByID(ctx, r, part)
-		if err != nil {
-			return err
-		}
-		for _, m := range moved {
-			t, there := tasks[m.ID]
-			switch asked := m.State == jobs.Running; {
-			case !there:
-				out.Missing = append(out.Missing, m.ID)
-			case asked && !o.noWait:
-				stopping = append(stopping, t)
-			case isStopping(t):
-				out.Line(t.ID, string(t.State), "stopping", o.Record(p, t))
-			default:
-				out.Line(t.ID, string(t.State), "", o.Record(p, t))
-			}
-		}
-	}
-	if len(stopping) > 0 {
-		if err := o.await(ctx, r, p, out, stopping, began); err != nil {
-			return err
-		}
-	}
-	return out.End()
-}
-
-// isStopping reports whether a task with a cancel request still runs.
-func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
-
-// await prints which tasks are stopping. Then it waits for them and prints each task when it has stopped.
-func (o *cancelOptions) await(ctx context.Context, r *runner.Runner, p *term.Printer, out *bulk.Outcomes, stopping []jobs.Task,
-	began time.Time) error {
-	workers, err := r.Workers(ctx)
-	if err != nil {
-		return err
-	}
-	left := make([]int64, len(stopping))
-	for i, t := range stopping {
-		left[i] = t.ID
-		switch {
-		case p.JSON:
-		case i < bulk.ShownLines:
-			p.Say("%d stopping: %s", t.ID, o.stopText(t, workers))
-		case i == bulk.ShownLines:
-			p.Say("%s more stopping", humanize.Count(int64(len(stopping)-i)))
-		}
-	}
-	return r.Changes(ctx, func() (bool, error) {
-		tasks, err := bulk.TasksByID(ctx, r, left)
-		if err != nil {
-			return false, err
-		}
-		left = slices.DeleteFunc(left, func(id int64) bool {
-			t, there := tasks[id]
-			switch {
-			case !there:
-				out.Missing = append(out.Missing, id) // another process deleted the task
-			case isStopping(t):
-				return false
-			default:
-				out.Line(id, string(t.State), "after "+humanize.Took(p.Now().Sub(began)), o.Record(p, t))
-			}
-			return true
-		})
-		return len(left) == 0, p.Flush()
-	})
-}
-
-// stopText describes how a running task is stopped.
-func (o *cancelOptions) stopText(t jobs.Task, workers []runner.Worker) string {
-	alive := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == t.WorkerID })
-	switch {
-	case len(workers) == 0:
-		return "its worker was lost, and no other worker runs (runner work)"
-	case !alive:
-		return "its worker was lost; another worker takes over"
-	case t.Job != jobs.CommandJob:
-		return "the context of its function ends"
-	case t.CancelNow || t.KillAfter == 0:
-		return "SIGKILL sent"
-	}
-	return "SIGTERM sent, SIGKILL in " + timetext.WriteDuration(t.KillAfter)
+	return o.Cancel(ctx, r, p, o.how, !o.noWait)
 }

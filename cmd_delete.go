@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"example.com/runner/internal/bulk"
 	"example.com/runner/internal/cli"
@@ -66,34 +65,21 @@ func runDelete(ctx context.Context, r *runner.Runner, p *term.Printer, o deleteO
 	if o.cursor != "" {
 		return r.RemoveCursor(ctx, o.cursor)
 	}
-	ids, err := o.Tasks(ctx, r, p)
-	if err != nil {
-		return err
-	}
-	if o.DryRun {
-		return o.Preview(ctx, r, p, ids, func(t jobs.Task) string {
+	return o.Run(ctx, r, p, bulk.Change{
+		Refusal: func(t jobs.Task) string {
 			if !t.State.Finished() {
 				return "it is " + string(t.State)
 			}
 			return ""
-		})
-	}
-	out := bulk.NewOutcomes(p, &o.Action, ids)
-	for part := range slices.Chunk(ids, bulk.BatchSize) {
-		moved, err := r.Delete(ctx, part)
-		if err != nil {
-			return err
-		}
-		for _, m := range moved {
-			switch {
-			case m.Done:
-				out.Line(m.ID, "deleted", "", record.Deleted{ID: m.ID, Deleted: true})
-			case m.State == "":
-				out.Missing = append(out.Missing, m.ID)
-			default:
-				out.Refuse(m.ID, string(m.State), "it is "+string(m.State), record.Deleted{ID: m.ID, Deleted: false})
+		},
+		Apply: r.Delete,
+		Print: func(out *bulk.Outcomes, result runner.ActionResult, _ jobs.Task) {
+			if result.Done {
+				out.Line(result.ID, "deleted", "", record.Deleted{ID: result.ID, Deleted: true})
+				return
 			}
-		}
-	}
-	return out.End()
+			state := string(result.State)
+			out.Refuse(result.ID, state, "it is "+state, record.Deleted{ID: result.ID, Deleted: false})
+		},
+	})
 }

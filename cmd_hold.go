@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/bulk"
@@ -142,41 +141,18 @@ func readWaitingOptions(c *cli.Context, a *cli.App, done string,
 
 // runWaiting applies hold, release or top to the selected tasks.
 func runWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, o waitingOptions) error {
-	ids, err := o.Tasks(ctx, r, p)
-	if err != nil {
-		return err
-	}
-	if o.DryRun {
-		return o.Preview(ctx, r, p, ids, func(t jobs.Task) string { return bulk.WhyNotWaiting(t.State) })
-	}
-	if len(o.Selection.Filter.IDs) == 0 {
-		slices.Reverse(ids) // a filter lists the newest task first, and top starts the oldest task first
-	}
-	out := bulk.NewOutcomes(p, &o.Action, ids)
-	size := bulk.BatchSize
-	if o.inOrder {
-		size = max(len(ids), 1)
-	}
-	for part := range slices.Chunk(ids, size) {
-		results, err := o.apply(ctx, r, part)
-		if err != nil {
-			return err
-		}
-		tasks, err := bulk.TasksByID(ctx, r, part)
-		if err != nil {
-			return err
-		}
-		for _, m := range results {
-			t := tasks[m.ID]
-			switch {
-			case m.State == "":
-				out.Missing = append(out.Missing, m.ID)
-			case !m.Done:
-				out.Refuse(m.ID, string(m.State), bulk.WhyNotWaiting(m.State), o.Record(p, t))
-			default:
-				out.Line(m.ID, string(m.State), bulk.Remark(t), o.Record(p, t))
+	return o.Run(ctx, r, p, bulk.Change{
+		Read:        true,
+		OldestFirst: true, // top starts the oldest task first
+		AtOnce:      o.inOrder,
+		Refusal:     func(t jobs.Task) string { return bulk.WhyNotWaiting(t.State) },
+		Apply:       func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return o.apply(ctx, r, ids) },
+		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
+			if !result.Done {
+				out.Refuse(result.ID, string(result.State), bulk.WhyNotWaiting(result.State), o.Record(p, t))
+				return
 			}
-		}
-	}
-	return out.End()
+			out.Line(result.ID, string(result.State), bulk.Remark(t), o.Record(p, t))
+		},
+	})
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"example.com/runner/internal/bulk"
@@ -68,55 +67,33 @@ func readRetryOptions(c *cli.Context, a *cli.App) (retryOptions, error) {
 }
 
 func runRetry(ctx context.Context, r *runner.Runner, p *term.Printer, o retryOptions) error {
-	ids, err := o.Tasks(ctx, r, p)
-	if err != nil {
-		return err
+	retry := r.Retry
+	if o.dependents {
+		retry = r.RetryWithDependents
 	}
-	if o.DryRun {
-		return o.Preview(ctx, r, p, ids, func(t jobs.Task) string {
+	return o.Run(ctx, r, p, bulk.Change{
+		Read: p.JSON,
+		Refusal: func(t jobs.Task) string {
 			if t.State == jobs.Running {
 				return bulk.WhyRunning
 			}
 			return ""
-		})
-	}
-	out := bulk.NewOutcomes(p, &o.Action, ids)
-	for part := range slices.Chunk(ids, bulk.BatchSize) {
-		retry := r.Retry
-		if o.dependents {
-			retry = r.RetryWithDependents
-		}
-		moved, err := retry(ctx, part, o.in)
-		if err != nil {
-			return err
-		}
-		var tasks map[int64]jobs.Task // tasks for the records of --json
-		if p.JSON {
-			ids := make([]int64, len(moved))
-			for i, m := range moved {
-				ids[i] = m.ID
-			}
-			if tasks, err = bulk.TasksByID(ctx, r, ids); err != nil {
-				return err
-			}
-		}
-		for _, m := range moved {
-			state, record := string(m.State), o.Record(p, tasks[m.ID])
+		},
+		Apply: func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return retry(ctx, ids, o.in) },
+		Print: func(out *bulk.Outcomes, result runner.ActionResult, t jobs.Task) {
+			id, state, record := result.ID, string(result.State), o.Record(p, t)
 			switch {
-			case m.State == "":
-				out.Missing = append(out.Missing, m.ID)
-			case m.Taken:
-				out.Refuse(m.ID, state, "its unique key belongs to another task", record)
-			case !m.Done && m.State == jobs.Running:
-				out.Refuse(m.ID, state, bulk.WhyRunning, record)
-			case !m.Done:
-				out.Refuse(m.ID, state, "it is "+state, record)
-			case m.State == jobs.Scheduled:
-				out.Line(m.ID, state, "in "+timetext.WriteDuration(o.in), record)
+			case result.Taken:
+				out.Refuse(id, state, "its unique key belongs to another task", record)
+			case !result.Done && result.State == jobs.Running:
+				out.Refuse(id, state, bulk.WhyRunning, record)
+			case !result.Done:
+				out.Refuse(id, state, "it is "+state, record)
+			case result.State == jobs.Scheduled:
+				out.Line(id, state, "in "+timetext.WriteDuration(o.in), record)
 			default:
-				out.Line(m.ID, state, "", record)
+				out.Line(id, state, "", record)
 			}
-		}
-	}
-	return out.End()
+		},
+	})
 }

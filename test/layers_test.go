@@ -133,7 +133,7 @@ var layers = []layer{
 	{path: "internal/output", ours: []string{"internal/admin", "internal/await", "internal/failure", "internal/follow", "internal/humanize",
 		"internal/lines", "internal/record", "internal/term", "internal/taskspec", "jobs", "runner"}},
 	{path: "internal/bulk", ours: []string{"internal/cli", "internal/failure", "internal/humanize", "internal/present", "internal/record",
-		"internal/search", "internal/term", "jobs", "runner"}},
+		"internal/search", "internal/term", "internal/timetext", "jobs", "runner"}},
 	{path: "internal/view", ours: []string{"internal/admin", "internal/humanize", "internal/lifecycle", "internal/lines",
 		"internal/present",
 		"internal/record", "internal/search", "internal/selftest", "internal/spelling", "internal/taskoption", "internal/term",

@@ -1,0 +1,72 @@
+package bulk
+
+import (
+	"context"
+	"slices"
+
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Change says how a command changes the selected tasks.
+type Change struct {
+	// Refusal returns for --dry-run why the command would not change a task; an empty string means that it would.
+	Refusal func(jobs.Task) string
+	// Apply changes tasks.
+	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
+	// Print prints the result for a task. The task is empty unless Read is set.
+	Print func(out *Outcomes, result runner.ActionResult, t jobs.Task)
+	// After runs when all tasks are changed; nil for nothing.
+	After func(out *Outcomes) error
+
+	Read        bool // whether Print needs the tasks, which are then read after the change
+	OldestFirst bool // whether Apply gets the tasks of a filter from the oldest to the newest
+	AtOnce      bool // whether one call of Apply gets all tasks
+}
+
+// Run selects the tasks, asks for confirmation if necessary, changes the tasks and prints a line for each of them. With --dry-run it only
+// prints the tasks.
+func (s *Action) Run(ctx context.Context, r *runner.Runner, p *term.Printer, change Change) error {
+	ids, err := s.Tasks(ctx, r, p)
+	if err != nil {
+		return err
+	}
+	if s.DryRun {
+		return s.Preview(ctx, r, p, ids, change.Refusal)
+	}
+	if change.OldestFirst && len(s.Selection.Filter.IDs) == 0 {
+		slices.Reverse(ids)
+	}
+	size := BatchSize
+	if change.AtOnce {
+		size = max(len(ids), 1)
+	}
+	out := NewOutcomes(p, s, ids)
+	for part := range slices.Chunk(ids, size) {
+		results, err := change.Apply(ctx, part)
+		if err != nil {
+			return err
+		}
+		var tasks map[int64]jobs.Task
+		if change.Read {
+			if tasks, err = TasksByID(ctx, r, part); err != nil {
+				return err
+			}
+		}
+		for _, result := range results {
+			t, exists := tasks[result.ID]
+			if result.State == "" && !result.Done || change.Read && !exists {
+				out.Missing = append(out.Missing, result.ID)
+				continue
+			}
+			change.Print(out, result, t)
+		}
+	}
+	if change.After != nil {
+		if err := change.After(out); err != nil {
+			return err
+		}
+	}
+	return out.End()
+}
