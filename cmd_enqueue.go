@@ -2,24 +2,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"io"
 	"runtime"
 	"slices"
-	"strconv"
 	"time"
 
-	"example.com/runner/internal/admin"
-	"example.com/runner/internal/await"
 	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/enqueue"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/humanize"
-	"example.com/runner/internal/output"
-	"example.com/runner/internal/signals"
 	"example.com/runner/internal/taskflags"
 	"example.com/runner/internal/term"
-	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
@@ -138,20 +131,23 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	switch {
 	case o.many():
 		options := batch.Options{File: o.batch, Option: "--batch", Stdin: o.stdin, Base: o.Spec, Caller: o.Caller, NoResolve: o.NoResolve,
-			KeepGoing: o.keepGoing, Notes: o.notes, Each: o.each}
+			KeepGoing: o.keepGoing, Each: o.each,
+			Notes: func(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+				return o.PrintNotes(ctx, r, p, !o.wait)
+			}}
 		if o.each != nil {
 			options.File, options.Option = o.argFile, "--arg-file"
 		}
 		if o.wait {
 			options.Wait = func(ctx context.Context, added []runner.Enqueued) error {
-				return waitForBatch(ctx, r, a.Printer, added, o.waitTimeout)
+				return batch.Wait(ctx, r, a.Printer, added, o.WaitTimeout)
 			}
 		}
 		return batch.Run(c.Context, r, a.Printer, options)
 	case o.wait:
-		return runEnqueueWait(c.Context, r, a.Printer, o)
+		return o.AddAndWait(c.Context, r, a.Printer)
 	}
-	return runEnqueue(c.Context, r, a.Printer, o)
+	return o.Add(c.Context, r, a.Printer)
 }
 
 func enqueueFlags(a *cli.App) []cli.Flag {
@@ -171,12 +167,8 @@ func enqueueFlags(a *cli.App) []cli.Flag {
 }
 
 type enqueueOptions struct {
-	taskflags.Task
-
-	wait        bool
-	waitTimeout time.Duration // 0 means no timeout
-	result      bool
-	here        bool // run the task in this process
+	enqueue.Options
+	wait bool
 
 	batch     string      // a file, or "-" for stdin
 	each      *batch.Each // the commands of --each; nil without it
@@ -189,9 +181,9 @@ type enqueueOptions struct {
 func (o *enqueueOptions) many() bool { return o.batch != "" || o.each != nil }
 
 func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {
-	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), waitTimeout: cli.Get[time.Duration](c, "wait-timeout"),
-		result: cli.Get[bool](c, "result"), batch: cli.Get[string](c, "batch"), argFile: cli.Get[string](c, "arg-file"),
+	o := enqueueOptions{wait: cli.Get[bool](c, "wait"), batch: cli.Get[string](c, "batch"), argFile: cli.Get[string](c, "arg-file"),
 		keepGoing: cli.Get[bool](c, "keep-going"), stdin: a.Stdin}
+	o.WaitTimeout, o.Result = cli.Get[time.Duration](c, "wait-timeout"), cli.Get[bool](c, "result")
 	var err error
 	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
 		return o, err
@@ -214,9 +206,9 @@ func (o *enqueueOptions) validate(c *cli.Context) error {
 		}
 	}
 	switch {
-	case o.each != nil && o.result:
+	case o.each != nil && o.Result:
 		return failure.Exclusive("--result", "--each").Hint("runner wait --result")
-	case o.batch != "" && o.result:
+	case o.batch != "" && o.Result:
 		return failure.Exclusive("--result", "--batch").Hint("runner wait --result")
 	case !o.many() && o.keepGoing:
 		return failure.Usage("--keep-going requires --batch or --each")
@@ -224,171 +216,10 @@ func (o *enqueueOptions) validate(c *cli.Context) error {
 		return failure.Exclusive("--label", "--label-each")
 	case !o.wait && c.IsSet("wait-timeout"):
 		return failure.Usage("--wait-timeout requires --wait")
-	case !o.wait && o.result:
+	case !o.wait && o.Result:
 		return failure.Usage("--result requires --wait")
-	case o.result && cli.Get[bool](c, "json"):
+	case o.Result && cli.Get[bool](c, "json"):
 		return failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	return nil
-}
-
-// runEnqueue adds a task and prints its id.
-func runEnqueue(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
-	added, err := r.Add(ctx, o.Spec)
-	if err != nil {
-		return err
-	}
-	one := added[0]
-	if p.JSON {
-		return batch.PrintEnqueued(ctx, r, p, added)
-	}
-	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
-	if !p.Interactive() {
-		return nil
-	}
-	switch {
-	case one.Kept:
-		_, err := noteKept(ctx, r, p, one.ID)
-		return err
-	case one.Replaced:
-		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
-	default:
-		p.Note("in %s; follow: runner logs -f %d", o.Spec.Queue, one.ID)
-	}
-	if len(o.Spec.After)+len(o.Spec.AfterAny) > 0 {
-		if err := await.NoteDependencies(ctx, r, p, one.ID); err != nil {
-			return err
-		}
-	}
-	return o.notes(ctx, r, p)
-}
-
-// noteKept prints to a terminal that nothing was added, because task id holds the unique key, and why that task still holds it. It returns
-// the state of that task.
-func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
-	t, err := r.Get(ctx, id)
-	until := t.CreatedAt.Add(t.UniqueFor)
-	switch {
-	case errors.Is(err, jobs.ErrNotFound):
-		p.Note("task %d was deleted, but holds this key for its --unique-for or --unique-period: nothing was added", id)
-		return "", nil
-	case err != nil:
-		return "", err
-	case !t.State.Finished():
-		p.Note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", id)
-	case until.After(p.Now()):
-		p.Note("task %d has %s and holds this key until %s: nothing was added; details: runner show %[1]d", id, t.State,
-			humanize.Clock(until, p.Now()))
-	default:
-		p.Note("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)
-	}
-	return t.State, nil
-}
-
-// notes prints hints about probable mistakes to a terminal: a misplaced option, a paused queue, a missing worker.
-func (o *enqueueOptions) notes(ctx context.Context, r *runner.Runner, p *term.Printer) error {
-	if !p.Interactive() {
-		return nil
-	}
-	if stray := taskflags.StrayOption(o.Words); stray != "" {
-		p.Note("%s went to %s: runner's options come before the command", stray, o.Words[0])
-	}
-	pauses, err := r.Pauses(ctx)
-	if pause, ok := pauses.Of(o.Spec.Queue); ok {
-		what := "queue " + o.Spec.Queue + " is"
-		if admin.AllPaused(pauses) {
-			what = "all queues are"
-		}
-		p.Note("%s paused (%s, by %s)", what, humanize.Age(p.Now().Sub(pause.At)), pause.By)
-	}
-	if err != nil {
-		return err
-	}
-	workers, err := r.Workers(ctx)
-	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 && !o.wait {
-		p.Note("no worker is running on this database")
-	}
-	return err
-}
-
-// runEnqueueWait adds a task, shows its output, and exits with the status of the task.
-func runEnqueueWait(ctx context.Context, r *runner.Runner, p *term.Printer, o enqueueOptions) error {
-	ctx, release := await.Context(ctx, 0)
-	defer release()
-	to := &output.LogPrinter{P: p, Follow: true}
-	var live *output.Live
-	if !p.JSON && !o.result {
-		live = output.NewLive(r, to)
-		defer live.Close()
-	}
-	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error {
-		_ = live.Bind(added.ID) // if this fails, no worker finds the socket, and the stored output is printed
-		return nil
-	})
-	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the write began
-		p.Say("nothing was enqueued")
-		return failure.ExitStatus(s.Status())
-	}
-	if err != nil {
-		return err
-	}
-	id := added.ID
-	var state jobs.State // of a task that was kept
-	if added.Kept {
-		state, err = noteKept(ctx, r, p, id)
-	} else {
-		p.Note("task %d in %s", id, o.Spec.Queue)
-		err = o.notes(ctx, r, p)
-	}
-	if err != nil {
-		return err
-	}
-	if o.here {
-		var stop func()
-		ctx, stop = workHere(ctx, r, id)
-		defer stop()
-	} else if !state.Finished() {
-		await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
-	}
-	if o.waitTimeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.waitTimeout, await.TimedOut{After: o.waitTimeout})
-		defer cancel()
-	}
-	if !p.JSON && !o.result {
-		live.Serve(jobs.Task{ID: id})
-		// Show all attempts of a new task, because its first attempt may have ended already.
-		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
-		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
-			return o.stopped(ctx, r, p, live, err, added)
-		}
-		if err := to.Finish(); err != nil {
-			return err
-		}
-	}
-	var end error
-	err = await.Each(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
-		if end = await.Finish(p, t); p.JSON && t.State != "" {
-			return false, p.Record(batch.EnqueuedRecord(t, added, p.Now()))
-		}
-		return false, showEnd(p, t, o.result)
-	})
-	if err != nil {
-		return o.stopped(ctx, r, p, live, err, added)
-	}
-	return to.Complete(end)
-}
-
-// stopped returns the error to report for a wait that ended early because of err. It cancels a task that this command has added and
-// runs here, and live prints the output of the task until its end.
-func (o *enqueueOptions) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error,
-	added runner.Enqueued) error {
-	if s, ok := errors.AsType[signals.Received](err); ok && o.here && !added.Kept {
-		if err := cancelHere(ctx, r, added.ID); err != nil {
-			return err
-		}
-		return failure.ExitStatus(s.Status())
-	}
-	live.Close() // no other goroutine prints after this
-	return await.Stopped(p, err, []int64{added.ID}, 1)
 }

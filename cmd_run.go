@@ -1,11 +1,10 @@
 package main
 
 import (
-	"context"
 	"log/slog"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/enqueue"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/logging"
 	"example.com/runner/internal/taskflags"
@@ -48,14 +47,14 @@ EXIT STATUS
 
 // runHere adds a task and runs it in this process.
 func runHere(c *cli.Context, a *cli.App) (err error) {
-	o := enqueueOptions{wait: true, here: true, result: cli.Get[bool](c, "result"), stdin: a.Stdin}
-	if o.result && a.Printer.JSON {
+	o := enqueue.Options{Here: true, Result: cli.Get[bool](c, "result")}
+	if o.Result && a.Printer.JSON {
 		return failure.Exclusive("--result", "--json").Because("the record has the result")
 	}
 	if o.Task, err = taskflags.Read(c, a, c.Args().Slice()); err != nil {
 		return err
 	}
-	if err := requireSafeDatabase(c, a, false); err != nil {
+	if err := a.RequireSafeDatabase(c, false); err != nil {
 		return err
 	}
 	r, err := a.Open(c, true, runner.Options{Concurrency: 1, Queues: []runner.QueueMax{{Queue: o.Spec.Queue, Max: 1}}, OwnProcess: true,
@@ -65,7 +64,7 @@ func runHere(c *cli.Context, a *cli.App) (err error) {
 	}
 	defer r.Close()
 	r.Register(runner.Commands(runner.CommandOptions{}))
-	return runEnqueueWait(c.Context, r, a.Printer, o)
+	return o.AddAndWait(c.Context, r, a.Printer)
 }
 
 // logOf returns the logger for the worker that "runner run" starts. Without --verbose the logger prints nothing, because only the user's
@@ -75,33 +74,4 @@ func logOf(p *term.Printer) *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return logging.New(p.Stderr, logging.StyleFor("text", p.Stderr, ""), slog.LevelInfo)
-}
-
-// workHere starts a worker in this process. The worker runs only the task with this id, and works until the caller calls stop. If the
-// worker fails, workHere cancels the returned context with the error as the cause.
-func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Context, stop func()) {
-	working, end := context.WithCancel(context.WithoutCancel(ctx))
-	ctx, fail := context.WithCancelCause(ctx)
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := admin.WorkOnly(working, r, id); err != nil {
-			fail(err)
-		}
-	}()
-	return ctx, func() {
-		end()
-		<-ended
-		fail(nil)
-	}
-}
-
-// cancelHere cancels the task of an interrupted run and waits for its end.
-func cancelHere(ctx context.Context, r *runner.Runner, id int64) error {
-	ctx = context.WithoutCancel(ctx)
-	if _, err := r.Cancel(ctx, []int64{id}, runner.CancelOptions{}); err != nil {
-		return err
-	}
-	_, err := r.Await(ctx, id)
-	return err
 }

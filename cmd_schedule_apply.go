@@ -1,18 +1,14 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/record"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/term"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -114,25 +110,6 @@ EXIT STATUS
 	}
 }
 
-// findRefused removes the schedules that the database would reject from f. It returns an error if the import of the other schedules must
-// not go on.
-func findRefused(ctx context.Context, r *runner.Runner, f *batch.ScheduleFile, how runner.ApplyOptions, skip bool) error {
-	how.DryRun = true
-	for {
-		_, err := r.ApplySchedules(ctx, f.Schedules, how)
-		if err == nil {
-			break
-		}
-		if !f.Refuse(err) {
-			return err
-		}
-	}
-	if skip && f.MaySkip() {
-		return nil
-	}
-	return f.Refused(false)
-}
-
 // readScheduleFile reads the file that the only argument names. The parameter unchanged is a sentence for its errors: it says that the
 // command has not changed the database.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
@@ -165,7 +142,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 	}
 	defer r.Close()
 	if importing {
-		if err := findRefused(c.Context, r, f, how, skip); err != nil {
+		if err := f.FindRefused(c.Context, r, how, skip); err != nil {
 			return err
 		}
 	}
@@ -173,7 +150,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 	if err != nil {
 		return f.Explain(err)
 	}
-	if err := printApplied(a.Printer, done); err != nil {
+	if err := batch.PrintApplied(a.Printer, done); err != nil {
 		return err
 	}
 	for _, note := range f.Notes {
@@ -183,28 +160,4 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 		a.Printer.Note("%s", f.Unchanged)
 	}
 	return f.Refused(true)
-}
-
-// printApplied prints what apply or import did to each schedule.
-func printApplied(p *term.Printer, done []runner.Applied) (err error) {
-	width := 0
-	for _, one := range done {
-		width = max(width, len(one.Schedule.Name))
-	}
-	for _, one := range done {
-		switch {
-		case p.JSON && one.Did == "removed":
-			err = p.Record(record.Removed{Name: one.Schedule.Name, Removed: true})
-		case p.JSON:
-			err = p.Record(record.AppliedSchedule{Schedule: record.NewSchedule(one.Schedule, false), Applied: one.Did})
-		case p.Stdout.TTY:
-			p.Print(one.Schedule.Name + strings.Repeat(" ", width-len(one.Schedule.Name)) + term.Gap + one.Did + "\n")
-		default:
-			p.Fields(one.Schedule.Name, one.Did)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

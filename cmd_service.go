@@ -1,11 +1,9 @@
 package main
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -165,7 +163,7 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 		return u, "", err
 	case d.HasPassword():
 		return u, "", failure.Usage("the address of the server holds a password").Because("everyone on this machine can read a unit").
-			Hint("a file with RUNNER_DB=..., mode 600: %s", settingsFile(u))
+			Hint("a file with RUNNER_DB=..., mode 600: %s", u.SettingsFile())
 	case d.Named():
 		u.Database, database = d.Path, d.Path
 	case u.PerUser:
@@ -173,35 +171,8 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 	default:
 		database = "/var/lib/" + u.StateDirectory() + "/runner.db"
 	}
-	u.Program, err = ownProgram()
+	u.Program, err = systemd.OwnProgram()
 	return u, database, err
-}
-
-// ownProgram returns the path of this program. It prefers the path that PATH contains to the file behind a symbolic link, because the path
-// in PATH stays valid after an upgrade.
-func ownProgram() (string, error) {
-	own, err := os.Executable()
-	if err != nil {
-		return "", err
-	}
-	info, err := os.Stat(own)
-	if err != nil {
-		return "", err
-	}
-	if named, err := exec.LookPath("runner"); err == nil && filepath.IsAbs(named) {
-		if other, err := os.Stat(named); err == nil && os.SameFile(info, other) {
-			return named, nil
-		}
-	}
-	return own, nil
-}
-
-// settingsFile returns the path of the file that sets the environment variables of a unit.
-func settingsFile(u systemd.Unit) string {
-	if u.PerUser {
-		return "~/.config/" + u.Name + ".env"
-	}
-	return "/etc/default/" + u.Name
 }
 
 func installService(c *cli.Context, a *cli.App) error {
@@ -211,7 +182,7 @@ func installService(c *cli.Context, a *cli.App) error {
 	}
 	result, err := u.Install(c.Context)
 	if err != nil {
-		return serviceError(c.Context, u, "install", err)
+		return u.Explain(c.Context, "install", err)
 	}
 	p := a.Printer
 	r := record.Service{Unit: u.Name + ".service", File: result.File, Changed: result.Changed, Database: database}
@@ -241,7 +212,7 @@ func printService(p *term.Printer, u systemd.Unit, r record.Service, newUser str
 	p.Print("unit       " + humanize.Safe(r.File) + ", " + done + "\n" +
 		"database   " + humanize.Safe(r.Database) + "\n" +
 		"service    " + r.Unit + " is enabled and runs\n" +
-		"settings   " + settingsFile(u) + ", such as RUNNER_CONCURRENCY=8\n" +
+		"settings   " + u.SettingsFile() + ", such as RUNNER_CONCURRENCY=8\n" +
 		"state      systemctl" + scope + " status " + u.Name + "\n" +
 		"log        journalctl" + scope + " -u " + u.Name + " -f\n")
 	if u.PerUser {
@@ -256,7 +227,7 @@ func uninstallService(c *cli.Context, a *cli.App) error {
 	}
 	result, err := u.Uninstall(c.Context)
 	if err != nil {
-		return serviceError(c.Context, u, "uninstall", err)
+		return u.Explain(c.Context, "uninstall", err)
 	}
 	p := a.Printer
 	switch {
@@ -270,28 +241,4 @@ func uninstallService(c *cli.Context, a *cli.App) error {
 		p.Print(u.Name + ".service is not enabled\n")
 	}
 	return nil
-}
-
-// serviceError turns an error of systemd into a message with a hint.
-func serviceError(ctx context.Context, u systemd.Unit, verb string, err error) error {
-	if ctx.Err() != nil {
-		return err
-	}
-	f := &failure.Error{Code: "service", Exit: 1, What: "cannot " + verb + " " + u.Name + ".service", Cause: err}
-	switch {
-	case errors.Is(err, systemd.ErrNotRunning):
-		f.What = "systemd does not run here"
-		if u.PerUser {
-			f.What = "systemd does not run for this user"
-			f.Because("it needs a login session, which su and sudo do not start")
-		}
-		return f.Because("another supervisor can run the worker").Hint("runner work")
-	case errors.Is(err, systemd.ErrForeign):
-		return f.Because(u.File() + " was not written by this command").Hint("move the file away, or use --name NAME")
-	}
-	scope := ""
-	if u.PerUser {
-		scope = "--user "
-	}
-	return f.Because(err.Error()).Hint("journalctl %s-u %s -n 20", scope, u.Name)
 }

@@ -101,7 +101,7 @@ func runShow(ctx context.Context, r *runner.Runner, p *term.Printer, o showOptio
 		}
 		between = "\n"
 	}
-	return missingTasks(ctx, r, o.ids)
+	return view.MissingTasks(ctx, r, o.ids)
 }
 
 // printCommand prints the command line that enqueues a task like t.

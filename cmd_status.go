@@ -2,14 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
-	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/record"
-	"example.com/runner/internal/signals"
 	"example.com/runner/internal/term"
 	"example.com/runner/internal/view"
 	"example.com/runner/runner"
@@ -94,15 +90,9 @@ func readStatusOptions(c *cli.Context, a *cli.App) (o statusOptions, err error) 
 	return o, err
 }
 
-// redrawEvery is the interval at which --follow refreshes the screen.
-const redrawEvery = 2 * time.Second
-
-// lineEvery is the interval at which --follow prints a line without a terminal.
-const lineEvery = time.Minute
-
 func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
 	if o.follow {
-		return followStatus(ctx, r, p, o)
+		return view.Follow(ctx, r, p, o.queues, o.batch)
 	}
 	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
 	switch {
@@ -116,60 +106,5 @@ func runStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusO
 		return s.Lines(p)
 	}
 	s.Draw(p)
-	return nil
-}
-
-// followStatus prints the status again and again until the context ends. ^C ends followStatus without an error, as it ends watch and top.
-func followStatus(ctx context.Context, r *runner.Runner, p *term.Printer, o statusOptions) error {
-	ctx, stop := signals.Until(ctx)
-	defer stop()
-	progress := view.Progress{Batch: o.batch}
-	for {
-		began := time.Now()
-		err := o.printAgain(ctx, r, p, &progress)
-		if err == nil {
-			err = p.Flush()
-		}
-		if err != nil && ctx.Err() == nil {
-			return err
-		}
-		interval := max(redrawEvery, 4*time.Since(began)) // reading a large batch takes long
-		if !p.Stdout.TTY {
-			interval = lineEvery
-		}
-		select {
-		case <-ctx.Done():
-			if s, ok := errors.AsType[signals.Received](context.Cause(ctx)); ok && !s.Interrupt() {
-				return failure.ExitStatus(s.Status())
-			}
-			return nil
-		case <-time.After(interval):
-		}
-	}
-}
-
-// printAgain draws the status over the previous one, or prints a line if there is no terminal.
-func (o statusOptions) printAgain(ctx context.Context, r *runner.Runner, p *term.Printer, progress *view.Progress) error {
-	s, err := view.ReadStatus(ctx, r, p.Now(), o.queues)
-	if err == nil {
-		s.Head, s.Progress, err = progress.Read(ctx, r, &s)
-	}
-	switch {
-	case err != nil:
-		return err
-	case o.batch != 0 && s.Progress.Total == 0:
-		return failure.NotFound("runner list", "no tasks in batch %d", o.batch)
-	case !p.Stdout.TTY && o.batch != 0:
-		p.Print(p.Now().Format(time.RFC3339) + " " + s.Head + ": " + s.Progress.Text() + "\n")
-		return nil
-	case !p.Stdout.TTY:
-		p.Print(s.Summary() + "\n")
-		return nil
-	}
-	if s.Trend, err = admin.Trend(ctx, r, time.Minute, view.TrendMinutes); err != nil {
-		return err
-	}
-	p.Stdout.Resize()
-	s.Redraw(p)
 	return nil
 }

@@ -2,17 +2,12 @@ package main
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/await"
-	"example.com/runner/internal/batch"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
-	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/output"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/term"
@@ -112,183 +107,45 @@ func (o waitOptions) mapped(err error) error {
 	return err
 }
 
-// waited contains the tasks that the command waits for.
-type waited struct {
-	ids     []int64 // tasks that existed at the start
-	missing []int64 // ids without a task
-}
-
 func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptions) error {
-	w, err := o.tasks(ctx, r)
+	w, err := await.Select(ctx, r, o.selection.Filter)
 	switch {
 	case err != nil:
 		return err
-	case len(w.ids) == 0 && o.selection.Filter.Batch != 0:
-		return o.noneInBatch(ctx, r)
-	case len(w.ids) == 0 && len(w.missing) == 0:
+	case len(w.IDs) == 0 && o.selection.Filter.Batch != 0:
+		return await.NoneInBatch(ctx, r, o.selection.Filter.Batch)
+	case len(w.IDs) == 0 && len(w.Missing) == 0:
 		return view.WarnUnknown(ctx, r, p, o.selection.Filter)
-	case len(w.ids) == 0:
-		return failure.NoTasks(w.missing)
-	case len(w.missing) > 0 && !p.JSON:
-		p.Say("runner: %s", failure.NoTasks(w.missing).What)
+	case len(w.IDs) == 0:
+		return failure.NoTasks(w.Missing)
+	case len(w.Missing) > 0 && !p.JSON:
+		p.Say("runner: %s", failure.NoTasks(w.Missing).What)
 	}
 	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because its reader may then send a signal
 	defer stop()
-	if err := announce(ctx, r, p, w.ids); ctx.Err() != nil {
-		return await.Stopped(p, context.Cause(ctx), w.ids, len(w.ids))
+	if err := w.Announce(ctx, r, p); ctx.Err() != nil {
+		return await.Stopped(p, context.Cause(ctx), w.IDs, len(w.IDs))
 	} else if err != nil {
 		return err
 	}
-	if n, err := admin.CountUpTo(ctx, r, jobs.Filter{IDs: w.ids, States: jobs.Unfinished()}, 1); err == nil && n > 0 {
+	if n, err := admin.CountUpTo(ctx, r, jobs.Filter{IDs: w.IDs, States: jobs.Unfinished()}, 1); err == nil && n > 0 {
 		await.NoteMissingWorker(ctx, r, p, "--timeout")
 	}
-	to := &output.LogPrinter{P: p, Named: len(w.ids) > 1, Follow: true}
+	to := &output.LogPrinter{P: p, Named: len(w.IDs) > 1, Follow: true}
 	if o.output {
-		if err := output.FollowTasks(ctx, r, w.ids, to); err != nil {
-			return await.Stopped(p, err, w.ids, len(w.ids))
+		if err := output.FollowTasks(ctx, r, w.IDs, to); err != nil {
+			return await.Stopped(p, err, w.IDs, len(w.IDs))
 		}
 	}
+	show := func(t jobs.Task) error { return record.PrintEnd(p, t, o.result) }
 	var end error
-	if o.any || len(w.ids)+len(w.missing) == 1 && o.selection.Filter.Batch == 0 {
-		end, err = waitForOne(ctx, r, p, w.ids, o.result)
+	if o.any || len(w.IDs)+len(w.Missing) == 1 && o.selection.Filter.Batch == 0 {
+		end, err = w.One(ctx, r, p, show)
 	} else {
-		end, err = w.waitForAll(ctx, r, p, o.result)
+		end, err = w.All(ctx, r, p, show)
 	}
 	if err != nil {
 		return err
 	}
 	return to.Complete(end)
-}
-
-// waitForOne waits until one of the tasks ends. The result end contains the exit status of that task. The result err is an error that
-// ended the wait early.
-func waitForOne(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, result bool) (end, err error) {
-	err = await.Each(ctx, r, ids, func(t jobs.Task) (more bool, err error) {
-		err = showEnd(p, t, result)
-		end = await.Finish(p, t)
-		return false, err
-	})
-	if err != nil {
-		return nil, await.Stopped(p, err, ids, len(ids))
-	}
-	return end, nil
-}
-
-// waitForAll waits until all tasks have ended. The result end contains the exit status, which is not 0 if a task was missing or did not
-// complete. The result err is an error that ended the wait early.
-func (w waited) waitForAll(ctx context.Context, r *runner.Runner, p *term.Printer, result bool) (end, err error) {
-	failed, err := await.All(ctx, r, p, w.ids, func(t jobs.Task) error { return showEnd(p, t, result) })
-	switch {
-	case err != nil:
-		return nil, err
-	case len(w.missing) > 0 && p.JSON:
-		return failure.NoTasks(w.missing), nil
-	case len(w.missing) > 0:
-		return failure.ExitStatus(3), nil
-	case failed > 0:
-		return failure.ExitStatus(1), nil
-	}
-	return nil, nil
-}
-
-// noneInBatch returns an error if the batch that was selected has no tasks at all.
-func (o waitOptions) noneInBatch(ctx context.Context, r *runner.Runner) error {
-	id := o.selection.Filter.Batch
-	n, err := admin.CountUpTo(ctx, r, jobs.Filter{Batch: id}, 1)
-	if err == nil && n == 0 {
-		err = failure.NotFound("runner list", "no tasks in batch %d", id)
-	}
-	return err
-}
-
-// tasks returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now. The tasks of a
-// batch include those that have already failed or were cancelled, because they count for the exit status.
-func (o waitOptions) tasks(ctx context.Context, r *runner.Runner) (w waited, err error) {
-	f := o.selection.Filter
-	if len(f.IDs) == 0 {
-		states := jobs.Unfinished()
-		switch {
-		case f.Batch != 0 && len(f.States) == 0:
-			states = append(states, jobs.Failed, jobs.Cancelled)
-		case len(f.States) > 0:
-			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
-		}
-		if f.States = states; len(states) == 0 {
-			return w, nil
-		}
-		w.ids, err = r.IDs(ctx, f, runner.Page{Oldest: true})
-		return w, err
-	}
-	there, err := r.IDs(ctx, f, runner.Page{})
-	for _, id := range f.IDs {
-		if slices.Contains(there, id) {
-			w.ids = append(w.ids, id)
-		} else {
-			w.missing = append(w.missing, id)
-		}
-	}
-	return w, err
-}
-
-// announce prints to a terminal which tasks the command waits for.
-func announce(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64) error {
-	if !p.Interactive() || len(ids) == 0 {
-		return nil
-	}
-	var parts []string
-	total := 0
-	for _, state := range []jobs.State{jobs.Running, jobs.Pending, jobs.Retrying, jobs.Scheduled, jobs.Blocked} {
-		n, err := r.Count(ctx, jobs.Filter{IDs: ids, States: []jobs.State{state}})
-		if err != nil {
-			return err
-		}
-		if total += n; n > 0 {
-			parts = append(parts, humanize.Count(int64(n))+" "+string(state))
-		}
-	}
-	switch {
-	case total == 1 && len(ids) == 1:
-		p.Note("waiting for task %d: %s", ids[0], strings.TrimPrefix(parts[0], "1 "))
-	case total == 1:
-		p.Note("waiting for 1 task: %s", parts[0])
-	case total > 1:
-		p.Note("waiting for %s tasks: %s", humanize.Count(int64(total)), strings.Join(parts, ", "))
-	}
-	return nil
-}
-
-// showEnd prints a finished task: its record, or its result.
-func showEnd(p *term.Printer, t jobs.Task, result bool) error {
-	switch {
-	case t.State == "": // the task was deleted
-		return nil
-	case p.JSON:
-		return p.Record(record.NewTask(t, p.Now()))
-	case result:
-		return p.Record(record.Raw(t.Result))
-	}
-	return nil
-}
-
-// waitForBatch waits until all tasks of a batch have ended, and returns exit status 1 if some of them did not complete.
-func waitForBatch(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
-	ctx, stop := await.Context(ctx, timeout)
-	defer stop()
-	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
-	byID := make(map[int64]runner.Enqueued, len(added)) // two lines with the same unique key are one task
-	for _, one := range added {
-		if _, twice := byID[one.ID]; !twice {
-			byID[one.ID] = one
-		}
-	}
-	failed, err := await.All(ctx, r, p, slices.Sorted(maps.Keys(byID)), func(t jobs.Task) error {
-		if !p.JSON || t.State == "" {
-			return nil
-		}
-		return p.Record(batch.EnqueuedRecord(t, byID[t.ID], p.Now()))
-	})
-	if err == nil && failed > 0 {
-		err = failure.ExitStatus(1)
-	}
-	return err
 }

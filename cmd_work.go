@@ -9,11 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/logging"
@@ -76,7 +74,7 @@ EXIT STATUS
 			if err != nil {
 				return err
 			}
-			if err := requireSafeDatabase(c, a, o.engine.InsecurePerms); err != nil {
+			if err := a.RequireSafeDatabase(c, o.engine.InsecurePerms); err != nil {
 				return err
 			}
 			r, err := a.Open(c, true, o.engine)
@@ -133,9 +131,7 @@ func workFlags() []cli.Flag {
 type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
-	tee        bool
-	logDir     string             // directory for files with the output of attempts; empty for none
-	logSize    int64              // see --log-size
+	commands   output.Copies      // copies of the output of commands
 	notifier   *systemd.Notifier  // reports to the service manager; nil if there is none
 	terminal   bool               // whether a person started the worker at a terminal; such a worker ends when the terminal closes
 	serve      *web.ServerOptions // options of the web pages; nil if they are not served
@@ -144,7 +140,7 @@ type workOptions struct {
 
 func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	p := a.Printer
-	o := workOptions{untilEmpty: cli.Get[bool](c, "until-empty"), tee: cli.Get[bool](c, "tee"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
+	o := workOptions{untilEmpty: cli.Get[bool](c, "until-empty"), terminal: p.Stdout.TTY || p.Stderr.TTY ||
 		term.IsTerminal(a.Stdin)}
 	if c.Args().Present() {
 		return o, failure.Usage("work takes no arguments; got %q", c.Args().First()).Hint("runner enqueue -- %s", c.Args().First())
@@ -159,7 +155,6 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}
-	o.logDir, o.logSize = cli.Get[string](c, "log-dir"), cli.Get[int64](c, "log-size")
 	if o.engine.OutputLimit = cli.Get[int64](c, "output-limit"); o.engine.OutputLimit == 0 {
 		o.engine.OutputLimit = -1 // -1 means nothing; 0 would mean the default
 	}
@@ -185,6 +180,8 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		return o, err
 	}
 	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr, a.Getenv("JOURNAL_STREAM")), level)
+	o.commands = output.Copies{Tee: cli.Get[bool](c, "tee"), Dir: cli.Get[string](c, "log-dir"), Size: cli.Get[int64](c, "log-size"),
+		Prefix: o.engine.Concurrency > 1, Log: o.engine.Log}
 	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
@@ -215,15 +212,6 @@ func neverIfZero(keep time.Duration) time.Duration {
 		return -1
 	}
 	return keep
-}
-
-// requireSafeDatabase returns an error if other users may write the database. It runs before the database is opened or created.
-func requireSafeDatabase(c *cli.Context, a *cli.App, insecurePerms bool) error {
-	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	if err != nil || insecurePerms {
-		return err
-	}
-	return admin.Insecure(d.Path)
 }
 
 // parseQueueMax parses NAME[=MAX].
@@ -275,68 +263,16 @@ func firstSet(c *cli.Context, list []cli.Flag) string {
 	return ""
 }
 
-// servePages serves the pages while tasks run. It prints the address to stderr, because --tee uses stdout.
-func servePages(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) (stop func(), err error) {
-	o.serve.Log = o.engine.Log
-	s, err := web.Listen(r, *o.serve)
-	if err != nil {
-		return nil, err
-	}
-	url, hidden := pages.ShownURL(s, &p.Stderr, o.printToken)
-	p.Say("%s", url)
-	if hidden != "" {
-		p.Say("%s", hidden)
-	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the pages stay available until the last task has ended
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		if err := s.Serve(ctx); err != nil {
-			o.engine.Log.Error("pages", "err", err)
-		}
-	}()
-	return func() { cancel(); <-ended }, nil
-}
-
-// registerCommands registers the handler of commands, which copies their output as the options say. The caller must call stop at the end.
-func registerCommands(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) (stop func(), err error) {
-	var tee func(jobs.Task, string, []byte)
-	if o.tee {
-		tee = output.NewTee(p.Stdout, p.Stderr, o.engine.Concurrency > 1, o.engine.Log).Copy
-	}
-	if o.logDir == "" {
-		r.Register(runner.Commands(runner.CommandOptions{Tee: tee}))
-		return func() {}, nil
-	}
-	files, err := output.OpenFiles(r, o.logDir, o.logSize, o.engine.Log)
-	if err != nil {
-		return nil, err
-	}
-	r.Register(files.Record(runner.Commands(runner.CommandOptions{Tee: func(task jobs.Task, stream string, data []byte) {
-		files.Copy(task, stream, data)
-		if tee != nil {
-			tee(task, stream, data)
-		}
-	}})))
-	ctx, cancel := context.WithCancel(ctx)
-	var sweeper sync.WaitGroup
-	sweeper.Go(func() { files.Sweep(ctx, r) })
-	return func() {
-		cancel()
-		sweeper.Wait()
-		_ = files.Close()
-	}, nil
-}
-
 func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {
 	if o.serve != nil {
-		stop, err := servePages(ctx, r, p, o)
+		o.serve.Log = o.engine.Log
+		stop, err := pages.ServeBeside(ctx, r, p, *o.serve, o.printToken)
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
-	stopFiles, err := registerCommands(ctx, r, p, o)
+	stopFiles, err := o.commands.Register(ctx, r, p)
 	if err != nil {
 		return err
 	}

@@ -218,3 +218,12 @@ func realPath(path string) string {
 	}
 	return path
 }
+
+// RequireSafeDatabase returns an error if other users may write the database. It runs before the database is opened or created.
+func (a *App) RequireSafeDatabase(c *Context, insecurePerms bool) error {
+	d, err := a.FindDatabase(Get[string](c, "db"))
+	if err != nil || insecurePerms {
+		return err
+	}
+	return admin.Insecure(d.Path)
+}

@@ -1,0 +1,116 @@
+package await
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Tasks are the tasks to wait for.
+type Tasks struct {
+	IDs     []int64 // tasks that existed at the start
+	Missing []int64 // ids without a task
+}
+
+// Select returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now. The tasks of
+// a batch include those that have already failed or were cancelled, because they count for the exit status.
+func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err error) {
+	if len(f.IDs) == 0 {
+		states := jobs.Unfinished()
+		switch {
+		case f.Batch != 0 && len(f.States) == 0:
+			states = append(states, jobs.Failed, jobs.Cancelled)
+		case len(f.States) > 0:
+			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
+		}
+		if f.States = states; len(states) == 0 {
+			return w, nil
+		}
+		w.IDs, err = r.IDs(ctx, f, runner.Page{Oldest: true})
+		return w, err
+	}
+	existing, err := r.IDs(ctx, f, runner.Page{})
+	for _, id := range f.IDs {
+		if slices.Contains(existing, id) {
+			w.IDs = append(w.IDs, id)
+		} else {
+			w.Missing = append(w.Missing, id)
+		}
+	}
+	return w, err
+}
+
+// Announce prints to a terminal which tasks the command waits for.
+func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	ids := w.IDs
+	if !p.Interactive() || len(ids) == 0 {
+		return nil
+	}
+	var parts []string
+	total := 0
+	for _, state := range []jobs.State{jobs.Running, jobs.Pending, jobs.Retrying, jobs.Scheduled, jobs.Blocked} {
+		n, err := r.Count(ctx, jobs.Filter{IDs: ids, States: []jobs.State{state}})
+		if err != nil {
+			return err
+		}
+		if total += n; n > 0 {
+			parts = append(parts, humanize.Count(int64(n))+" "+string(state))
+		}
+	}
+	switch {
+	case total == 1 && len(ids) == 1:
+		p.Note("waiting for task %d: %s", ids[0], strings.TrimPrefix(parts[0], "1 "))
+	case total == 1:
+		p.Note("waiting for 1 task: %s", parts[0])
+	case total > 1:
+		p.Note("waiting for %s tasks: %s", humanize.Count(int64(total)), strings.Join(parts, ", "))
+	}
+	return nil
+}
+
+// One waits until one of the tasks ends, and calls show for it. The result end contains the exit status of that task. The result err is an
+// error that ended the wait early.
+func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
+	err = Each(ctx, r, w.IDs, func(t jobs.Task) (more bool, err error) {
+		err = show(t)
+		end = Finish(p, t)
+		return false, err
+	})
+	if err != nil {
+		return nil, Stopped(p, err, w.IDs, len(w.IDs))
+	}
+	return end, nil
+}
+
+// All waits until all tasks have ended, and calls show for each. The result end contains the exit status, which is not 0 if a task was
+// missing or did not complete. The result err is an error that ended the wait early.
+func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
+	failed, err := All(ctx, r, p, w.IDs, show)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(w.Missing) > 0 && p.JSON:
+		return failure.NoTasks(w.Missing), nil
+	case len(w.Missing) > 0:
+		return failure.ExitStatus(3), nil
+	case failed > 0:
+		return failure.ExitStatus(1), nil
+	}
+	return nil, nil
+}
+
+// NoneInBatch returns an error if a batch has no tasks at all.
+func NoneInBatch(ctx context.Context, r *runner.Runner, id int64) error {
+	n, err := admin.CountUpTo(ctx, r, jobs.Filter{Batch: id}, 1)
+	if err == nil && n == 0 {
+		err = failure.NotFound("runner list", "no tasks in batch %d", id)
+	}
+	return err
+}

@@ -1,0 +1,37 @@
+package batch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/runner/internal/await"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Wait waits until all tasks of a batch have ended, and returns exit status 1 if some of them did not complete.
+func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
+	ctx, stop := await.Context(ctx, timeout)
+	defer stop()
+	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
+	byID := make(map[int64]runner.Enqueued, len(added)) // two lines with the same unique key are one task
+	for _, one := range added {
+		if _, twice := byID[one.ID]; !twice {
+			byID[one.ID] = one
+		}
+	}
+	failed, err := await.All(ctx, r, p, slices.Sorted(maps.Keys(byID)), func(t jobs.Task) error {
+		if !p.JSON || t.State == "" {
+			return nil
+		}
+		return p.Record(EnqueuedRecord(t, byID[t.ID], p.Now()))
+	})
+	if err == nil && failed > 0 {
+		err = failure.ExitStatus(1)
+	}
+	return err
+}

@@ -1,0 +1,194 @@
+// Package enqueue adds one task for "runner enqueue" and "runner run". It prints the id and notes about probable mistakes, or it waits for
+// the task, shows its output and returns its exit status.
+package enqueue
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/await"
+	"example.com/runner/internal/batch"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/output"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/signals"
+	"example.com/runner/internal/taskflags"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Options describe the task, and how to wait for it.
+type Options struct {
+	taskflags.Task
+
+	WaitTimeout time.Duration // 0 means no timeout
+	Result      bool          // print the JSON result instead of the output
+	Here        bool          // run the task in this process
+}
+
+// Add adds the task and prints its id.
+func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	added, err := r.Add(ctx, o.Spec)
+	if err != nil {
+		return err
+	}
+	one := added[0]
+	if p.JSON {
+		return batch.PrintEnqueued(ctx, r, p, added)
+	}
+	p.Print(strconv.FormatInt(one.ID, 10) + "\n")
+	if !p.Interactive() {
+		return nil
+	}
+	switch {
+	case one.Kept:
+		_, err := noteKept(ctx, r, p, one.ID)
+		return err
+	case one.Replaced:
+		p.Note("task %d had this key and had not started: it is this one now; follow: runner logs -f %[1]d", one.ID)
+	default:
+		p.Note("in %s; follow: runner logs -f %d", o.Spec.Queue, one.ID)
+	}
+	if len(o.Spec.After)+len(o.Spec.AfterAny) > 0 {
+		if err := await.NoteDependencies(ctx, r, p, one.ID); err != nil {
+			return err
+		}
+	}
+	return o.PrintNotes(ctx, r, p, true)
+}
+
+// noteKept prints to a terminal that nothing was added, because task id holds the unique key, and why that task still holds it. It returns
+// the state of that task.
+func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
+	t, err := r.Get(ctx, id)
+	until := t.CreatedAt.Add(t.UniqueFor)
+	switch {
+	case errors.Is(err, jobs.ErrNotFound):
+		p.Note("task %d was deleted, but holds this key for its --unique-for or --unique-period: nothing was added", id)
+		return "", nil
+	case err != nil:
+		return "", err
+	case !t.State.Finished():
+		p.Note("task %d has this key and is unfinished: nothing was added; follow: runner logs -f %[1]d", id)
+	case until.After(p.Now()):
+		p.Note("task %d has %s and holds this key until %s: nothing was added; details: runner show %[1]d", id, t.State,
+			humanize.Clock(until, p.Now()))
+	default:
+		p.Note("task %d has %s and holds this key: nothing was added; details: runner show %[1]d", id, t.State)
+	}
+	return t.State, nil
+}
+
+// PrintNotes prints hints about probable mistakes to a terminal: a misplaced option, a paused queue, and a missing
+// worker if workers is set.
+func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Printer, workers bool) error {
+	if !p.Interactive() {
+		return nil
+	}
+	if stray := taskflags.StrayOption(o.Words); stray != "" {
+		p.Note("%s went to %s: runner's options come before the command", stray, o.Words[0])
+	}
+	pauses, err := r.Pauses(ctx)
+	if pause, ok := pauses.Of(o.Spec.Queue); ok {
+		what := "queue " + o.Spec.Queue + " is"
+		if admin.AllPaused(pauses) {
+			what = "all queues are"
+		}
+		p.Note("%s paused (%s, by %s)", what, humanize.Age(p.Now().Sub(pause.At)), pause.By)
+	}
+	if err != nil {
+		return err
+	}
+	list, err := r.Workers(ctx)
+	if alive, _, _ := admin.LiveWorkers(list); err == nil && alive == 0 && workers {
+		p.Note("no worker is running on this database")
+	}
+	return err
+}
+
+// AddAndWait adds the task, shows its output, and exits with the status of the task.
+func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	ctx, release := await.Context(ctx, 0)
+	defer release()
+	to := &output.LogPrinter{P: p, Follow: true}
+	var live *output.Live
+	if !p.JSON && !o.Result {
+		live = output.NewLive(r, to)
+		defer live.Close()
+	}
+	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error {
+		_ = live.Bind(added.ID) // if this fails, no worker finds the socket, and the stored output is printed
+		return nil
+	})
+	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the write began
+		p.Say("nothing was enqueued")
+		return failure.ExitStatus(s.Status())
+	}
+	if err != nil {
+		return err
+	}
+	id := added.ID
+	var state jobs.State // of a task that was kept
+	if added.Kept {
+		state, err = noteKept(ctx, r, p, id)
+	} else {
+		p.Note("task %d in %s", id, o.Spec.Queue)
+		err = o.PrintNotes(ctx, r, p, false)
+	}
+	if err != nil {
+		return err
+	}
+	if o.Here {
+		var stop func()
+		ctx, stop = workHere(ctx, r, id)
+		defer stop()
+	} else if !state.Finished() {
+		await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
+	}
+	if o.WaitTimeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.WaitTimeout, await.TimedOut{After: o.WaitTimeout})
+		defer cancel()
+	}
+	if !p.JSON && !o.Result {
+		live.Serve(jobs.Task{ID: id})
+		// Show all attempts of a new task, because its first attempt may have ended already.
+		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
+		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
+			return o.stopped(ctx, r, p, live, err, added)
+		}
+		if err := to.Finish(); err != nil {
+			return err
+		}
+	}
+	var end error
+	err = await.Each(ctx, r, []int64{id}, func(t jobs.Task) (bool, error) {
+		if end = await.Finish(p, t); p.JSON && t.State != "" {
+			return false, p.Record(batch.EnqueuedRecord(t, added, p.Now()))
+		}
+		return false, record.PrintEnd(p, t, o.Result)
+	})
+	if err != nil {
+		return o.stopped(ctx, r, p, live, err, added)
+	}
+	return to.Complete(end)
+}
+
+// stopped returns the error to report for a wait that ended early because of err. It cancels a task that this command has added and
+// runs here, and live prints the output of the task until its end.
+func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error,
+	added runner.Enqueued) error {
+	if s, ok := errors.AsType[signals.Received](err); ok && o.Here && !added.Kept {
+		if err := cancelHere(ctx, r, added.ID); err != nil {
+			return err
+		}
+		return failure.ExitStatus(s.Status())
+	}
+	live.Close() // no other goroutine prints after this
+	return await.Stopped(p, err, []int64{added.ID}, 1)
+}

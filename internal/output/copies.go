@@ -1,0 +1,50 @@
+package output
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Copies says where a worker copies the output of its commands, beside the database.
+type Copies struct {
+	Tee    bool   // copy to stdout and stderr
+	Prefix bool   // begin each line of stdout and stderr with the id of its task
+	Dir    string // directory for files with the output of attempts; empty for none
+	Size   int64  // maximum size of such a file; 0 for no limit
+	Log    *slog.Logger
+}
+
+// Register registers the handler of commands, which makes these copies of their output. The caller must call stop at the end.
+func (o Copies) Register(ctx context.Context, r *runner.Runner, p *term.Printer) (stop func(), err error) {
+	var tee func(jobs.Task, string, []byte)
+	if o.Tee {
+		tee = NewTee(p.Stdout, p.Stderr, o.Prefix, o.Log).Copy
+	}
+	if o.Dir == "" {
+		r.Register(runner.Commands(runner.CommandOptions{Tee: tee}))
+		return func() {}, nil
+	}
+	files, err := OpenFiles(r, o.Dir, o.Size, o.Log)
+	if err != nil {
+		return nil, err
+	}
+	r.Register(files.Record(runner.Commands(runner.CommandOptions{Tee: func(task jobs.Task, stream string, data []byte) {
+		files.Copy(task, stream, data)
+		if tee != nil {
+			tee(task, stream, data)
+		}
+	}})))
+	ctx, cancel := context.WithCancel(ctx)
+	var sweeper sync.WaitGroup
+	sweeper.Go(func() { files.Sweep(ctx, r) })
+	return func() {
+		cancel()
+		sweeper.Wait()
+		_ = files.Close()
+	}, nil
+}

@@ -1,0 +1,200 @@
+package output
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"example.com/runner/internal/await"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Selection selects the output to print: tasks by ids or by a filter, and parts of their output.
+type Selection struct {
+	Filter jobs.Filter
+	Range  Range
+	Since  time.Time // output that was printed at this time or later; zero for all output
+}
+
+// Show prints the output that exists now.
+func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
+	ids := o.Filter.IDs
+	if len(ids) == 0 {
+		var err error
+		if ids, err = o.matching(ctx, r); err != nil {
+			return err
+		}
+	}
+	to.Named = len(ids) > 1
+	var missing []int64
+	for part := range slices.Chunk(ids, 100) {
+		tasks, err := r.List(ctx, jobs.Filter{IDs: part}, runner.Page{})
+		if err != nil {
+			return err
+		}
+		for _, id := range part {
+			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == id })
+			if i < 0 {
+				missing = append(missing, id)
+				continue
+			}
+			one := Cursor{Range: o.Range}
+			if _, err := one.Advance(ctx, r, tasks[i], to); err != nil {
+				return err
+			}
+			if err := to.EndLines(tasks[i]); err != nil {
+				return err
+			}
+			if len(o.Filter.IDs) > 0 {
+				noteWithoutOutput(to.P, tasks[i], o.Range)
+			}
+		}
+	}
+	if len(missing) > 0 && len(o.Filter.IDs) > 0 {
+		return failure.NoTasks(missing)
+	}
+	return nil
+}
+
+// noteWithoutOutput prints why the output of a task is empty if the task or the attempt has not started.
+func noteWithoutOutput(p *term.Printer, t jobs.Task, which Range) {
+	switch {
+	case p.JSON:
+	case t.StartedAt.IsZero():
+		p.Say("task %d has not started; runner logs -f %[1]d follows it", t.ID)
+	case which.N > t.Attempt:
+		p.Say("task %d has no attempt %d; the last one is %d", t.ID, which.N, t.Attempt)
+	}
+}
+
+// matching returns the ids of the tasks that match the filter and may have printed output since o.Since, oldest first.
+func (o Selection) matching(ctx context.Context, r *runner.Runner) ([]int64, error) {
+	if o.Since.IsZero() {
+		return r.IDs(ctx, o.Filter, runner.Page{Oldest: true})
+	}
+	var ids []int64
+	for _, states := range [][]jobs.State{jobs.Finished(), jobs.Unfinished()} {
+		f := o.Filter
+		if len(f.States) > 0 {
+			states = slices.DeleteFunc(states, func(s jobs.State) bool { return !slices.Contains(f.States, s) })
+		}
+		if f.States = states; len(states) == 0 {
+			continue
+		}
+		if states[0].Finished() {
+			f.Since = o.Since
+		}
+		more, err := r.IDs(ctx, f, runner.Page{})
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, more...)
+	}
+	slices.Sort(ids)
+	return ids, nil
+}
+
+// FollowIDs prints the output of the tasks with the ids of the filter until all of them have finished.
+func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
+	to.Named = len(o.Filter.IDs) > 1
+	existing, err := r.IDs(ctx, o.Filter, runner.Page{})
+	if err != nil {
+		return err
+	}
+	var missing []int64
+	tasks := map[int64]*Cursor{}
+	for _, id := range o.Filter.IDs {
+		if !slices.Contains(existing, id) {
+			missing = append(missing, id)
+			continue
+		}
+		tasks[id] = &Cursor{Range: o.Range}
+	}
+	if len(missing) > 0 && len(existing) > 0 && !to.P.JSON {
+		to.P.Say("runner: %s", failure.NoTasks(missing).What)
+	}
+	if len(existing) > 0 {
+		if err := Follow(ctx, r, existing, tasks, to); err != nil {
+			return err
+		}
+	}
+	switch {
+	case len(missing) == 0:
+		return nil
+	case len(existing) == 0 || to.P.JSON:
+		return failure.NoTasks(missing)
+	}
+	return failure.ExitStatus(3)
+}
+
+// overlap is a part of the time before the last poll in which FollowFilter searches for finished tasks again. Such a search is necessary
+// because a worker reads the end time of a task before other processes can see that the task has ended.
+const overlap = 5 * time.Second
+
+// FollowFilter prints the output of the tasks that match a filter until ctx ends. These are the tasks that run now and the tasks that
+// start later. A task may start and end between two polls, so FollowFilter also reads the tasks that have ended recently.
+func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
+	p := to.P
+	to.Named = true
+	began := p.Now()
+	lastPoll := began
+	which := o.Range
+	which.Began = began
+	running := map[int64]*Cursor{}
+	shown := map[int64]jobs.Task{} // recently ended tasks whose output is shown completely
+	return await.Changes(ctx, r, func() (bool, error) {
+		from := lastPoll.Add(-overlap)
+		lastPoll = p.Now()
+		tasks, err := o.active(ctx, r, from, slices.Collect(maps.Keys(running)))
+		if err != nil {
+			return false, err
+		}
+		for _, t := range tasks {
+			if last, ok := shown[t.ID]; ok && last.GenerationID == t.GenerationID {
+				continue
+			}
+			if running[t.ID] == nil {
+				running[t.ID] = &Cursor{Range: which}
+			}
+			done, err := running[t.ID].Advance(ctx, r, t, to)
+			if err != nil {
+				return false, err
+			}
+			if done {
+				delete(running, t.ID)
+				shown[t.ID] = t
+			}
+		}
+		which.Lines = -1 // show the whole output of tasks that start from now on
+		maps.DeleteFunc(shown, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
+		return false, p.Flush()
+	})
+}
+
+// active returns the running tasks, the tasks that ended after the time since, and the tasks whose ids are in known, oldest first.
+func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
+	var tasks []jobs.Task
+	filters := []jobs.Filter{o.Filter, o.Filter}
+	filters[0].States = []jobs.State{jobs.Running}
+	filters[1].States, filters[1].Since = jobs.Finished(), since
+	if len(known) > 0 {
+		filters = append(filters, jobs.Filter{IDs: known})
+	}
+	for _, f := range filters {
+		more, err := r.List(ctx, f, runner.Page{})
+		if err != nil {
+			return nil, err
+		}
+		tasks = append(tasks, more...)
+	}
+	// A task can be in two of the lists if its state changed between the reads. Keep the record with the highest generation.
+	slices.SortStableFunc(tasks, func(a, b jobs.Task) int {
+		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.GenerationID, a.GenerationID))
+	})
+	return slices.CompactFunc(tasks, func(a, b jobs.Task) bool { return a.ID == b.ID }), nil
+}

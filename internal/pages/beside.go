@@ -1,0 +1,32 @@
+package pages
+
+import (
+	"context"
+
+	"example.com/runner/internal/term"
+	"example.com/runner/runner"
+	"example.com/runner/web"
+)
+
+// ServeBeside serves the pages while a worker of this process runs tasks. It prints the address to stderr, because --tee uses stdout.
+func ServeBeside(ctx context.Context, r *runner.Runner, p *term.Printer, options web.ServerOptions, printToken bool) (stop func(),
+	err error) {
+	s, err := web.Listen(r, options)
+	if err != nil {
+		return nil, err
+	}
+	url, hidden := ShownURL(s, &p.Stderr, printToken)
+	p.Say("%s", url)
+	if hidden != "" {
+		p.Say("%s", hidden)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the pages stay available until the last task has ended
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.Serve(ctx); err != nil {
+			options.Log.Error("pages", "err", err)
+		}
+	}()
+	return func() { cancel(); <-ended }, nil
+}

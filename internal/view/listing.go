@@ -1,0 +1,218 @@
+package view
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/failure"
+	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// List selects the tasks of a list, and says how to print them.
+type List struct {
+	Filter       jobs.Filter
+	Rows         int // maximum number of rows; 0 means all
+	Oldest       bool
+	ByDue        bool // order by due time, not by id
+	Wide, Reveal bool
+	Format       *record.Formatter // template of --format; nil if not given
+}
+
+// Print prints the selected tasks.
+func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	now := p.Now()
+	var shown []jobs.Task // rows of the table; the table needs all rows first, because the widest cell decides the width of its column
+	held, err := admin.ReadHolds(ctx, r)
+	if err != nil {
+		return err
+	}
+	n := 0
+	each := o.Each
+	if o.ByDue {
+		each = o.eachByDue
+	}
+	err = each(ctx, r, func(t jobs.Task) error {
+		n++
+		switch {
+		case p.JSON || o.Format != nil:
+			one, err := o.record(ctx, r, t, now)
+			switch {
+			case err != nil:
+				return err
+			case p.JSON:
+				return p.Record(one)
+			}
+			return o.Format.Record(one)
+		case p.Stdout.TTY:
+			shown = append(shown, t)
+		default:
+			ListLine(p, t, held, now)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(shown) > 0 {
+		p.Table(ListTable(shown, held, now, o.Wide))
+	}
+	if err := MissingTasks(ctx, r, o.Filter.IDs); err != nil {
+		return err
+	}
+	if n == 0 {
+		p.Note("no tasks")
+		if err := WarnUnknown(ctx, r, p, o.Filter); err != nil {
+			return err
+		}
+	}
+	if n > 0 && n == o.Rows && p.Interactive() {
+		p.Flush() // print the rows first, because counting may be slow
+		all, err := r.Count(ctx, o.Filter)
+		if err != nil {
+			return err
+		}
+		if all > n {
+			p.Note("%s of %s tasks; -n 0 for all", humanize.Count(int64(n)), humanize.Count(int64(all)))
+		}
+	}
+	return nil
+}
+
+// PrintGroups prints groups of failed tasks.
+func (o List) PrintGroups(ctx context.Context, r *runner.Runner, p *term.Printer) error {
+	groups, err := present.ReadFailures(ctx, r, o.Filter, present.MaxGrouped)
+	if err != nil {
+		return err
+	}
+	all, tasks := len(groups), 0
+	for _, g := range groups {
+		tasks += len(g.IDs)
+	}
+	if o.Rows > 0 {
+		groups = groups[:min(len(groups), o.Rows)]
+	}
+	for _, g := range groups {
+		one := record.NewFailureGroup(g, RetryGroup(o.Filter, g.Key))
+		switch {
+		case p.JSON:
+			err = p.Record(one)
+		case o.Format != nil:
+			err = o.Format.Record(one)
+		case !p.Stdout.TTY:
+			FailureLine(p, g)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if all == 0 {
+		p.Note("no failed tasks")
+		return WarnUnknown(ctx, r, p, o.Filter)
+	}
+	if p.Stdout.TTY && !p.JSON && o.Format == nil {
+		p.Table(FailureTable(groups, p.Now(), o.Wide))
+		text := "%s in %s"
+		if tasks == present.MaxGrouped {
+			text = "the last " + text
+		}
+		p.Note(text+"; retry a group: %s", humanize.Plural(tasks, "failed task"), humanize.Plural(all, "group"),
+			RetryGroup(o.Filter, groups[0].Key))
+	}
+	return nil
+}
+
+// Each calls yield for each selected task. It reads page by page, so it holds no long read transaction and keeps only one page in
+// memory.
+func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
+	const page = 1000
+	filter, left := o.Filter, o.Rows
+	for {
+		limit := page
+		if o.Rows > 0 {
+			limit = min(limit, left)
+		}
+		tasks, err := r.List(ctx, filter, runner.Page{Limit: limit, Oldest: o.Oldest})
+		if err != nil {
+			return err
+		}
+		for _, t := range tasks {
+			if err := yield(t); err != nil {
+				return err
+			}
+		}
+		if left -= len(tasks); len(tasks) < limit || left == 0 {
+			return nil
+		}
+		last := tasks[len(tasks)-1].ID
+		if o.Oldest {
+			filter.After = last
+		} else {
+			filter.Before = last
+		}
+	}
+}
+
+// eachByDue calls yield for each selected task in the order of due times. No index has this order, so eachByDue collects the
+// selected tasks and sorts them. It returns an error if more than 10,000 tasks are selected.
+func (o List) eachByDue(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
+	const most = 10_000
+	var list []jobs.Task
+	all := List{Filter: o.Filter, Rows: most + 1, Oldest: true}
+	err := all.Each(ctx, r, func(t jobs.Task) error { list = append(list, t); return nil })
+	if err != nil {
+		return err
+	}
+	if len(list) > most {
+		return failure.Usage("more than %s tasks match; --sort due sorts at most that many", humanize.Count(most)).
+			Hint("a selector: -q QUEUE, -s scheduled, --label TEXT")
+	}
+	slices.SortStableFunc(list, func(a, b jobs.Task) int { return a.RunAt.Compare(b.RunAt) })
+	if o.Oldest {
+		slices.Reverse(list)
+	}
+	if o.Rows > 0 {
+		list = list[:min(len(list), o.Rows)]
+	}
+	for _, t := range list {
+		if err := yield(t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// MissingTasks returns an error that names the ids for which no task exists. It returns nil if all ids exist.
+func MissingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	existing, err := r.IDs(ctx, jobs.Filter{IDs: ids}, runner.Page{})
+	if err != nil {
+		return err
+	}
+	found := make(map[int64]bool, len(existing))
+	for _, id := range existing {
+		found[id] = true
+	}
+	if missing := slices.DeleteFunc(slices.Clone(ids), func(id int64) bool { return found[id] }); len(missing) > 0 {
+		return failure.NoTasks(missing)
+	}
+	return nil
+}
+
+// record returns the record of a task for --json and --format.
+func (o List) record(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time) (any, error) {
+	task := record.NewTask(t, now)
+	if !o.Reveal {
+		return task, nil
+	}
+	input, err := ReadInput(ctx, r, t)
+	return task.Reveal(t.Env, input), err
+}

@@ -1,0 +1,47 @@
+package view_test
+
+import (
+	"fmt"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/internal/view"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// TestListPages checks that the pages of a list have no gaps and no duplicates in both directions, and that the list ends after --rows
+// tasks.
+func TestListPages(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
+	specs := make([]jobs.Spec, 2500)
+	for i := range specs {
+		specs[i] = jobs.Command{Argv: []string{"true"}}.With()
+	}
+	if _, err := r.Add(t.Context(), specs...); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		rows   int
+		oldest bool
+		first  int64
+		n      int
+	}{{0, false, 2500, 2500}, {0, true, 1, 2500}, {1000, false, 2500, 1000}, {2001, true, 1, 2001}, {3000, false, 2500, 2500},
+		{7, true, 1, 7}} {
+		n, next, step := 0, test.first, int64(-1)
+		if test.oldest {
+			step = 1
+		}
+		err := view.List{Rows: test.rows, Oldest: test.oldest}.Each(t.Context(), r, func(task jobs.Task) error {
+			if task.ID != next {
+				return fmt.Errorf("task %d, want %d", task.ID, next)
+			}
+			next += step
+			n++
+			return nil
+		})
+		testkit.NoError(t, err)
+		testkit.Equal(t, "number of tasks", n, test.n)
+	}
+}
