@@ -261,21 +261,15 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := contextRunner(t)
-			locked, err := sql.Open("sqlite", r.Path())
-			testkit.NoError(t, err)
-			defer locked.Close()
-			locked.SetMaxOpenConns(1)
-			_, err = locked.Exec("BEGIN IMMEDIATE")
-			testkit.NoError(t, err)
+			release := lockFile(t, r)
 			ctx, cancel := context.WithCancelCause(t.Context())
 			time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
 			began := time.Now()
-			err = call(ctx, r)
+			err := call(ctx, r)
 			if took := time.Since(began); took > slowEnd {
 				t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 			}
-			_, rollback := locked.Exec("ROLLBACK")
-			testkit.NoError(t, rollback)
+			release()
 			switch {
 			case strings.HasSuffix(name, "Tx"): // the handle of the application decides how long its transactions wait
 				if err != nil && !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, cause) {
@@ -289,5 +283,92 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 				t.Error(fmt.Errorf("got %w, want %w", err, cause))
 			}
 		})
+	}
+}
+
+// attemptCalls has a call of each function of the package that fails and needs the context of an attempt.
+func attemptCalls() map[string]contextCall {
+	one := func(context.Context) (int, error) { return 1, nil }
+	inTx := func(r *runner.Runner, do func(tx *sql.Tx) error) error {
+		handle, err := runner.OpenDB(context.Background(), r.Path())
+		if err != nil {
+			return err
+		}
+		defer handle.Close()
+		tx, err := handle.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }()
+		return do(tx)
+	}
+	return map[string]contextCall{
+		"FinishTx": func(ctx context.Context, r *runner.Runner) error {
+			return inTx(r, func(tx *sql.Tx) error { return runner.FinishTx(ctx, tx, nil) })
+		},
+		"Sleep": func(ctx context.Context, r *runner.Runner) error { return runner.Sleep(ctx, "pause", time.Hour) },
+		"Step": func(ctx context.Context, r *runner.Runner) error {
+			_, err := runner.Step(ctx, "charge", one)
+			return err
+		},
+		"StepTx": func(ctx context.Context, r *runner.Runner) error {
+			return inTx(r, func(tx *sql.Tx) error { _, err := runner.StepTx(ctx, tx, "ship", one); return err })
+		},
+		"Upstream": func(ctx context.Context, r *runner.Runner) error { _, err := runner.Upstream(ctx); return err },
+	}
+}
+
+// TestNoCallOfAHandlerOutlastsItsContext makes the calls in an attempt: with a context that has ended, and with one that ends while another
+// process holds the write lock. Upstream only reads.
+func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("the caller gave up")
+	for name, call := range attemptCalls() {
+		for _, during := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, " during a lock ", during), func(t *testing.T) {
+				t.Parallel()
+				r := runnerkit.Open(t, runner.Options{BusyTimeout: time.Minute, Grace: -1})
+				var took time.Duration
+				var err error
+				r.Register(quick.Handler(func(ctx context.Context, _ any) error {
+					ctx, cancel := context.WithCancelCause(ctx)
+					defer cancel(nil)
+					if during {
+						defer lockFile(t, r)()
+						time.AfterFunc(100*time.Millisecond, func() { cancel(cause) })
+					} else {
+						cancel(cause)
+					}
+					began := time.Now()
+					err = call(ctx, r)
+					took = time.Since(began)
+					return nil
+				}))
+				runnerkit.Enqueue(t, r, quick.With(nil))
+				runnerkit.Drain(t, r)
+				if took > slowEnd {
+					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
+				}
+				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy) // the handle decides how long it waits
+				if !errors.Is(err, cause) && !(during && (busy || name == "Upstream" && err == nil)) {
+					t.Errorf("got %v, want %v", err, cause)
+				}
+			})
+		}
+	}
+}
+
+// lockFile takes the write lock of the file as another process does. It returns a function that releases the lock.
+func lockFile(t *testing.T, r *runner.Runner) (release func()) {
+	t.Helper()
+	other, err := sql.Open("sqlite", r.Path())
+	testkit.NoError(t, err)
+	other.SetMaxOpenConns(1)
+	_, err = other.Exec("PRAGMA busy_timeout = 10000; BEGIN IMMEDIATE")
+	testkit.NoError(t, err)
+	return func() {
+		_, err := other.Exec("ROLLBACK")
+		testkit.NoError(t, err)
+		testkit.NoError(t, other.Close())
 	}
 }

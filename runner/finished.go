@@ -12,6 +12,7 @@ import (
 	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
+	"example.com/runner/runner/internal/engine"
 	"example.com/runner/runner/internal/notify"
 )
 
@@ -174,7 +175,7 @@ func (c *consumer) deliver(ctx context.Context) error {
 // the cursor up.
 func (c *consumer) batch(ctx context.Context, seq int64) error {
 	store := c.r.store
-	write, cancel := outlive(ctx, endWait)
+	write, cancel := engine.Outlive(ctx, endWait)
 	defer cancel()
 	handling, lost := context.WithCancelCause(ctx)
 	defer lost(nil)
@@ -215,16 +216,6 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 		}
 	}
 	return nil
-}
-
-// outlive returns a context that ends some time after ctx.
-func outlive(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	later, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() { time.AfterFunc(d, cancel) })
-	return later, func() {
-		stop()
-		cancel()
-	}
 }
 
 // renew renews the lease of the cursor until ctx ends. If that fails for too long, renew calls lost with jobs.ErrLost.

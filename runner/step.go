@@ -31,6 +31,10 @@ import (
 // which is on the disk when Step returns. So a step takes as long as an Enqueue. If the effect is in the same database, StepTx commits the
 // effect and the step together.
 //
+// If ctx ends before Step begins, Step does not call do and returns the cause of ctx. If ctx ends while do runs or while Step waits for the
+// lock of the database, Step has 1 s more to store the value. After that time the error is the cause of ctx, and the next attempt calls do
+// again.
+//
 // `runner show` and Runner.Steps list the steps of a task. Retry keeps the steps of a task that failed, and deletes those of a task that
 // completed. Outside of an attempt Step calls do and stores nothing, so that functions can be tested without a Runner.
 func Step[T any](ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
@@ -92,7 +96,8 @@ func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context
 // Sleep delays the rest of a function by d. It sleeps once, even if the task has several attempts. Sleep returns an error that the function
 // must return. The task then becomes scheduled and takes no slot, and the attempt does not count. In the attempt that runs after the sleep,
 // Sleep returns nil. The sleep does not end early if someone makes the task due earlier. The rules for the name are those of Step. The
-// duration d is at most 10 years. Outside of an attempt Sleep waits for d, or until ctx ends.
+// duration d is at most 10 years. The error is jobs.ErrStep for an invalid name or duration, jobs.ErrLost if the task belongs to a newer
+// generation, and the cause of ctx if ctx ends before the sleep is stored. Outside of an attempt Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return engine.Sleep(ctx, name, d)
 }

@@ -7,10 +7,18 @@ import (
 	"testing"
 )
 
-// contextTests has a row for each exported function and method that takes a context, in the public packages beside jobs and runner: its
-// package, its name, and the test of it with a context that has ended. TestTheTableOfContextsIsComplete of package runner has the methods
-// of Runner.
+// contextTests has a row for each exported function and method that takes a context, in the public packages beside jobs: its package, its
+// name, and the test of it with a context that has ended. It has the functions of package runner that return an error.
+// TestTheTableOfContextsIsComplete of package runner has the methods of Runner.
 var contextTests = []struct{ path, call, file, test string }{
+	{"runner", "New(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
+	{"runner", "Open(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
+	{"runner", "OpenDB(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
+	{"runner", "FinishTx(", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
+	{"runner", "Sleep(", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
+	{"runner", "Step[T any](", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
+	{"runner", "StepTx[T any](", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
+	{"runner", "Upstream(", "contexts_test.go", "TestNoCallOfAHandlerOutlastsItsContext"},
 	{"runner/postgres", "Tx(", "pgxtx_test.go", "TestTheContextOfATransactionOfPgx"},
 	{"runner/runnertest", "Crash(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
 	{"runner/runnertest", "Lose(", "crash_test.go", "TestFaultsIgnoreTheEndOfTheContext"},
@@ -18,12 +26,12 @@ var contextTests = []struct{ path, call, file, test string }{
 }
 
 func TestEveryCallWithAContextIsTested(t *testing.T) {
-	for _, path := range []string{"runner/postgres", "runner/runnertest", "web"} {
+	for _, path := range []string{"runner", "runner/postgres", "runner/runnertest", "web"} {
 		_, lines := exported(t, path)
 		for _, line := range lines {
 			call, takes := strings.CutPrefix(line, "func ")
 			call, _, found := strings.Cut(call, "ctx context.Context")
-			if !takes || !found {
+			if !takes || !found || path == "runner" && (strings.HasPrefix(call, "(*Runner)") || !strings.Contains(line, "error")) {
 				continue
 			}
 			i := slices.IndexFunc(contextTests, func(row struct{ path, call, file, test string }) bool {

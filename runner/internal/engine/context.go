@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"example.com/runner/jobs"
 	"example.com/runner/runner/internal/exec"
@@ -88,10 +89,32 @@ func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	if a == nil {
 		return nil, fmt.Errorf("%w: Upstream is for the context of a running task", jobs.ErrInvalid)
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if !a.task.Depends {
 		return nil, nil
 	}
 	var tasks []jobs.Task
 	err := a.e.store.Upstream(ctx, a.task.ID, func(t jobs.Task) error { tasks = append(tasks, t); return nil })
 	return tasks, err
+}
+
+// Outlive returns a context that ends a time d after ctx, with the cause of ctx. The function cancel also ends the goroutine that waits for
+// that time.
+func Outlive(ctx context.Context, d time.Duration) (later context.Context, cancel context.CancelFunc) {
+	later, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			end(context.Cause(ctx))
+		case <-later.Done():
+		}
+	})
+	return later, func() {
+		stop()
+		end(nil)
+	}
 }

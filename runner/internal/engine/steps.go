@@ -47,7 +47,9 @@ func Step(ctx context.Context, name string, do func(context.Context) (json.RawMe
 			return nil, err
 		}
 		step = jobs.Step{Name: name, GenerationID: a.task.GenerationID, At: now(), Value: value}
-		if err := a.storeStep(ctx, step); err != nil {
+		write, cancel := Outlive(ctx, storeWait)
+		defer cancel()
+		if err := a.storeStep(write, step); err != nil {
 			return nil, err
 		}
 	}
@@ -130,10 +132,13 @@ func (a *attempt) setSteps(stored []jobs.Step, stale bool) {
 	}
 }
 
-// storeStep stores a new step. It does so even if ctx has ended, because the work of the step is done.
+// storeWait is the time that Step has for its write after its context has ended. Step uses it because the work of the step is done.
+const storeWait = time.Second
+
+// storeStep stores a new step.
 func (a *attempt) storeStep(ctx context.Context, step jobs.Step) error {
 	s := a.loadSteps()
-	if err := a.e.worker.AddStep(context.WithoutCancel(ctx), a.claim, s.known.Len()+1, step); err != nil {
+	if err := a.e.worker.AddStep(ctx, a.claim, s.known.Len()+1, step); err != nil {
 		a.stopIfLost(err)
 		return err
 	}
