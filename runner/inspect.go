@@ -33,8 +33,26 @@ func notFound(id int64) error {
 	return &jobs.Error{Kind: jobs.ErrNotFound, Code: errcode.NoTask, Subject: fmt.Sprint(id), What: fmt.Sprintf("no task %d", id)}
 }
 
-// List returns the tasks that a filter selects, newest first unless the page says otherwise.
+// validSelection returns a *jobs.Error of kind jobs.ErrInvalid for a filter with an unknown state and for a page with a negative limit.
+func validSelection(filter jobs.Filter, page Page) error {
+	for _, state := range filter.States {
+		if !slices.Contains(jobs.States(), state) {
+			return &jobs.Error{Kind: jobs.ErrInvalid, Subject: string(state), What: fmt.Sprintf("unknown state %q of a task", state),
+				Hint: "one of jobs.States"}
+		}
+	}
+	if page.Limit < 0 {
+		return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("page limit %d is negative", page.Limit), Hint: "0 for all entries"}
+	}
+	return nil
+}
+
+// List returns the tasks that a filter selects, newest first unless the page says otherwise. The error is jobs.ErrInvalid for an unknown
+// state or a negative limit.
 func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]jobs.Task, error) {
+	if err := validSelection(filter, page); err != nil {
+		return nil, err
+	}
 	return r.store.List(ctx, filter, db.Page(page))
 }
 
@@ -42,11 +60,15 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 const allPage = 500
 
 // All iterates over the tasks that a filter selects, in the order of List. It reads the tasks in pages of some hundred during the
-// iteration, so each task is as it was when All read its page. An error of the database or of ctx ends the iteration and is its last
-// element.
+// iteration, so each task is as it was when All read its page. An error of the database, of ctx or of List ends the iteration and is its
+// last element.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		filter, left := filter, page.Limit
+		if err := validSelection(filter, page); err != nil {
+			yield(jobs.Task{}, err)
+			return
+		}
 		for {
 			part := db.Page{Limit: allPage, Oldest: page.Oldest}
 			if page.Limit > 0 {
@@ -74,19 +96,29 @@ func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Se
 	}
 }
 
-// IDs returns the ids of the tasks that a filter selects, in the order of List.
+// IDs returns the ids of the tasks that a filter selects, in the order of List. The error is jobs.ErrInvalid for an unknown state or a
+// negative limit.
 func (r *Runner) IDs(ctx context.Context, filter jobs.Filter, page Page) ([]int64, error) {
+	if err := validSelection(filter, page); err != nil {
+		return nil, err
+	}
 	return r.store.IDs(ctx, filter, db.Page(page))
 }
 
-// Count counts the tasks that a filter selects. It may have to read each of them.
+// Count counts the tasks that a filter selects. It may have to read each of them. The error is jobs.ErrInvalid for an unknown state.
 func (r *Runner) Count(ctx context.Context, filter jobs.Filter) (int, error) {
+	if err := validSelection(filter, Page{}); err != nil {
+		return 0, err
+	}
 	return r.store.Count(ctx, filter)
 }
 
 // CountByState counts the tasks that a filter selects by their states. A state without a task is not in the result. CountByState may have
-// to read each task, and all counts are of the same moment.
+// to read each task, and all counts are of the same moment. The error is jobs.ErrInvalid for an unknown state.
 func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs.State]int, error) {
+	if err := validSelection(filter, Page{}); err != nil {
+		return nil, err
+	}
 	return r.store.CountByState(ctx, filter)
 }
 

@@ -53,6 +53,7 @@ func kindCalls(t *testing.T) map[string]func() error {
 	bad := jobs.Spec{Job: "no name!"}
 	schedule := jobs.Schedule{Name: "x", Cron: "bad", Spec: quick.With(nil)}
 	list := []jobs.Schedule{schedule}
+	unknown := jobs.Filter{States: []jobs.State{"done"}}
 	nothing := func(context.Context, jobs.Task) error { return nil }
 	return map[string]func() error{
 		"AddCursor ErrInvalid":      func() error { return r.AddCursor(ctx, "") },
@@ -63,6 +64,8 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"Await ErrNotFound":         func() error { _, err := r.Await(ctx, 99); return err },
 		"Backup ErrConflict":        func() error { _, err := r.Backup(ctx, r.Path(), false); return err },
 		"CancelTx ErrInvalid":       func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
+		"Count ErrInvalid":          func() error { _, err := r.Count(ctx, unknown); return err },
+		"CountByState ErrInvalid":   func() error { _, err := r.CountByState(ctx, unknown); return err },
 		"Enqueue ErrInvalid":        func() error { _, err := r.Enqueue(ctx, bad); return err },
 		"EnqueueAll ErrInvalid":     func() error { _, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{bad})); return err },
 		"EnqueueTx ErrInvalid":      func() error { _, err := r.EnqueueTx(ctx, nil, quick.With(nil)); return err },
@@ -81,6 +84,8 @@ func kindCalls(t *testing.T) map[string]func() error {
 			_, err = r.GetTx(ctx, tx, 99)
 			return err
 		},
+		"IDs ErrInvalid":  func() error { _, err := r.IDs(ctx, unknown, runner.Page{}); return err },
+		"List ErrInvalid": func() error { _, err := r.List(ctx, unknown, runner.Page{}); return err },
 		"New ErrConflict": func() error {
 			handle, err := runner.OpenDB(ctx, filepath.Join(t.TempDir(), "app.db"))
 			testkit.NoError(t, err)

@@ -32,6 +32,32 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			_, err := r.EnqueueTx(t.Context(), nil, quick.With(nil))
 			return err
 		},
+		"List with an unknown state": func() error {
+			_, err := r.List(t.Context(), jobs.Filter{States: []jobs.State{"done"}}, runner.Page{})
+			return err
+		},
+		"All with an unknown state": func() error {
+			for _, err := range r.All(t.Context(), jobs.Filter{States: []jobs.State{"done"}}, runner.Page{}) {
+				return err
+			}
+			return nil
+		},
+		"IDs with an unknown state": func() error {
+			_, err := r.IDs(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed, "done"}}, runner.Page{})
+			return err
+		},
+		"Count with a state of attempts": func() error {
+			_, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Snoozed}})
+			return err
+		},
+		"CountByState with an empty state": func() error {
+			_, err := r.CountByState(t.Context(), jobs.Filter{States: []jobs.State{""}})
+			return err
+		},
+		"List with a negative limit": func() error {
+			_, err := r.List(t.Context(), jobs.Filter{}, runner.Page{Limit: -1})
+			return err
+		},
 		"empty unique key": func() error {
 			_, err := r.Enqueue(t.Context(), quick.With(nil, jobs.Unique("")))
 			return err
