@@ -31,10 +31,11 @@ func enqueued(list []db.Inserted) []Enqueued {
 // Enqueue adds a task, and returns it when the task is on the disk. If another task holds the unique key of the Spec (see jobs.Unique),
 // Enqueue adds nothing and returns that task with Kept set. If retention has deleted that task, only ID, UniqueKey and Kept are set.
 //
-// If ctx ends while other processes hold the write lock of the file, Enqueue returns the cause of ctx and adds no task. After an error
-// other than jobs.ErrInvalid, jobs.ErrBusy or the cause of ctx, the task may exist nevertheless, and it may even have finished. To repeat
-// such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than you repeat the call. Then all calls
-// together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one has finished.
+// The error is jobs.ErrInvalid for an invalid Spec, jobs.ErrNotFound if the Spec waits for a task that does not exist, and jobs.ErrConflict
+// if it would replace a task that it waits for. It is jobs.ErrBusy, or the cause of ctx if ctx ends, while other processes hold the write
+// lock of the file. After these errors Enqueue has added no task. After any other error the task may exist nevertheless, and it may even
+// have finished. To repeat such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than you repeat the
+// call. Then all calls together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one has finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
 	specs := []jobs.Spec{spec}
@@ -61,8 +62,8 @@ func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error)
 	return task, nil
 }
 
-// Add adds a few tasks in one transaction: either all of them or none. The results are in the order of the specs. It
-// returns jobs.ErrInvalid for an invalid spec. See Enqueue.
+// Add adds a few tasks in one transaction: either all of them or none. The results are in the order of the specs. The errors
+// jobs.ErrInvalid, jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
 func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error) {
 	return r.insert(ctx, slices.Clone(specs), now())
 }
@@ -91,7 +92,7 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 
 // EnqueueAll adds any number of tasks in one transaction: either all of them or none. It iterates over the specs once, and no other process
 // can write meanwhile. So the specs should come from memory or from a file, not from a pipe, which may be slow. The error of an invalid
-// spec is a *SpecError of kind jobs.ErrInvalid.
+// spec is a *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
 func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
 	n := 0
 	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {

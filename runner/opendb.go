@@ -22,8 +22,8 @@ import (
 // the program needs: a goroutine that holds a transaction and needs a second connection would wait for goroutines that wait for its lock.
 // A transaction or an open sql.Rows keeps the write-ahead log from starting anew. So end both soon, and the log stays below 64 MiB.
 //
-// Errors are *jobs.Error of kind jobs.ErrInvalid, ErrPermission, ErrBusy, ErrReplaced, ErrSchema or ErrCorrupt, or the cause of ctx. A
-// failed BeginTx of the handle returns an error of the driver modernc.org/sqlite.
+// Errors are *jobs.Error of kind jobs.ErrInvalid, ErrNoDatabase if the directory does not exist, ErrPermission, ErrBusy, ErrReplaced,
+// ErrSchema or ErrCorrupt, or the cause of ctx. A failed BeginTx of the handle returns an error of the driver modernc.org/sqlite.
 func OpenDB(ctx context.Context, path string) (*sql.DB, error) {
 	return db.OpenApplication(ctx, path, "")
 }

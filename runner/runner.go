@@ -60,8 +60,9 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 // its own connections. So the Runner and the application do not wait for each other's connections, and their pragmas do not affect each
 // other. The application begins transactions for EnqueueTx and FinishTx on the handle. Close does not close the handle.
 //
-// New returns the errors of Open. It also returns jobs.ErrConflict if the application has a table with the name of one of runner's tables,
-// and jobs.ErrInvalid for an invalid handle or prefix.
+// New returns the errors of Open: *jobs.Error of kind jobs.ErrSchema, ErrPermission, ErrBusy or ErrCorrupt. It also returns
+// jobs.ErrConflict if the application has a table with the name of one of runner's tables, and jobs.ErrInvalid for an invalid handle,
+// prefix or option.
 func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) {
 	path, err := db.PathOf(ctx, handle)
 	if err != nil {

@@ -80,8 +80,8 @@ func decodeStep[T any](text json.RawMessage, err error) (T, error) {
 // name again. Commit or roll back tx before the next Step or Sleep, because they wait for its lock. A transaction can have several steps.
 //
 // StepTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is that of do, jobs.ErrStep as for
-// Step, jobs.ErrLost if the task belongs to a newer generation, or one of the errors of Runner.EnqueueTx. Outside of an attempt StepTx
-// calls do, stores nothing, and leaves tx as it is.
+// Step, jobs.ErrLost if the task belongs to a newer generation, jobs.ErrInvalid for a nil tx or a transaction of another file,
+// jobs.ErrBusy, or an error of the driver. Outside of an attempt StepTx calls do, stores nothing, and leaves tx as it is.
 func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
 	if !engine.InAttempt(ctx) {
 		return do(ctx)

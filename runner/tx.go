@@ -22,8 +22,9 @@ import (
 // and how long a transaction waits for the lock.
 //
 // The end of ctx does not interrupt a call that has begun. The error is jobs.ErrInvalid for an invalid spec, for a nil tx or for a
-// transaction of another file, and the cause of ctx if ctx has ended before. It is jobs.ErrBusy if tx cannot get the write lock. It can
-// also be another error of the driver. After an error, roll tx back.
+// transaction of another file, and the cause of ctx if ctx has ended before. It is jobs.ErrBusy if tx cannot get the write lock. For the
+// reasons that Enqueue documents it is jobs.ErrNotFound or jobs.ErrConflict. It can also be another error of the driver. After an error,
+// roll tx back.
 func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (jobs.Task, error) {
 	if err := r.prepare(ctx, &spec); err != nil {
 		return jobs.Task{}, err
@@ -32,7 +33,7 @@ func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (job
 }
 
 // AddTx adds any number of tasks as part of a transaction of the caller, as Add does. EnqueueTx documents the requirements of tx and the
-// errors jobs.ErrInvalid and jobs.ErrBusy.
+// errors jobs.ErrInvalid, jobs.ErrNotFound, jobs.ErrConflict and jobs.ErrBusy.
 func (r *Runner) AddTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]Enqueued, error) {
 	specs = slices.Clone(specs)
 	if err := r.prepareAll(ctx, specs); err != nil {
