@@ -93,6 +93,8 @@ func workFlags() []cli.Flag {
 		cli.IntOption("concurrency c", "N", "number of tasks that run at once (number of CPUs)", runtime.GOMAXPROCS(0), 1),
 		cli.Repeated("queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable (all queues)",
 			cli.One(parseQueueMax)),
+		cli.Scalar("claim-ahead", "N",
+			"while tasks take less than 10ms each, claim up to N tasks before a slot is free, at most 1000; 0: none (0)", 0, parseAhead),
 		cli.BoolOption("until-empty", "run all tasks that are due or become due meanwhile, then exit"),
 		cli.DurationOption("grace", "after a signal, let running tasks continue for this time (30s)", 30*time.Second),
 		cli.DurationOption("timeout", "time limit of an attempt, for commands without --timeout (none)", 0),
@@ -152,6 +154,9 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		LeaveChildren: cli.Get[bool](c, "leave-children"), InsecurePerms: cli.Get[bool](c, "insecure-perms"), OwnProcess: true,
 		Hooks: jobs.Hooks{OnFailure: cli.Get[string](c, "on-failure"), OnSuccess: cli.Get[string](c, "on-success"),
 			OnRecovery: cli.Get[string](c, "on-recovery"), OnOutput: cli.Get[string](c, "on-output")}}
+	if o.engine.ClaimAhead = cli.Get[int](c, "claim-ahead"); o.engine.ClaimAhead == 0 {
+		o.engine.ClaimAhead = -1 // -1 means none; 0 would mean the default
+	}
 	if o.engine.Grace == 0 {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}
@@ -212,6 +217,15 @@ func neverIfZero(keep time.Duration) time.Duration {
 		return -1
 	}
 	return keep
+}
+
+// parseAhead parses the value of --claim-ahead.
+func parseAhead(text string) (int, error) {
+	n, err := cli.ParseInt(text, 0)
+	if err == nil && n > 1000 {
+		err = errors.New("too many; use at most 1000")
+	}
+	return n, err
 }
 
 // parseQueueMax parses NAME[=MAX].

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"encoding/json"
 	"slices"
 	"strconv"
 	"strings"
@@ -228,6 +229,7 @@ func TestSomeWorkersClaimNothingAhead(t *testing.T) {
 		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
 		{name: "limits of queues", in: "1ms", options: Options{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
 		{name: "ageing", in: "1ms", options: Options{MaxWait: time.Hour}},
+		{name: "the option", in: "1ms", options: Options{ClaimAhead: -1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var a aheadTest
@@ -279,4 +281,59 @@ func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		testkit.Equal(t, "runs", len(f.runs), 60)
 	})
+}
+
+func TestAtMostClaimAheadTasksWait(t *testing.T) {
+	var a aheadTest
+	onFakeTime(t, Options{Concurrency: 1, ClaimAhead: 1}, a.do, func(f *fakeTimeTest) {
+		short(f, 50)
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		testkit.Equal(t, "runs", len(f.runs), 50)
+	})
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with the default there are three
+}
+
+// TestCommandsAreClaimedAheadOnRequest has a function in place of the commands, because a command does not run on fake time.
+func TestCommandsAreClaimedAheadOnRequest(t *testing.T) {
+	for ahead, want := range map[int]bool{0: false, 20: true} {
+		var a aheadTest
+		onFakeTime(t, Options{Concurrency: 1, ClaimAhead: ahead, InsecurePerms: true}, nil, func(f *fakeTimeTest) {
+			f.Register(jobs.Handler{Job: jobs.CommandJob, Run: func(ctx context.Context, _ jobs.Task) (json.RawMessage, error) {
+				_, err := a.do(ctx, f, "1ms")
+				return nil, err
+			}})
+			for range 50 {
+				f.enqueue(jobs.Command{Argv: []string{"true"}}.With())
+			}
+			testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+			testkit.Equal(t, "runs", a.ended.Load(), 50)
+		})
+		a.wantAhead(t, 1, want)
+	}
+}
+
+// TestATaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a task waits for a slot. When the slot is free, the lease of
+// the task is over. Another worker may own the task then, so it must not start.
+func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
+	var a aheadTest
+	const lease, locked = shortestLease, 2 * time.Second
+	var from time.Duration // time at which the heartbeats begin to fail
+	a.each = func(f *fakeTimeTest, task jobs.Task) {
+		if task.ID == 20 && task.Losses == 0 {
+			from = time.Since(f.began)
+			f.holdWriteLock(from+time.Millisecond, from+locked) // when the worker writes nothing
+			time.Sleep(lease + 50*time.Millisecond)             // ignores the end of its context
+		}
+	}
+	onFakeTime(t, Options{Concurrency: 1, Lease: lease}, a.do, func(f *fakeTimeTest) {
+		short(f, 100)
+		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
+		for _, r := range f.runs {
+			if r.at > from && r.at < from+locked {
+				t.Errorf("got a start of task %d %v after the last heartbeat, want none before %v", r.task.ID, r.at-from, locked)
+			}
+		}
+		f.wantCount(100, "completed tasks", jobs.Filter{States: []jobs.State{jobs.Completed}})
+	})
+	a.wantAhead(t, 1, true)
 }

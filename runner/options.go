@@ -49,9 +49,13 @@ type Options struct {
 	// Log receives the log records of the worker. A failed attempt is a warning. Defaults to no log.
 	Log *slog.Logger
 
-	// Concurrency is how many attempts Work runs at once; the attempts of a batch count as one. While all functions are short (10 ms), Work
-	// claims up to 200 further tasks, which wait for at most 0.2 s. Defaults to runtime.GOMAXPROCS(0).
+	// Concurrency is how many attempts Work runs at once; the attempts of a batch count as one. Defaults to runtime.GOMAXPROCS(0).
 	Concurrency int
+	// ClaimAhead is how many tasks, at most 1000, may wait in Work for a free slot. While all attempts are short (10 ms), Work claims
+	// further tasks before a slot is free, so that no slot is empty while Work writes. A task waits for at most 0.2 s. The waiting tasks of
+	// a queue start in the order of priority and id, but a new task of a higher priority can start after them. A negative value means
+	// none. Defaults to 100, after functions only. With a positive value Work also claims ahead after commands.
+	ClaimAhead int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
 	// MaxWait is the ageing limit: tasks that have been due for longer than MaxWait start first in their queue, regardless of their
@@ -145,6 +149,7 @@ const (
 	flashLease    = 5 * time.Minute // longer than the default, because each heartbeat is a write
 	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
+	defaultAhead  = 100 // value of ClaimAhead
 
 	defaultKeep       = 7 * 24 * time.Hour
 	defaultKeepFailed = 30 * 24 * time.Hour

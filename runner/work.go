@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -137,7 +138,8 @@ func (r *Runner) engineOptions(untilEmpty bool) engine.Options {
 	options := engine.Options{Owner: r, Store: r.store, Notifier: r.notifier, Observer: &r.events, Log: r.log, Version: Version,
 		User:     r.user(),
 		Handlers: r.wrapped(), PrepareTick: r.prepareTick, OnTick: r.onTick, Fenced: &r.fenced, Leaked: &r.leaked, UntilEmpty: untilEmpty,
-		Concurrency: o.Concurrency, ClaimAhead: true, MaxWait: o.MaxWait,
+		Concurrency: o.Concurrency, MaxWait: o.MaxWait,
+		ClaimAhead: max(cmp.Or(o.ClaimAhead, defaultAhead), 0), AheadCommands: o.ClaimAhead > 0,
 		MaxLoad: o.MaxLoad, MinFreeMemory: o.MinFreeMemory,
 		Queues: convert(o.Queues, func(q QueueMax) db.QueueMax { return db.QueueMax(q) }),
 		Grace:  o.Grace, StuckAfter: o.StuckAfter, ReleaseStuck: o.ReleaseStuck, Lease: o.Lease, WriteEvery: o.WriteEvery,

@@ -14,9 +14,11 @@ import (
 // be empty. So the worker claims tasks ahead. They wait in Engine.ahead, and the goroutine of an attempt that ends begins the next one.
 //
 // Invariants:
-//   - At most Options.Concurrency attempts run. Heartbeats renew the leases of the waiting tasks like those of running ones.
-//   - The worker claims ahead only after a cycle with at least one end for each slot, if all these ends are those of short functions. It
-//     then claims at most aheadGrowth times as many tasks as have ended, so the waiting tasks last for about two cycles.
+//   - At most Options.Concurrency attempts run. Heartbeats renew the leases of the waiting tasks like those of running ones. An attempt
+//     whose lease is over does not begin (attempt.tooLate).
+//   - The worker claims ahead only after a cycle with at least one end for each slot, if all these ends are those of short attempts. It
+//     then claims at most aheadGrowth times as many tasks as have ended, so the waiting tasks last for about two cycles. At most
+//     Options.ClaimAhead tasks wait.
 //   - A task waits for at most aheadWait. Then it goes back to its queue, and the worker claims nothing ahead for aheadPause.
 //   - The waiting tasks of a queue begin in the order of priority and id. So a new task of higher priority overtakes them with the next
 //     cycle.
@@ -26,30 +28,33 @@ import (
 // Measurements: the drain of functions that do nothing is 10 times as fast with one slot and twice as fast with ten slots
 // (BenchmarkDrain of package runner). With a PostgreSQL server and 25 slots it is 1.5 times as fast (bench/postgres).
 const (
-	aheadMost   = 200                    // greatest number of tasks that wait
+	aheadMost   = 1000                   // greatest value of Options.ClaimAhead
 	aheadBytes  = 1 << 20                // greatest size of their arguments, estimated from the tasks that have ended
 	aheadGrowth = 2                      // see above
-	aheadShort  = 10 * time.Millisecond  // longest run of a short function
+	aheadShort  = 10 * time.Millisecond  // longest run of a short attempt
 	aheadWait   = 200 * time.Millisecond // longest time that a task waits
 	aheadPause  = time.Second            // see above
 )
 
 // claimAhead returns the number of tasks that a cycle with these ends may claim ahead.
 func (e *Engine) claimAhead(ends []db.Finish, at time.Time) int {
-	if !e.o.ClaimAhead || len(ends) < e.o.Concurrency || at.Before(e.aheadFrom) {
+	if e.o.ClaimAhead == 0 || len(ends) < e.o.Concurrency || at.Before(e.aheadFrom) {
 		return 0
 	}
 	size := 1
 	for i := range ends {
 		f := &ends[i]
-		if f.Release || f.Task.Job == jobs.CommandJob || f.Outcome.Duration > aheadShort || lifecycle.Suspect(f.Task) {
+		if f.Task.Job == jobs.CommandJob && !e.o.AheadCommands {
+			return 0
+		}
+		if f.Release || f.Outcome.Duration > aheadShort || lifecycle.Suspect(f.Task) {
 			return 0
 		}
 		size += len(f.Task.Args)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return max(min(aheadGrowth*len(ends), aheadMost, aheadBytes*len(ends)/size)-e.ahead.n, 0)
+	return max(min(aheadGrowth*len(ends), e.o.ClaimAhead, aheadBytes*len(ends)/size)-e.ahead.n, 0)
 }
 
 // canClaimAhead reports whether the options allow the worker to claim ahead.

@@ -59,7 +59,8 @@ type Options struct {
 	Only             int64
 	UntilEmpty       bool // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
-	ClaimAhead       bool // whether to claim short tasks before a slot is free
+	ClaimAhead       int  // greatest number of claimed tasks that wait for a slot; 0 to claim only for free slots
+	AheadCommands    bool // whether to claim ahead after commands, too
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
 	MaxLoad          float64
@@ -168,8 +169,11 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	if name == "" {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
+	if o.ClaimAhead = min(o.ClaimAhead, aheadMost); !o.canClaimAhead() {
+		o.ClaimAhead = 0
+	}
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
-		ended: make(chan *attempt, o.maxRunning()+aheadMost), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
+		ended: make(chan *attempt, o.maxRunning()+o.ClaimAhead), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
 		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now()}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
@@ -210,7 +214,6 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		e.unlock(!errors.Is(err, jobs.ErrUnknown))
 		return nil, err
 	}
-	e.o.ClaimAhead = e.o.ClaimAhead && e.o.canClaimAhead()
 	return e, nil
 }
 

@@ -1,0 +1,110 @@
+package postgres_test
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// onBothEngines runs a test on a file and on a server, without and with tasks claimed ahead.
+func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, ahead int)) {
+	t.Helper()
+	for engine, address := range map[string]func() string{
+		"file": func() string { return filepath.Join(t.TempDir(), "test.db") },
+		"server": func() string {
+			return pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema())
+		},
+	} {
+		for name, ahead := range map[string]int{"off": 0, "on": 10} {
+			t.Run(engine+"/"+name, func(t *testing.T) {
+				options := runner.Options{Concurrency: 1, ClaimAhead: ahead}
+				if ahead == 0 {
+					options.ClaimAhead = -1
+				}
+				test(t, open(t, address(), options), ahead)
+			})
+		}
+	}
+}
+
+// recordStarts registers the job count with a function that records the ids of the tasks in the order of their starts, and calls each.
+func recordStarts(r *runner.Runner, each func(id int64)) (started *[]int64) {
+	started = new([]int64)
+	r.Register(count.Handler(func(ctx context.Context, _ int) error {
+		task, _ := runner.TaskFrom(ctx)
+		*started = append(*started, task.ID)
+		each(task.ID)
+		return nil
+	}))
+	return started
+}
+
+func enqueueAll(t *testing.T, r *runner.Runner, n int, priority func(i int) int) {
+	t.Helper()
+	specs := make([]jobs.Spec, n)
+	for i := range specs {
+		specs[i] = count.With(i, jobs.Priority(priority(i)))
+	}
+	_, err := r.EnqueueAll(t.Context(), slices.Values(specs))
+	testkit.NoError(t, err)
+}
+
+func TestTasksStartInTheOrderOfPriorityAndID(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, r *runner.Runner, ahead int) {
+		const urgent = 151
+		started := recordStarts(r, func(id int64) {
+			if id == 150 { // the last task of priority 2
+				_, err := r.Enqueue(t.Context(), count.With(0, jobs.Priority(3)))
+				testkit.NoError(t, err)
+			}
+		})
+		enqueueAll(t, r, 150, func(i int) int { return i % 3 })
+		testkit.NoError(t, r.WorkUntilEmpty(t.Context()))
+		at := slices.Index(*started, urgent)
+		testkit.Between(t, "place of the new task of a higher priority", at, 50, 50+2*ahead)
+		want := make([]int64, 0, 150)
+		for priority := 2; priority >= 0; priority-- {
+			for i := priority; i < 150; i += 3 {
+				want = append(want, int64(i+1))
+			}
+		}
+		testkit.Equal(t, "order of the other tasks", slices.Delete(*started, at, at+1), want)
+	})
+}
+
+func TestAWorkerThatStopsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
+	onBothEngines(t, func(t *testing.T, r *runner.Runner, ahead int) {
+		ctx, stop := context.WithCancel(t.Context())
+		most := 0
+		started := recordStarts(r, func(id int64) {
+			n, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Running}})
+			testkit.NoError(t, err)
+			if most = max(most, n); id == 150 {
+				stop()
+			}
+		})
+		enqueueAll(t, r, 300, func(int) int { return 0 })
+		testkit.NoError(t, r.Work(ctx))
+		if got := most > 2; got != (ahead > 0) { // one task may have ended without being written yet
+			t.Errorf("got at most %d tasks claimed at once, want more than two: %v", most, ahead > 0)
+		}
+		testkit.Between(t, "tasks that started", len(*started), 150, 150+ahead)
+		counts, err := r.CountByState(t.Context(), jobs.Filter{})
+		testkit.NoError(t, err)
+		testkit.Equal(t, "running tasks", counts[jobs.Running], 0)
+		testkit.Equal(t, "completed tasks", counts[jobs.Completed], len(*started))
+		testkit.Equal(t, "pending tasks", counts[jobs.Pending], 300-len(*started))
+		for task, err := range r.All(t.Context(), jobs.Filter{States: []jobs.State{jobs.Pending}}, runner.Page{}) {
+			testkit.NoError(t, err)
+			if task.Attempt != 0 || task.Losses != 0 {
+				t.Errorf("got task %d with %d attempts and %d losses, want none", task.ID, task.Attempt, task.Losses)
+			}
+		}
+	})
+}
