@@ -2,11 +2,14 @@ package web_test
 
 import (
 	"errors"
+	"html"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/pgkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -75,5 +78,36 @@ func TestPagesAndMetricsOnPostgreSQL(t *testing.T) {
 		if text := s.page(page); !strings.Contains(text, part) {
 			t.Errorf("%s as a reader: got a page without %q, want it there:\n%s", page, part, text)
 		}
+	}
+}
+
+// TestAProblemOfTheServerIsOnThePageAndInTheMetrics opens the pages as a role that may not delete tasks, on a server without autovacuum.
+func TestAProblemOfTheServerIsOnThePageAndInTheMetrics(t *testing.T) {
+	at := pgkit.Start(t).Address("postgres")
+	r := runnerkit.OpenAt(t, at, runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
+	admin, err := pgx.Connect(t.Context(), at)
+	testkit.NoError(t, err)
+	defer admin.Close(t.Context())
+	for _, text := range []string{"CREATE ROLE clerk LOGIN", "GRANT USAGE ON SCHEMA runner TO clerk",
+		"GRANT SELECT, INSERT, UPDATE ON ALL TABLES IN SCHEMA runner TO clerk", "ALTER SYSTEM SET autovacuum = off",
+		"SELECT pg_reload_conf()"} {
+		_, err := admin.Exec(t.Context(), text)
+		testkit.NoError(t, err)
+	}
+	clerk := runnerkit.OpenAt(t, strings.Replace(at, "//postgres@", "//clerk@", 1),
+		runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()})
+	owner := serve(t, r, web.ServerOptions{})
+	testkit.Within(t, time.Minute, "the server has read its settings", func() bool {
+		return value(scrape(t, owner), "runner_server_problem", "code=autovacuum_off") == 1
+	})
+	s := serve(t, clerk, web.ServerOptions{})
+	families, page := scrape(t, s), html.UnescapeString(s.page("/"))
+	for code, parts := range map[string][]string{
+		"autovacuum_off": {"autovacuum is off; dead rows make claims slower and slower", "ALTER SYSTEM SET autovacuum = on"},
+		"missing_rights": {"role clerk lacks rights: DELETE ON",
+			"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA runner TO clerk"},
+	} {
+		testkit.Equal(t, "runner_server_problem of "+code, value(families, "runner_server_problem", "code="+code), 1)
+		testkit.Contains(t, page, parts...)
 	}
 }

@@ -33,7 +33,7 @@ import (
 //	schedule_slow    the last task of Schedule has run since Since, for more than twice the usual time
 //	schedule_skips   Schedule has skipped ticks because its last task is unfinished
 //
-// On a server there are the codes of ServerProblems, too. They set Object.
+// On a server there are the codes of ServerProblems, too. They set Object, except for autovacuum_off.
 type Problem struct {
 	Code      string
 	Queue     string

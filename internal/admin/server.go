@@ -18,6 +18,7 @@ type (
 	Standby      = db.Standby
 	Replica      = db.Replica
 	TableHealth  = db.TableHealth
+	Rights       = db.Rights
 )
 
 // The thresholds above which a condition on a server is a problem.
@@ -47,8 +48,11 @@ func Health(ctx context.Context, r *runner.Runner, now time.Time) (*ServerHealth
 //	no_sync_standby       commits wait for a synchronous standby, and none is connected; Object is the setting synchronous_standby_names
 //	standby_behind        a Standby applies the log late
 //	replica_behind        this server is a Replica, and applies the log late or receives none
+//	autovacuum_off        the setting autovacuum is off
+//	missing_rights        the role lacks Rights of a worker, and it is not the role of a reader, which may write nothing
 //
-// It returns at most one problem for each code, the worst one. It returns none for a file, whose health is nil.
+// It sets Object, except for autovacuum_off. It returns at most one problem for each code, the worst one. It returns none for a file, whose
+// health is nil.
 func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 	if h == nil {
 		return nil
@@ -86,10 +90,22 @@ func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 			add("standby_behind", time.Time{}, s)
 		}
 	}
-	if r := h.Replica; r != nil && (!r.Receives || r.Bytes > 0 && now.Sub(r.Applied) > lateReplica) {
+	if r := h.Replica; r != nil && (!r.Receives || r.Bytes > longLog || appliesLate(*r, now)) {
 		add("replica_behind", r.Applied, *r)
 	}
+	if h.NoAutovacuum && h.Replica == nil { // a standby does not vacuum
+		add("autovacuum_off", time.Time{}, nil)
+	}
+	if len(h.Rights.Missing) > 0 && !h.Rights.ReadOnly() {
+		add("missing_rights", time.Time{}, h.Rights)
+	}
 	return found
+}
+
+// appliesLate reports whether a replica has not applied a commit for a while, although it has received more of the log. Applied is zero if
+// the replica has applied no commit since its start.
+func appliesLate(r Replica, now time.Time) bool {
+	return r.Bytes > 0 && !r.Applied.IsZero() && now.Sub(r.Applied) > lateReplica
 }
 
 // sessionProblem returns the code of the problem that a session causes, or "".

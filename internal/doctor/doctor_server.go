@@ -80,13 +80,9 @@ func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
 	return err
 }
 
-// vacuum reports tables with many dead rows.
+// vacuum reports tables with many dead rows, and a server that does not vacuum.
 func (d *Doctor) vacuum(ctx context.Context, report reportFunc) error {
-	health, err := d.serverProblems(ctx, report, "the tables have few dead rows", "dead_rows")
-	if err == nil && !health.Autovacuum {
-		report(Warn, "autovacuum is off; dead rows make claims slower and slower",
-			`psql -c "ALTER SYSTEM SET autovacuum = on" -c "SELECT pg_reload_conf()"`)
-	}
+	_, err := d.serverProblems(ctx, report, "the tables have few dead rows", "dead_rows", "autovacuum_off")
 	return err
 }
 
@@ -96,7 +92,7 @@ func (d *Doctor) replication(ctx context.Context, report reportFunc) error {
 		"standby_behind", "replica_behind")
 	if err == nil && health.Replica == nil && len(health.Standbys) > 0 && health.SyncNames == "" {
 		report(OK, "the replication is asynchronous: a standby that takes over lacks the confirmed writes that it has not received",
-			`psql -c "ALTER SYSTEM SET synchronous_standby_names = '*'" -c "SELECT pg_reload_conf()"`)
+			present.SyncCommand())
 	}
 	return err
 }
@@ -121,19 +117,19 @@ func (d *Doctor) rights(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	missing := health.Rights.Missing
-	reads := !slices.ContainsFunc(missing, func(right string) bool { return strings.HasPrefix(right, "SELECT") })
+	for _, p := range present.ServerProblems(health, d.Now) {
+		if p.Code == "missing_rights" {
+			report(Warn, p.Message, p.Try)
+			return nil
+		}
+	}
 	switch {
-	case len(missing) == 0 && health.Rights.Owner:
+	case health.Rights.Owner:
 		report(OK, health.User+" owns the tables"+writers, "")
-	case len(missing) == 0:
+	case len(health.Rights.Missing) == 0:
 		report(OK, health.User+" may read and change tasks"+writers, "")
-	case reads && slices.Contains(missing, "INSERT ON tasks") && slices.Contains(missing, "UPDATE ON tasks"):
-		report(OK, health.User+" may only read", "")
 	default:
-		report(Warn, health.User+" lacks rights: "+strings.Join(missing, ", "),
-			fmt.Sprintf("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s", admin.Server(d.Runner).Schema,
-				admin.Identifier(health.User)))
+		report(OK, health.User+" may only read", "")
 	}
 	return nil
 }

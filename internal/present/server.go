@@ -50,13 +50,18 @@ func serverProblem(p admin.Problem, now time.Time) (message, try string) {
 			return "this server is a standby without a connection to its primary server; it shows old data",
 				sql("SELECT * FROM pg_stat_wal_receiver")
 		}
-		return fmt.Sprintf("this server is a standby, and applied the last commit %s ago; %s of the log wait",
-			humanize.Age(now.Sub(o.Applied)),
-			humanize.Size(o.Bytes)), sql("SELECT * FROM pg_stat_wal_receiver")
+		applied := "has applied no commit since its start"
+		if !o.Applied.IsZero() {
+			applied = "applied the last commit " + humanize.Age(now.Sub(o.Applied)) + " ago"
+		}
+		return fmt.Sprintf("this server is a standby, and %s; %s of the log wait", applied, humanize.Size(o.Bytes)),
+			sql("SELECT * FROM pg_stat_wal_receiver")
 	case string:
 		return "commits wait for a synchronous standby, and none is connected: synchronous_standby_names is " + o,
-			"start the standby; to work without one: " + sql("ALTER SYSTEM RESET synchronous_standby_names") +
-				` -c "SELECT pg_reload_conf()"`
+			"start the standby; to work without one: " + sql("ALTER SYSTEM RESET synchronous_standby_names") + reload
+	case admin.Rights:
+		return "role " + o.User + " lacks rights: " + strings.Join(o.Missing, ", "),
+			sql("GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA %s TO %s", o.Schema, shellQuoted(admin.Identifier(o.User)))
 	}
 	return p.Code, ""
 }
@@ -94,7 +99,20 @@ func sql(format string, args ...any) string {
 	return `psql -c "` + fmt.Sprintf(format, args...) + `"`
 }
 
+// reload is the part of a command that makes the server read its settings again.
+const reload = ` -c "SELECT pg_reload_conf()"`
+
+// SyncCommand returns the command that makes the replication synchronous.
+func SyncCommand() string {
+	return sql("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'") + reload
+}
+
 // quoted returns a text as a literal of SQL within a shell's double quotes.
 func quoted(text string) string {
-	return "'" + strings.NewReplacer("'", "''", `\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text) + "'"
+	return "'" + shellQuoted(strings.ReplaceAll(text, "'", "''")) + "'"
+}
+
+// shellQuoted returns a text for a shell's double quotes.
+func shellQuoted(text string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text)
 }

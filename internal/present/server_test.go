@@ -20,6 +20,9 @@ func TestConditionsOnAServerAreProblems(t *testing.T) {
 	}
 	const end = `psql -c "SELECT pg_terminate_backend(4711)"`
 	const stays = "; VACUUM removes no row that died since then"
+	rights := func(missing ...string) *admin.ServerHealth {
+		return &admin.ServerHealth{Rights: admin.Rights{User: "Ann", Schema: "jobs", Missing: missing}}
+	}
 	receives := `psql -c "SELECT * FROM pg_stat_wal_receiver"`
 	for name, test := range map[string]struct {
 		health             *admin.ServerHealth
@@ -73,8 +76,22 @@ func TestConditionsOnAServerAreProblems(t *testing.T) {
 		"a replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Applied: ago(time.Hour)}}, "", "", ""},
 		"a late replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Applied: ago(time.Hour), Bytes: 5}},
 			"replica_behind", "this server is a standby, and applied the last commit 1h ago; 5 B of the log wait", receives},
+		"a new replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Bytes: 5}}, "", "", ""},
+		"a late new replica": {&admin.ServerHealth{Replica: &admin.Replica{Receives: true, Bytes: 2e9}},
+			"replica_behind", "this server is a standby, and has applied no commit since its start; 2.0 GB of the log wait", receives},
 		"a replica alone": {&admin.ServerHealth{Replica: &admin.Replica{}}, "replica_behind",
 			"this server is a standby without a connection to its primary server; it shows old data", receives},
+		"no autovacuum": {&admin.ServerHealth{NoAutovacuum: true}, "autovacuum_off",
+			"autovacuum is off; dead rows make claims slower and slower",
+			`psql -c "ALTER SYSTEM SET autovacuum = on" -c "SELECT pg_reload_conf()"`},
+		"a standby without autovacuum": {&admin.ServerHealth{NoAutovacuum: true, Replica: &admin.Replica{Receives: true}}, "", "", ""},
+		"a reader":                     {rights("DELETE ON tasks", "INSERT ON tasks", "UPDATE ON tasks"), "", "", ""},
+		"a role that may not delete": {rights("DELETE ON tasks", "DELETE ON workers"), "missing_rights",
+			"role Ann lacks rights: DELETE ON tasks, DELETE ON workers",
+			`psql -c "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA jobs TO \"Ann\""`},
+		"a reader that may not read all": {rights("INSERT ON tasks", "SELECT ON output", "UPDATE ON tasks"), "missing_rights",
+			"role Ann lacks rights: INSERT ON tasks, SELECT ON output, UPDATE ON tasks",
+			`psql -c "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA jobs TO \"Ann\""`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var want []present.Problem

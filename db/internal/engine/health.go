@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -8,17 +9,17 @@ import (
 // ServerHealth describes the conditions on a server that make work slow, or that can lose confirmed writes. Each list has at most ten
 // elements, the worst ones first.
 type ServerHealth struct {
-	User       string        `json:"user"`       // role of this connection
-	Unseen     bool          `json:"unseen"`     // whether the server hides the sessions of other roles from this role
-	Autovacuum bool          `json:"autovacuum"` // whether the server runs autovacuum
-	Sessions   []Session     `json:"sessions"`   // transactions that have been open for more than ten seconds
-	Prepared   []Prepared    `json:"prepared"`   // prepared transactions of this database
-	Slots      []Slot        `json:"slots"`      // replication slots that hold a snapshot, or that no standby uses
-	Standbys   []Standby     `json:"standbys"`
-	SyncNames  string        `json:"sync_names"` // the setting synchronous_standby_names
-	Replica    *Replica      `json:"replica"`    // nil on a primary server
-	Tables     []TableHealth `json:"tables"`     // runner's tables; the tables with the most dead rows come first
-	Rights     Rights        `json:"rights"`
+	User         string        `json:"user"`          // role of this connection
+	Unseen       bool          `json:"unseen"`        // whether the server hides the sessions of other roles from this role
+	NoAutovacuum bool          `json:"no_autovacuum"` // whether autovacuum is off
+	Sessions     []Session     `json:"sessions"`      // transactions that have been open for more than ten seconds
+	Prepared     []Prepared    `json:"prepared"`      // prepared transactions of this database
+	Slots        []Slot        `json:"slots"`         // replication slots that hold a snapshot, or that no standby uses
+	Standbys     []Standby     `json:"standbys"`
+	SyncNames    string        `json:"sync_names"` // the setting synchronous_standby_names
+	Replica      *Replica      `json:"replica"`    // nil on a primary server
+	Tables       []TableHealth `json:"tables"`     // runner's tables; the tables with the most dead rows come first
+	Rights       Rights        `json:"rights"`
 }
 
 // Session is an open transaction of another session. Without the role pg_read_all_stats, the fields State and Client and the times are
@@ -78,8 +79,16 @@ type TableHealth struct {
 
 // Rights are the rights of the present role.
 type Rights struct {
+	User    string   `json:"user"` // the role
+	Schema  string   `json:"schema"`
 	Owner   bool     `json:"owner"`   // whether the role may change and drop the tables
 	Missing []string `json:"missing"` // rights of a worker that the role lacks, such as "INSERT ON tasks"
+}
+
+// ReadOnly reports whether the role may read all tables and may not enqueue tasks, as the role of a reader.
+func (r Rights) ReadOnly() bool {
+	return slices.Contains(r.Missing, "INSERT ON tasks") && slices.Contains(r.Missing, "UPDATE ON tasks") &&
+		!slices.ContainsFunc(r.Missing, func(right string) bool { return strings.HasPrefix(right, "SELECT") })
 }
 
 // Idle reports whether the session waits for its client in its transaction.

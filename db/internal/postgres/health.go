@@ -19,7 +19,7 @@ import (
 var selectHealth = sqltext.Query(`SELECT json_build_object(
 'user', current_user,
 'unseen', NOT pg_has_role('pg_read_all_stats', 'USAGE'),
-'autovacuum', CAST(current_setting('autovacuum') AS boolean),
+'no_autovacuum', NOT CAST(current_setting('autovacuum') AS boolean),
 'sync_names', current_setting('synchronous_standby_names'),
 'sessions', (SELECT json_agg(s) FROM (
 	SELECT pid, usename AS user, application_name AS application, coalesce(host(client_addr), '') AS client, coalesce(state, '') AS state,
@@ -54,7 +54,8 @@ var selectHealth = sqltext.Query(`SELECT json_build_object(
 	SELECT ?1 || '.' || relname AS name, pg_stat_get_live_tuples(oid) AS live, pg_stat_get_dead_tuples(oid) AS dead,
 		greatest(pg_stat_get_last_vacuum_time(oid), pg_stat_get_last_autovacuum_time(oid)) AS vacuumed
 	FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(?1) ORDER BY 3 DESC, 1 LIMIT 10) t),
-'rights', (SELECT json_build_object('owner', coalesce(bool_and(pg_has_role(relowner, 'USAGE')), false), 'missing',
+'rights', (SELECT json_build_object('user', current_user, 'schema', ?1,
+	'owner', coalesce(bool_and(pg_has_role(relowner, 'USAGE')), false), 'missing',
 	(SELECT json_agg(kind || ' ON ' || relname ORDER BY relname, kind) FROM pg_class,
 		unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) kind
 		WHERE relkind = 'r' AND relnamespace = to_regnamespace(?1) AND (relname <> 'runner_schema' OR kind = 'SELECT')
