@@ -1,0 +1,75 @@
+package web_test
+
+import (
+	"html"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/doctor"
+	"example.com/runner/internal/present"
+	"example.com/runner/internal/record"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/pgkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+	"example.com/runner/web"
+)
+
+// TestPagesOfAStandby serves the pages from a streaming standby, without and with --read-only.
+func TestPagesOfAStandby(t *testing.T) {
+	primary := pgkit.Start(t)
+	options := func() runner.Options { return runner.Options{Engine: postgres.Engine(), Dir: t.TempDir()} }
+	r := runnerkit.OpenAt(t, primary.Address("postgres"), options())
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	standby, err := primary.Standby(t.Context())
+	testkit.NoError(t, err)
+	t.Cleanup(func() { testkit.NoError(t, standby.Close()) })
+	shell(t, r, "echo hello from the server", jobs.Label("greeting"))
+	shell(t, r, "exit 3", jobs.MaxAttempts(1))
+	runnerkit.Drain(t, r)
+	testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}))
+	replica := runnerkit.OpenAt(t, standby.Address("postgres"), options())
+	testkit.Within(t, time.Minute, "the standby has the schedule", func() bool {
+		list, err := replica.Schedules(t.Context())
+		return err == nil && len(list) == 1
+	})
+
+	for _, readOnly := range []bool{false, true} {
+		s := serve(t, replica, web.ServerOptions{Options: web.Options{ReadOnly: readOnly}})
+		for page, part := range map[string]string{"/": "default", "/tasks": "greeting", "/tasks?q=state:failed": "exit 3",
+			"/tasks/1": "hello from the server", "/schedules": "nightly", "/workers": "", "/metrics": "runner_tasks"} {
+			testkit.Contains(t, s.page(page), part)
+		}
+		want := "The server is read only"
+		if readOnly {
+			want = "These pages are read-only."
+		}
+		for path, form := range map[string]url.Values{"/actions/retry": {"id": {"2"}, "back": {"/tasks"}},
+			"/actions/pause": {"queue": {"default"}, "confirmed": {"1"}, "back": {"/"}}} {
+			_, body := s.post(path, form)
+			testkit.Contains(t, html.UnescapeString(body), want)
+		}
+	}
+	checks := map[string]string{}
+	d := doctor.Doctor{Runner: replica, Now: time.Now(), Path: standby.Address("postgres")}
+	testkit.NoError(t, d.Run(t.Context(), func(c record.Check) error { checks[c.Check] = c.Status + ": " + c.Message; return nil }))
+	testkit.Equal(t, "check of the notifications", checks["messages"],
+		"ok: this server is a standby and sends no notifications; processes read it every second")
+	testkit.Equal(t, "state of the task", state(t, r, 2), jobs.Failed)
+
+	testkit.NoError(t, primary.Kill())
+	s := serve(t, replica, web.ServerOptions{})
+	testkit.Within(t, time.Minute, "the standby has noticed the loss of its primary server", func() bool {
+		return value(scrape(t, s), "runner_server_problem", "code=replica_behind") == 1
+	})
+	const late = "this server is a standby without a connection to its primary server; it shows old data"
+	testkit.Contains(t, s.page("/"), late)
+	status, err := present.ReadStatus(t.Context(), replica, time.Now(), nil)
+	testkit.NoError(t, err)
+	testkit.Equal(t, "the status names the late standby",
+		slices.ContainsFunc(status.Problems, func(p present.Problem) bool { return p.Message == late }), true)
+}
