@@ -33,7 +33,7 @@ type actionRequest struct {
 	filter    jobs.Filter // filter of the query, or the ids of a selection
 	byQuery   bool
 	cause     string // cause of the group of failed tasks, if the form names a group
-	count     int    // number of tasks that the page showed for the query; -1 if it showed no number
+	count     int    // number of tasks of the question; -1 if there was no question
 }
 
 // actionResult is the result of an action: a line to show, or a question to ask first.
@@ -97,8 +97,8 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 	}
 }
 
-// parse reads the selection of tasks from the form. The form has either ids, or a query and the number of tasks that the
-// page showed for it.
+// parse reads the selection of tasks from the form. The form has either ids, or a query. If the page has asked a question about the query,
+// the form also has the number and the set of its tasks.
 func (a *actionRequest) parse() error {
 	a.count = -1
 	for _, text := range a.form["id"] {
@@ -156,16 +156,14 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 			d.line = "none of these tasks can be " + pastTense[a.name]
 			return d, nil
 		}
-		if a.confirmed && a.count >= 0 && len(ids) > a.count {
-			d.ask = a.confirmation(len(ids))
-			d.ask.CLI = d.cli
-			d.ask.Changed = fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s.",
-				humanize.Plural(a.count, "task"), humanize.Count(int64(len(ids))))
-			return d, nil
+		changed := ""
+		if a.confirmed && a.count >= 0 {
+			changed = a.changedText(ids)
 		}
-		if !a.confirmed || a.count < 0 {
+		if !a.confirmed || a.count < 0 || changed != "" {
 			d.ask = a.confirmation(len(ids))
-			d.ask.CLI = d.cli
+			d.ask.CLI, d.ask.Changed = d.cli, changed
+			d.ask.Fields = append(d.ask.Fields, field{"set", a.h.asked.add(ids)})
 			return d, nil
 		}
 	} else if ask, err := a.needsConfirmation(ctx, ids); err != nil || ask && !a.confirmed {

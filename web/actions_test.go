@@ -73,6 +73,67 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 	testkit.Eventually(t, "it stops", func() bool { return state(t, r, id) == jobs.Cancelled })
 }
 
+var askedSet = regexp.MustCompile(`name="set" value="([^"]+)"`)
+
+// confirm sets the fields of a form that confirm the question of a page.
+func confirm(t testing.TB, form url.Values, question string) {
+	t.Helper()
+	count, set := counted.FindStringSubmatch(question), askedSet.FindStringSubmatch(question)
+	if count == nil || set == nil {
+		t.Fatalf("got a question with the count %v and the set %v, want both\n%s", count, set, question)
+	}
+	form.Set("count", count[1])
+	form.Set("set", set[1])
+	form.Set("confirmed", "1")
+}
+
+func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
+	r := open(t)
+	fail := func() (id int64) {
+		id = shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.Queue("media"))
+		runnerkit.Drain(t, r)
+		return id
+	}
+	old := []int64{fail(), fail(), fail(), fail()}
+	s := serve(t, r, web.ServerOptions{})
+	group := askedGroup.FindStringSubmatch(s.page("/tasks?q=state:failed&sort=cause"))
+	if group == nil {
+		t.Fatal("got no group, want one")
+	}
+	for name, form := range map[string]url.Values{
+		"group": {"query": {"state:failed"}, "group": {group[1]}, "back": {"/tasks"}},
+		"query": {"query": {"state:failed queue:media"}, "back": {"/tasks"}},
+	} {
+		_, body := s.post("/actions/retry", form)
+		confirm(t, form, body)
+		if _, err := r.Delete(t.Context(), old[:1]); err != nil {
+			t.Fatal(err)
+		}
+		added := fail()
+		status, body := s.post("/actions/retry", form)
+		testkit.Equal(t, name+": status with a new task", status, http.StatusConflict)
+		testkit.Contains(t, body, "Nothing was changed: 4 tasks matched when you were asked, and now it is 4, of which 1 task is new.")
+		testkit.Equal(t, name+": state of the new task", state(t, r, added), jobs.Failed)
+		old = append(old[1:], added)
+	}
+
+	// A task that has left the set since does not make the page ask again, because workers take tasks at any time.
+	form := url.Values{"query": {"state:failed"}, "back": {"/tasks"}}
+	_, body := s.post("/actions/retry", form)
+	confirm(t, form, body)
+	if _, err := r.Delete(t.Context(), old[:1]); err != nil {
+		t.Fatal(err)
+	}
+	other := serve(t, r, web.ServerOptions{}) // this server did not ask the question
+	status, body := other.post("/actions/retry", form)
+	testkit.Equal(t, "status of a server that does not know the set", status, http.StatusConflict)
+	testkit.Contains(t, body, "Nothing was changed: 4 tasks matched when you were asked, and now it is 3.")
+	_, body = s.post("/actions/retry", form)
+	testkit.Contains(t, body, "3 tasks retried")
+}
+
+var askedGroup = regexp.MustCompile(`name="group" value="([^"]+)"`)
+
 var counted = regexp.MustCompile(`name="count" value="(\d+)"`)
 
 func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
@@ -93,15 +154,14 @@ func TestAQueryIsCountedAgainBeforeAnAction(t *testing.T) {
 	}
 	shell(t, r, "exit 1", jobs.Queue("media"))
 	runnerkit.Drain(t, r)
-	form.Set("count", "3")
-	form.Set("confirmed", "1")
+	confirm(t, form, body)
 	status, body = s.post("/actions/retry", form)
 	testkit.Contains(t, body, "Nothing was changed", "3 tasks matched when you were asked, and now it is 4", `name="count" value="4"`)
 	failed, err := r.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Failed}})
 	if status != http.StatusConflict || failed != 5 || err != nil {
 		t.Errorf("got status %d, %d failed tasks, error %v; want 409, 5, none", status, failed, err)
 	}
-	form.Set("count", "4")
+	confirm(t, form, body)
 	if status, body = s.post("/actions/retry", form); status != http.StatusOK {
 		t.Fatalf("got status %d, want 200: %s", status, body)
 	}

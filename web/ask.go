@@ -17,7 +17,7 @@ import (
 func askPath(name string, form url.Values) string {
 	q := url.Values{"action": {name}}
 	for key, values := range form {
-		if key != "confirmed" && key != "count" && key != "action" {
+		if key != "confirmed" && key != "count" && key != "set" && key != "action" {
 			q[key] = values
 		}
 	}

@@ -76,6 +76,7 @@ type handler struct {
 	known      nameCache
 	histograms histograms
 	last       lastAction
+	asked      askedSets
 }
 
 //go:embed static

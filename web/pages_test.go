@@ -35,8 +35,10 @@ func TestOverview(t *testing.T) {
 	testkit.ContainsNone(t, page, "There are no tasks yet")
 
 	// The overview does not report a failed task as a problem while the task runs again, although it failed today.
-	_, page = s.post("/actions/retry", url.Values{"query": {"state:failed queue:default"}, "count": {"1"}, "confirmed": {"1"},
-		"back": {"/tasks?q=state:failed%20queue:default"}})
+	form := url.Values{"query": {"state:failed queue:default"}, "back": {"/tasks?q=state:failed%20queue:default"}}
+	_, page = s.post("/actions/retry", form)
+	confirm(t, form, page)
+	_, page = s.post("/actions/retry", form)
 	testkit.Contains(t, page, "1 task retried, to run again",
 		`No task matches. <a href="/tasks?q=queue%3Adefault">Search in all states</a>`)
 	page = s.page("/")

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+
+	"example.com/runner/internal/humanize"
+)
+
+// A question about all tasks of a query or of a group names a set of tasks. The confirmation acts on tasks of this set only. Tasks may have
+// left the set since, because workers go on. If a task is new, the page asks again.
+
+// askedSets keeps the sets of tasks of the last questions. If the server does not know a set, for example after a restart, the confirmation
+// needs exactly the same tasks.
+type askedSets struct {
+	mu   sync.Mutex
+	sets []askedSet // oldest first
+}
+
+type askedSet struct {
+	key string
+	ids []int64 // ascending
+}
+
+const (
+	maxAskedSets = 100
+	maxAskedIDs  = 1_000_000 // ids in all sets together
+)
+
+// setKey returns a text that identifies a set of tasks. The ids must ascend.
+func setKey(ids []int64) string {
+	data := make([]byte, 0, 8*len(ids))
+	for _, id := range ids {
+		data = binary.BigEndian.AppendUint64(data, uint64(id)) //nolint:gosec // ids are positive
+	}
+	sum := sha256.Sum256(data)
+	return base64.RawURLEncoding.EncodeToString(sum[:15])
+}
+
+// add keeps a set and returns its key. It drops the oldest sets if it keeps too many.
+func (s *askedSets) add(ids []int64) string {
+	ids = slices.Sorted(slices.Values(ids))
+	key := setKey(ids)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sets = slices.DeleteFunc(s.sets, func(set askedSet) bool { return set.key == key })
+	s.sets = append(s.sets, askedSet{key, ids})
+	total := 0
+	for _, set := range s.sets {
+		total += len(set.ids)
+	}
+	for len(s.sets) > maxAskedSets || total > maxAskedIDs && len(s.sets) > 0 {
+		total -= len(s.sets[0].ids)
+		s.sets = slices.Delete(s.sets, 0, 1)
+	}
+	return key
+}
+
+// others counts the ids that are not in the set of a question. If the server does not know the set, all ids count, unless the set has the
+// same ids.
+func (s *askedSets) others(key string, ids []int64) (n int, known bool) {
+	s.mu.Lock()
+	i := slices.IndexFunc(s.sets, func(set askedSet) bool { return set.key == key })
+	var asked []int64
+	if i >= 0 {
+		asked = s.sets[i].ids // no one changes the ids of a set
+	}
+	s.mu.Unlock()
+	if i < 0 {
+		if setKey(slices.Sorted(slices.Values(ids))) == key {
+			return 0, true
+		}
+		return len(ids), false
+	}
+	for _, id := range ids {
+		if _, found := slices.BinarySearch(asked, id); !found {
+			n++
+		}
+	}
+	return n, true
+}
+
+// changedText says why the page asks again. It returns an empty text if the confirmation is about these tasks.
+func (a *actionRequest) changedText(ids []int64) string {
+	n, known := a.h.asked.others(a.form.Get("set"), ids)
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s", humanize.Plural(a.count, "task"),
+		humanize.Count(int64(len(ids))))
+	switch {
+	case len(ids) == a.count+n: // the numbers say it
+	case known:
+		text += fmt.Sprintf(", of which %s new", humanize.Does(n, "task", "is", "are"))
+	case len(ids) == a.count:
+		text += " other tasks"
+	}
+	return text + "."
+}
