@@ -143,9 +143,9 @@ func floorOfEnds() *statement {
 	return timeFloor.With(parts)
 }
 
-// latestFailures returns the statement of the method Failures.
-func latestFailures() *statement {
-	s, _ := latestFailed(jobs.Filter{}, 5)
+// latestFailures returns the statement of the method Failures or of FailureMarks.
+func latestFailures(q *statement) *statement {
+	s, _ := latestFailed(q, jobs.Filter{}, 5)
 	return s
 }
 

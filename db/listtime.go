@@ -68,11 +68,16 @@ func (d *DB) ListByTime(ctx context.Context, f jobs.Filter, o TimeOrder) ([]jobs
 var listFailures = query(`SELECT tasks.id, tasks.queue, tasks.job, tasks.finished_at, tasks.outcome FROM {tasks}{where}
 ORDER BY tasks.finished_at DESC, tasks.id DESC{limit}`)
 
-// latestFailed returns the statement of Failures and its arguments.
-func latestFailed(f jobs.Filter, most int) (*statement, []any) {
+// markFailures reads the ids and the ends of the tasks of listFailures as two JSON arrays. One row with two arrays takes a tenth of the
+// time of a row for each task. Index: tasks_failed.
+var markFailures = query(`SELECT {json_list}(id) AS ids, {json_list}(finished_at) AS ends FROM (SELECT tasks.id, tasks.finished_at
+FROM {tasks}{where} ORDER BY tasks.finished_at DESC, tasks.id DESC{limit}) AS latest`)
+
+// latestFailed completes listFailures or markFailures and returns the arguments.
+func latestFailed(q *statement, f jobs.Filter, most int) (*statement, []any) {
 	f.States = []jobs.State{jobs.Failed}
 	c := where(f)
-	return listFailures.With(sqltext.Parts{"where": c.template(), "limit": " LIMIT " + strconv.Itoa(most)}), c.args
+	return q.With(sqltext.Parts{"where": c.template(), "limit": " LIMIT " + strconv.Itoa(most)}), c.args
 }
 
 // Failures returns up to most failed tasks that a filter selects, the latest failure first. It sets only the fields that identify a task
@@ -85,7 +90,7 @@ func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task
 		FinishedAt number `db:"finished_at"`
 		Outcome    text   `db:"outcome"`
 	}
-	s, args := latestFailed(f, most)
+	s, args := latestFailed(listFailures, f, most)
 	rows, err := readRows[failure](ctx, d, s, args...)
 	list := make([]jobs.Task, len(rows))
 	for i, r := range rows {
@@ -94,4 +99,22 @@ func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task
 		r.Outcome.outcome(0, 0).fill(&list[i])
 	}
 	return list, err
+}
+
+// FailureMarks returns the ends and the ids of the tasks that Failures returns for the same arguments.
+func (d *DB) FailureMarks(ctx context.Context, f jobs.Filter, most int) ([]TimeMark, error) {
+	s, args := latestFailed(markFailures, f, most)
+	rows, err := readRows[struct {
+		IDs  text `db:"ids"`
+		Ends text `db:"ends"`
+	}](ctx, d, s, args...)
+	if err != nil {
+		return nil, err
+	}
+	ids, ends := rows[0].IDs.ids(), rows[0].Ends.ids()
+	marks := make([]TimeMark, min(len(ids), len(ends)))
+	for i := range marks {
+		marks[i] = TimeMark{number(ends[i]).time(), ids[i]}
+	}
+	return marks, nil
 }

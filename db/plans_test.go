@@ -243,7 +243,8 @@ var plans = statementtest.Plans{
 	// with states.
 	"selectTasks":  {Text: selectTasks, Allow: []string{"SCAN tasks"}},
 	"listTasks":    {Text: listTasks.With(order{}.parts(&condition{})), Allow: []string{"SCAN tasks"}},
-	"listFailures": {Text: latestFailures(), Allow: []string{"SCAN tasks USING INDEX tasks_failed"}},
+	"listFailures": {Text: latestFailures(listFailures), Allow: []string{"SCAN tasks USING INDEX tasks_failed"}},
+	"markFailures": {Text: latestFailures(markFailures), Allow: []string{"SCAN tasks USING COVERING INDEX tasks_failed"}},
 	"listByTime":   {Text: orderedByEnd(), Allow: []string{"SCAN tasks USING INDEX tasks_finished"}},
 	"newestFloor":  {Text: newestFloor, By: []string{"tasks USING INTEGER PRIMARY KEY (rowid<?)"}},
 	"listLevel": {Text: listLevel.With(sqltext.Parts{"limit": " LIMIT 5"}),

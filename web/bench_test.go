@@ -46,6 +46,7 @@ func BenchmarkPages(b *testing.B) {
 	_, last := fan(b, r, 300)
 	s := serve(b, r, web.ServerOptions{})
 	for _, path := range []string{fmt.Sprintf("/tasks/%d", last), "/", "/?range=7d", "/tasks", "/tasks?q=state:failed",
+		"/tasks?q=state:failed&sort=cause",
 		"/tasks?q=queue:media", "/tasks?q=state:completed%20since:1d", "/tasks?q=state:failed%20since:1d", "/tasks?q=state:pending",
 		"/tasks?q=state:pending%20queue:media", "/tasks?q=worker:web1:811", "/tasks?q=lane:none", "/tasks?q=nothing-is-called-so",
 		"/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/workers?span=6h", "/metrics"} {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/present"
 	"example.com/runner/internal/search"
@@ -17,18 +16,12 @@ import (
 type groupView struct {
 	present.FailureGroup
 	Cause, In string
-	Count     string
 }
 
 // failureGroups returns the groups of the failed tasks that a filter selects.
 func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]present.FailureGroup, error) {
-	tasks, err := admin.Failures(ctx, h.r, filter, present.MaxGrouped)
-	if h.o.HideArgs {
-		for i := range tasks {
-			tasks[i].Error, tasks[i].ErrorLine = "", ""
-		}
-	}
-	return present.GroupFailures(tasks), err
+	list, err := h.failures.read(ctx, h.r, filter, present.MaxGrouped, h.o.HideArgs)
+	return present.Group(list), err
 }
 
 // causesOf is the number of failed tasks among which the overview looks for causes. It looks at the latest failures.
@@ -39,17 +32,17 @@ func (h *handler) causes(ctx context.Context, since time.Time) (map[string]strin
 	if h.o.HideArgs {
 		return nil, nil
 	}
-	tasks, err := admin.Failures(ctx, h.r, jobs.Filter{Since: since}, causesOf)
+	failures, err := h.failures.read(ctx, h.r, jobs.Filter{Since: since}, causesOf, h.o.HideArgs)
 	if err != nil {
 		return nil, err
 	}
-	byQueue := map[string][]jobs.Task{}
-	for _, t := range tasks {
-		byQueue[t.Queue] = append(byQueue[t.Queue], t)
+	byQueue := map[string][]present.Failure{}
+	for _, f := range failures {
+		byQueue[f.Queue] = append(byQueue[f.Queue], f)
 	}
 	causes := map[string]string{}
 	for queue, list := range byQueue {
-		largest := present.GroupFailures(list)[0]
+		largest := present.Group(list)[0]
 		words := "such as "
 		if 2*len(largest.IDs) > len(list) {
 			words = "most of them "
@@ -82,9 +75,10 @@ func (h *handler) groups(ctx context.Context, v *tasksView, filter jobs.Filter) 
 	list, err := h.failureGroups(ctx, filter)
 	for _, g := range list {
 		v.Groups = append(v.Groups, groupView{g, humanize.Safe(truncate(g.Cause(), maxErrorText)),
-			humanize.Safe(strings.Join(g.Queues, ", ")), humanize.Plural(len(g.IDs), "task")})
+			humanize.Safe(strings.Join(g.Queues, ", "))})
 		v.Total += len(g.IDs)
 	}
+	v.Latest = v.Total >= present.MaxGrouped
 	return err
 }
 

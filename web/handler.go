@@ -77,6 +77,7 @@ type handler struct {
 	histograms histograms
 	last       lastAction
 	asked      askedSets
+	failures   failureCache
 }
 
 //go:embed static

@@ -36,6 +36,7 @@ type tasksView struct {
 	Terms      []searchTerm
 	Tabs       []tab
 	Groups     []groupView // groups of failed tasks, for a list in the order sortByCause
+	Latest     bool        // whether Groups may be only the latest failed tasks, because there are too many
 	Sorts      []sortLink  // orders that the list can have, if there is more than one
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if counting took too long

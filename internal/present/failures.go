@@ -59,25 +59,51 @@ func (g FailureGroup) Cause() string {
 var varying = regexp.MustCompile(`(?:[\w.~-]*/)+[\w.@%+-]*|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
 	`\b(?:0x)?[0-9a-fA-F]{8,}\b|[0-9]+(?:[.:][0-9]+)*`)
 
+// Failure is what GroupFailures needs to know of a failed task.
+type Failure struct {
+	ID      int64
+	Ended   time.Time
+	Queue   string
+	Job     string
+	Ending  string // exit status, signal or reason
+	Line    string // error line; not safe for a terminal
+	pattern string // Line without the parts that vary
+}
+
+// NewFailure returns the failure of a failed task.
+func NewFailure(t jobs.Task) Failure {
+	line := ErrorLine(t)
+	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, varying.ReplaceAllString(line, "#")}
+}
+
 // GroupFailures groups failed tasks by their cause. The largest group is first. The parameter tasks has the latest failure first.
 func GroupFailures(tasks []jobs.Task) []FailureGroup {
-	at := map[string]int{}
+	list := make([]Failure, len(tasks))
+	for i, t := range tasks {
+		list[i] = NewFailure(t)
+	}
+	return Group(list)
+}
+
+// Group is GroupFailures for failures that the caller has read before.
+func Group(list []Failure) []FailureGroup {
+	type cause struct{ job, ending, pattern string }
+	at := map[cause]int{}
 	var groups []FailureGroup
-	for _, t := range tasks {
-		ending, line := Ending(t.Reason, t.ExitCode, t.Signal), ErrorLine(t)
-		cause := strings.Join([]string{t.Job, ending, varying.ReplaceAllString(line, "#")}, "\x00")
-		i, ok := at[cause]
+	for _, f := range list {
+		key := cause{f.Job, f.Ending, f.pattern}
+		i, ok := at[key]
 		if !ok {
-			sum := sha256.Sum256([]byte(cause))
+			sum := sha256.Sum256([]byte(strings.Join([]string{f.Job, f.Ending, f.pattern}, "\x00")))
 			i = len(groups)
-			at[cause] = i
-			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:5]), Job: t.Job, Ending: ending, Line: line,
-				Last: t.FinishedAt})
+			at[key] = i
+			groups = append(groups, FailureGroup{Key: hex.EncodeToString(sum[:5]), Job: f.Job, Ending: f.Ending, Line: f.Line,
+				Last: f.Ended})
 		}
 		g := &groups[i]
-		g.IDs, g.First = append(g.IDs, t.ID), t.FinishedAt
-		if !slices.Contains(g.Queues, t.Queue) {
-			g.Queues = append(g.Queues, t.Queue)
+		g.IDs, g.First = append(g.IDs, f.ID), f.Ended
+		if !slices.Contains(g.Queues, f.Queue) {
+			g.Queues = append(g.Queues, f.Queue)
 		}
 	}
 	slices.SortStableFunc(groups, func(a, b FailureGroup) int { return len(b.IDs) - len(a.IDs) })

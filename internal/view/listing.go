@@ -120,7 +120,7 @@ func (o List) PrintGroups(ctx context.Context, r *runner.Runner, p *term.Printer
 		p.Table(FailureTable(groups, p.Now(), o.Wide))
 		text := "%s in %s"
 		if tasks == present.MaxGrouped {
-			text = "the last " + text
+			text = "the last " + text + " (earlier failures are not counted)"
 		}
 		p.Note(text+"; retry a group: %s", humanize.Plural(tasks, "failed task"), humanize.Plural(all, "group"),
 			RetryGroup(o.Filter, groups[0].Key))

@@ -1,0 +1,80 @@
+package web
+
+import (
+	"context"
+	"sync"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/present"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// failureCache keeps the failures that the pages have grouped. A failure does not change: if a task fails again, its failure has another
+// time. So a page reads only the ids and times of the failed tasks, and the failures that it does not know yet.
+type failureCache struct {
+	mu    sync.Mutex
+	known map[int64]present.Failure
+}
+
+// fewUnknown is the number of unknown failures that the cache reads by their ids. It reads more failures faster in the order of their ends.
+const fewUnknown = 500
+
+// read returns up to most failed tasks that a filter selects, the latest failure first. If hide is set, the failures have no error lines.
+func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int, hide bool) ([]present.Failure, error) {
+	marks, err := admin.FailureMarks(ctx, r, filter, most)
+	if err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	isKnown := func(m admin.TimeMark) bool {
+		f, ok := c.known[m.ID]
+		return ok && f.Ended.Equal(m.At)
+	}
+	var unknown []int64
+	for _, m := range marks {
+		if !isKnown(m) {
+			unknown = append(unknown, m.ID)
+		}
+	}
+	var tasks []jobs.Task
+	switch {
+	case len(unknown) > fewUnknown:
+		tasks, err = admin.Failures(ctx, r, filter, most)
+	case len(unknown) > 0:
+		tasks, err = r.List(ctx, jobs.Filter{IDs: unknown}, runner.Page{})
+	}
+	if err != nil {
+		return nil, err
+	}
+	if c.known == nil || len(c.known)+len(tasks) > 3*present.MaxGrouped {
+		c.known = c.only(marks)
+	}
+	for _, t := range tasks {
+		if t.State == jobs.Failed {
+			if hide {
+				t.Error, t.ErrorLine = "", ""
+			}
+			c.known[t.ID] = present.NewFailure(t)
+		}
+	}
+	list := make([]present.Failure, 0, len(marks))
+	for _, m := range marks {
+		if isKnown(m) { // otherwise the task has changed since
+			list = append(list, c.known[m.ID])
+		}
+	}
+	return list, nil
+}
+
+// only returns the known failures of some tasks.
+func (c *failureCache) only(marks []admin.TimeMark) map[int64]present.Failure {
+	known := make(map[int64]present.Failure, len(marks))
+	for _, m := range marks {
+		if f, ok := c.known[m.ID]; ok {
+			known[m.ID] = f
+		}
+	}
+	return known
+}
