@@ -172,8 +172,12 @@ func (a *actionRequest) tasksAction(ctx context.Context) (actionResult, error) {
 	}
 	var results []runner.ActionResult
 	for part := range slices.Chunk(ids, 500) {
-		some, err := a.apply(ctx, part)
-		if results = append(results, some...); err != nil {
+		err := a.h.counts.around(ctx, r, part, func() error {
+			some, err := a.apply(ctx, part)
+			results = append(results, some...)
+			return err
+		})
+		if err != nil {
 			return actionResult{}, err
 		}
 	}

@@ -1,61 +1,92 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
 	"time"
 
-	"example.com/runner/jobs"
+	"example.com/runner/internal/admin"
 	"example.com/runner/runner"
 )
 
-// queueCounts keeps the last counts of the queues. The database counts the pending tasks one by one, which takes 0.2 s for a million tasks.
-// If a count takes so long, an overview shows the last counts while the server counts again.
+// queueCounts keeps the last counts of the queues. The database counts the pending tasks one by one, which takes 0.1 s for a million tasks.
+// If a count takes so long, an overview shows the last count of the pending tasks with its age while the server counts again. The other
+// numbers are always new.
 type queueCounts struct {
 	mu      sync.Mutex
 	last    []runner.Queue
+	pending []admin.PendingCount // pending tasks of last, with the changes of actions
+	total   int                  // number of tasks in pending
 	err     error
-	at      time.Time     // end of the last read; zero if its counts may no longer be shown
+	at      time.Time     // end of the last read; zero if there was none
+	fresh   bool          // whether no action has changed something since
 	took    time.Duration // duration of the last read
 	reading chan struct{} // closed at the end of the read in progress; nil if there is none
+	changed func()        // called when a read ends that a page did not wait for
+	behind  bool          // whether a page did not wait for the read in progress
 }
 
 const (
 	manyPending   = 100_000               // with fewer pending tasks, the server counts them for each page
-	countPatience = 20 * time.Millisecond // how long a page waits for new counts before it shows the last ones
+	countPatience = 10 * time.Millisecond // how long a page waits for new counts before it shows the last ones
 	countPause    = 10                    // the pause between two reads is the duration of a read, multiplied by this number
-	maxCountAge   = time.Minute           // counts that are older than this are not shown
+	oldCount      = 5 * time.Second       // a page shows the age of a count that is older
 )
 
-// read returns the counts of the queues.
-func (c *queueCounts) read(ctx context.Context, r *runner.Runner) ([]runner.Queue, error) {
+// read returns the counts of the queues. The result age is the age of the count of the pending tasks, or 0 if it is at most oldCount.
+func (c *queueCounts) read(ctx context.Context, r *runner.Runner) (queues []runner.Queue, age time.Duration, err error) {
 	c.mu.Lock()
-	old := time.Since(c.at)
-	mayShow := old < maxCountAge && pending(c.last) >= manyPending
-	if mayShow && old < countPause*c.took {
+	many := c.total >= manyPending
+	if many && c.fresh && time.Since(c.at) < countPause*c.took {
 		defer c.mu.Unlock()
-		return slices.Clone(c.last), nil
+		return slices.Clone(c.last), 0, nil
 	}
-	if c.reading == nil {
-		c.reading = make(chan struct{})
-		go c.count(r, c.reading)
-	}
-	done := c.reading
+	done := c.startLocked(r)
 	c.mu.Unlock()
 	var late <-chan time.Time
-	if mayShow {
+	if many {
 		late = time.After(countPatience)
 	}
 	select {
 	case <-done:
 	case <-late:
+		return c.older(ctx, r, done)
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, 0, context.Cause(ctx)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clone(c.last), c.err
+	return slices.Clone(c.last), 0, c.err
+}
+
+// older returns the counts of the queues with the last count of the pending tasks.
+func (c *queueCounts) older(ctx context.Context, r *runner.Runner, done chan struct{}) ([]runner.Queue, time.Duration, error) {
+	c.mu.Lock()
+	pending, age := slices.Clone(c.pending), time.Since(c.at)
+	c.behind = c.behind || c.reading == done
+	c.mu.Unlock()
+	if age <= oldCount {
+		age = 0
+	}
+	queues, err := admin.QueuesWith(ctx, r, pending)
+	return queues, age, err
+}
+
+// start starts a read unless one is in progress. It returns a channel that is closed at the end of the read.
+func (c *queueCounts) start(r *runner.Runner) <-chan struct{} {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.startLocked(r)
+}
+
+func (c *queueCounts) startLocked(r *runner.Runner) chan struct{} {
+	if c.reading == nil {
+		c.reading = make(chan struct{})
+		go c.count(r, c.reading)
+	}
+	return c.reading
 }
 
 // count reads the counts and closes the channel done. It has its own time limit, because several requests may wait for it.
@@ -65,24 +96,78 @@ func (c *queueCounts) count(r *runner.Runner, done chan struct{}) {
 	began := time.Now()
 	list, err := r.Queues(ctx)
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.last, c.err, c.took = list, err, time.Since(began)
-	if c.reading == done { // if another read has begun, an action has changed something since
-		c.at, c.reading = time.Now(), nil
+	current := c.reading == done // otherwise an action has changed something since, and another read counts again
+	if current || c.last == nil {
+		c.last, c.err, c.took = list, err, time.Since(began)
+		c.pending, c.total = pendingCounts(list)
+	}
+	behind := false
+	if current {
+		c.at, c.fresh, c.reading = time.Now(), true, nil
+		behind, c.behind = c.behind, false
 	}
 	close(done)
+	c.mu.Unlock()
+	if behind && c.changed != nil {
+		c.changed()
+	}
 }
 
-// forget makes the next page wait for new counts. An action calls it, so that the user sees the result of the action.
+// pendingCounts returns the numbers of pending tasks by queue and job, and their sum.
+func pendingCounts(queues []runner.Queue) (list []admin.PendingCount, total int) {
+	for _, q := range queues {
+		for job, n := range q.Jobs {
+			list, total = append(list, admin.PendingCount{Queue: q.Queue, Job: job, N: n}), total+n
+		}
+	}
+	return list, total
+}
+
+// forget makes the next page count again. An action calls it, so that the user sees the result of the action.
 func (c *queueCounts) forget() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.at, c.reading = time.Time{}, nil
+	c.fresh, c.reading = false, nil
 }
 
-func pending(queues []runner.Queue) (n int) {
-	for _, q := range queues {
-		n += q.Counts[jobs.Pending]
+// many reports whether the pages may show an older count of the pending tasks.
+func (c *queueCounts) many() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.total >= manyPending
+}
+
+// add adds the numbers in list, multiplied by sign, to the last count of the pending tasks.
+func (c *queueCounts) add(list []admin.PendingCount, sign int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, p := range list {
+		i := slices.IndexFunc(c.pending, func(q admin.PendingCount) bool { return q.Queue == p.Queue && q.Job == p.Job })
+		if i < 0 {
+			c.pending = append(c.pending, admin.PendingCount{Queue: p.Queue, Job: p.Job})
+			i = len(c.pending) - 1
+		}
+		n := max(c.pending[i].N+sign*p.N, 0)
+		c.total += n - c.pending[i].N
+		c.pending[i].N = n
 	}
-	return n
+}
+
+// around calls do, which changes the tasks with these ids, and adjusts the last count of the pending tasks.
+func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64, do func() error) error {
+	if !c.many() {
+		return do()
+	}
+	before, err := admin.PendingAmong(ctx, r, ids)
+	if err != nil {
+		return err
+	}
+	done := do()
+	after, err := admin.PendingAmong(ctx, r, ids)
+	if err == nil {
+		c.forget() // a count that has begun before must not replace the adjusted one
+		c.add(before, -1)
+		c.add(after, 1)
+	}
+	return cmp.Or(done, err)
 }

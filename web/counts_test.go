@@ -24,5 +24,9 @@ func TestTheOverviewShowsAnActionWhenManyTasksArePending(t *testing.T) {
 	testkit.Contains(t, s.page("/"), "100,000", "Pause media")
 	_, body := s.post("/actions/pause", url.Values{"queue": {"media"}, "confirmed": {"1"}, "back": {"/"}})
 	testkit.Contains(t, body, "Resume media")
+	_, body = s.post("/actions/cancel", url.Values{"id": {"1", "2", "3"}, "back": {"/"}})
+	testkit.Contains(t, body, "3 tasks cancelled", "99,997")
+	_, body = s.post("/actions/retry", url.Values{"id": {"2", "3"}, "back": {"/"}})
+	testkit.Contains(t, body, "2 tasks retried", "99,999")
 	testkit.Contains(t, s.page("/tasks/100000"), "Why")
 }

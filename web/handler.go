@@ -85,12 +85,15 @@ var static embed.FS
 
 // Handler serves the pages of r. It reads r's database and starts no worker. Requests that change something must have
 // the same origin, which net/http's CrossOriginProtection checks.
-func Handler(r *runner.Runner, o Options) http.Handler {
+func Handler(r *runner.Runner, o Options) http.Handler { return newHandler(r, o) }
+
+func newHandler(r *runner.Runner, o Options) *handler {
 	h := &handler{r: r, o: o, base: strings.TrimRight(path.Clean("/"+o.BasePath), "/"), logger: o.Log, live: live{r: r},
 		cross: http.NewCrossOriginProtection(), mux: http.NewServeMux()}
 	if h.logger == nil {
 		h.logger = slog.New(slog.DiscardHandler)
 	}
+	h.counts.changed = h.live.notify
 	h.routes()
 	return h
 }

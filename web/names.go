@@ -26,7 +26,7 @@ func (h *handler) names(ctx context.Context) (search.Names, error) {
 	if time.Since(h.known.at) < namesFreshFor {
 		return h.known.names, nil
 	}
-	queues, err := h.counts.read(ctx, h.r)
+	queues, _, err := h.counts.read(ctx, h.r)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,7 @@ type overviewView struct {
 	Oldest       time.Time // due time of the oldest pending task
 	Failed       int       // failures in the last 24 hours; a task that failed twice counts twice
 	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
+	Counted      string    // age of the count of the pending tasks; empty if it is new
 	FailuresOnly bool      // whether StillFailed is a number of failures, too
 	Done         int
 	Chart        *chart // nil if no task has ended
@@ -80,9 +81,12 @@ const maxTasksShown = 3
 
 func (h *handler) overview(ctx context.Context, req *http.Request) (string, view, error) {
 	v := &overviewView{page: h.newPage(req, "", "")}
-	queues, err := h.counts.read(ctx, h.r)
+	queues, age, err := h.counts.read(ctx, h.r)
 	if err != nil {
 		return "", nil, err
+	}
+	if age > 0 {
+		v.Counted = humanize.Age(age)
 	}
 	s, err := present.StatusOf(ctx, h.r, v.Now, queues, nil)
 	if err != nil {

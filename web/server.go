@@ -44,7 +44,7 @@ type ServerOptions struct {
 
 // Server serves the pages to browsers.
 type Server struct {
-	handler http.Handler
+	handler *handler
 	listen  net.Listener
 	socket  string // path of the unix socket; empty if there is none
 	address string
@@ -119,7 +119,7 @@ func Listen(r *runner.Runner, o ServerOptions) (*Server, error) {
 	}
 	o.Authorize = nil
 	o.auth = auth
-	s.handler = Handler(r, o.Options)
+	s.handler = newHandler(r, o.Options)
 	s.address = publicAddress(auth, cmp.Or(s.socket, s.listen.Addr().String()), o.BasePath)
 	return s, nil
 }
@@ -232,6 +232,8 @@ func (s *Server) Serve(ctx context.Context) error {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return stopped }}
 	var closing sync.WaitGroup
 	defer closing.Wait()
+	counted := s.handler.counts.start(s.handler.r) // the first page then need not wait for the count
+	closing.Go(func() { <-counted })
 	served := make(chan struct{})
 	defer close(served)
 	closing.Go(func() {

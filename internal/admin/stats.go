@@ -35,6 +35,27 @@ func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryP
 // Totals returns the numbers of attempts by queue, job and result. The numbers never decrease. Workers add to them with their heartbeats.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
+// PendingCount is the number of pending tasks of a queue and a job.
+type PendingCount = db.PendingCount
+
+// PendingAmong counts the pending tasks among the tasks with these ids.
+func PendingAmong(ctx context.Context, r *runner.Runner, ids []int64) ([]PendingCount, error) {
+	return store(r).PendingAmong(ctx, ids)
+}
+
+// QueuesWith returns the same as Runner.Queues, but it does not count the pending tasks: it uses the given counts. So its cost does not
+// depend on the number of pending tasks.
+func QueuesWith(ctx context.Context, r *runner.Runner, pending []PendingCount) ([]runner.Queue, error) {
+	stats, err := store(r).QueuesWith(ctx, pending, time.Now().Add(-24*time.Hour))
+	queues := make([]runner.Queue, 0, len(stats))
+	for _, q := range stats {
+		queues = append(queues, runner.Queue{Queue: q.Queue, Counts: q.Counts, Jobs: q.Jobs, Ended: q.Ended, Failed: q.Failed,
+			Pause: runner.Pause(q.Pause), Oldest: q.Oldest})
+	}
+	slices.SortFunc(queues, func(a, b runner.Queue) int { return cmp.Compare(a.Queue, b.Queue) })
+	return queues, err
+}
+
 // TimeBucket describes the tasks that ended within a period. Its durations come from a sample of the tasks. WaitP50 is the median time
 // between the due time of a task and its start.
 type TimeBucket struct {
