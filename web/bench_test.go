@@ -49,7 +49,8 @@ func BenchmarkPages(b *testing.B) {
 		"/tasks?q=state:failed&sort=cause",
 		"/tasks?q=queue:media", "/tasks?q=state:completed%20since:1d", "/tasks?q=state:failed%20since:1d", "/tasks?q=state:pending",
 		"/tasks?q=state:pending%20queue:media", "/tasks?q=worker:web1:811", "/tasks?q=lane:none", "/tasks?q=nothing-is-called-so",
-		"/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/workers?span=6h", "/metrics"} {
+		"/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/jobs?job=command", "/jobs?job=none",
+		"/workers?span=6h", "/metrics"} {
 		b.Run(path, func(b *testing.B) {
 			for b.Loop() {
 				s.page(path)

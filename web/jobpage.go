@@ -3,18 +3,17 @@ package web
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 
+	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/internal/search"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
 
-const (
-	maxRuns   = 500     // tasks of the page of a job
-	recentIDs = 100_000 // the server first searches among this many ids, because no index has the jobs
-)
+const maxRuns = 500 // tasks of the page of a job
 
 // jobView is the page of a job or a label.
 type jobView struct {
@@ -23,6 +22,8 @@ type jobView struct {
 	Tasks      string // URL of the list of these tasks
 	Runs       *runs  // nil if no task has started
 	More       bool   // whether there may be older tasks
+	Looked     int    // number of tasks at which the server has looked
+	Further    string // URL of the page that looks at more tasks; empty if it would not find more
 }
 
 func (h *handler) job(ctx context.Context, req *http.Request) (string, view, error) {
@@ -36,27 +37,44 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 	}
 	v.Title = v.Kind + " " + v.Name
 	v.Tasks = v.Find(v.Kind, v.Name)
-	filter.States = append(jobs.Finished(), jobs.Running)
-	newest, err := h.r.IDs(ctx, jobs.Filter{}, runner.Page{Limit: 1})
+	look, err := lookOf(req.FormValue("look"), jobs.Filter{}, sortByID)
 	if err != nil {
 		return "", nil, err
 	}
-	var list []jobs.Task
-	if len(newest) > 0 {
-		filter.After = max(newest[0]-recentIDs, 0)
-	}
-	if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {
+	list, whole, err := h.started(ctx, filter, look)
+	if err != nil {
 		return "", nil, err
 	}
-	if len(list) == 0 && filter.After > 0 {
-		filter.After = 0
-		if list, err = h.r.List(ctx, filter, runner.Page{Limit: maxRuns}); err != nil {
-			return "", nil, err
-		}
+	v.More = !whole || len(list) == maxRuns
+	if v.Looked = look; !whole && len(list) < maxRuns {
+		v.Further = fmt.Sprintf("%s/jobs?%s=%s&look=%d", v.Base, v.Kind, escaped(v.Name), min(look*lookFurther, maxLook))
 	}
-	v.More = filter.After > 0 || len(list) == maxRuns
 	v.Runs = h.newRuns(v.page, list)
 	return "job", v, nil
+}
+
+// started returns the last tasks of a filter that run or have finished, the newest first. No index has the jobs, so it looks at no more
+// tasks than the number in look. It begins at the tasks that have ended last, because many newer tasks may be pending. The result whole
+// says whether it has looked at all tasks.
+func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
+	const sampled = 100
+	latest, _, err := admin.ListByTimeBounded(ctx, h.r, jobs.Filter{States: jobs.Finished()}, admin.TimeOrder{Limit: sampled}, sampled)
+	if err != nil {
+		return nil, false, err
+	}
+	newest := int64(0)
+	for _, t := range latest {
+		newest = max(newest, t.ID)
+	}
+	running := filter
+	running.States, running.After = []jobs.State{jobs.Running}, newest
+	if list, err = h.r.List(ctx, running, runner.Page{Limit: maxRuns}); err != nil || newest == 0 {
+		return list, true, err
+	}
+	filter.States, filter.Before = append(jobs.Finished(), jobs.Running), newest+1
+	older, rest, err := admin.ListBounded(ctx, h.r, filter, maxRuns, look)
+	list = append(list, older...)
+	return list[:min(len(list), maxRuns)], rest == 0, err
 }
 
 // JobPage returns the URL of the page of a task's label or job.

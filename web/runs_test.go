@@ -55,3 +55,25 @@ func TestThePageOfASchedule(t *testing.T) {
 		t.Errorf("unknown schedule: got status %d, want 404", status)
 	}
 }
+
+// TestTheRunsOfAJobAreFoundBehindManyPendingTasks checks that the page begins at the tasks that have ended last, and that it says when it
+// has not looked at all tasks.
+func TestTheRunsOfAJobAreFoundBehindManyPendingTasks(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true", jobs.Label("rare"))
+	runnerkit.Drain(t, r)
+	insertFailed(t, r, 100_000)
+	shell(t, r, "true", jobs.Label("nightly"))
+	runnerkit.Drain(t, r)
+	for range 3 {
+		shell(t, r, "true", jobs.Label("nightly"))
+	}
+	s := serve(t, r, webOptions)
+	page := s.page("/jobs?label=nightly")
+	testkit.Contains(t, page, `id="runs"`, "Look further")
+	testkit.ContainsNone(t, page, "has started", "is a run")
+	testkit.Contains(t, s.page("/jobs?label=rare"), "None of the last 100,000 tasks is a run of this label.",
+		`href="/jobs?label=rare&amp;look=1000000"`)
+	testkit.ContainsNone(t, s.page("/jobs?label=rare&look=1000000"), "Look further", "has started")
+	testkit.Contains(t, s.page("/jobs?label=none&look=1000000"), "No task of this label has started.")
+}
