@@ -94,7 +94,7 @@ soak: ## schedules, lanes, limits and retention for FOR=5m: no tick missed or do
 	go test -tags soak -run '^TestSoak$$' -v -timeout 0 ./test -soak $(or $(FOR),5m)
 
 live-log: ## a browser follows a task that prints 1000 lines per second for a minute, and misses none
-	RUNNER_LOG_SECONDS=60 go test -count=1 -run TestALiveLogShowsEveryLineInABrowser -v ./web
+	scripts/live-log
 
 screenshots: ## pictures of every page at four widths in both themes; DIR=dist/screenshots
 	RUNNER_SCREENSHOTS=$(abspath $(or $(DIR),dist/screenshots)) go test -count=1 -run 'InABrowser|AListHolds|FromAnAlert' -v ./web

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,8 +53,12 @@ func BenchmarkPages(b *testing.B) {
 		"/tasks?q=state:failed%20nothing-is-called-so", "/tasks/5", "/tasks/900000", "/schedules", "/jobs?job=command", "/jobs?job=none",
 		"/workers?span=6h", "/metrics"} {
 		b.Run(path, func(b *testing.B) {
-			for b.Loop() {
-				s.page(path)
+			separator := "?"
+			if strings.Contains(path, "?") {
+				separator = "&"
+			}
+			for i := 0; b.Loop(); i++ {
+				s.page(fmt.Sprint(path, separator, "n=", i)) // the server keeps each page for a second
 			}
 			if path != "/metrics" {
 				_, sent := s.wire(path)

@@ -40,7 +40,8 @@ func TestPagesAreCompressed(t *testing.T) {
 	r := open(t)
 	pages := sampleDatabase(t, r)
 	s := serve(t, r, webOptions)
-	for _, path := range []string{"/?range=24h", "/tasks", "/tasks?q=state:failed", pages["task"], "/schedules"} {
+	for _, path := range []string{"/?range=24h", "/tasks", "/tasks?q=state:failed", "/tasks?q=state:failed&sort=cause", pages["task"],
+		"/tasks?q=state:pending%20nothing-is-called-so", "/schedules", "/workers?span=6h", "/jobs?label=webhook", "/jobs?job=email.send"} {
 		text, sent := s.wire(path)
 		testkit.Contains(t, text, "<main", "</html>")
 		if sent > 30_000 {
@@ -68,20 +69,51 @@ func TestAFragmentHasOnlyTheChangedRegions(t *testing.T) {
 	}
 	first := load("")
 	testkit.Contains(t, first, `id="t1"`, `<div id="rows" data-live>`)
-	_, hashes, _ := strings.Cut(first, `<meta name="have" content="`)
+	have := hashesOf(first)
+	if err := r.Pause(t.Context(), "", "media"); err != nil {
+		t.Fatal(err)
+	}
+	second := load(have)
+	testkit.Contains(t, second, `<nav id="tabs" data-live data-same></nav>`)
+	shell(t, r, "true")
+	testkit.Contains(t, load(have), `id="t2"`, `id="rows"`)
+}
+
+// TestAnOpenOverviewOfABusyDatabaseLoadsFewBytes checks the bytes that an overview loads after a change. The server reports changes at most
+// once a second, so this is also the largest number of bytes per second.
+func TestAnOpenOverviewOfABusyDatabaseLoadsFewBytes(t *testing.T) {
+	r := open(t)
+	sampleDatabase(t, r)
+	noop := jobs.Define[int]("noop")
+	r.Register(noop.Handler(func(context.Context, int) error { return nil }))
+	s := serve(t, r, webOptions)
+	have := ""
+	for second := range 4 {
+		for i := range 150 {
+			if _, err := r.Enqueue(t.Context(), noop.With(i, jobs.Queue(fmt.Sprint("queue", i%8)))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		runnerkit.Drain(t, r)
+		text, sent := s.wire(fmt.Sprint("/?range=1h&load=", second), "Accept", "text/x-fragment", "Have", have)
+		if second > 0 && sent > 5000 {
+			t.Errorf("second %d: got %d bytes, want at most 5000", second, sent)
+		}
+		t.Logf("second %d: %d bytes", second, sent)
+		have = hashesOf(text)
+	}
+}
+
+// hashesOf returns the hashes of the regions of a fragment, as the script of a page sends them in the header Have.
+func hashesOf(fragment string) string {
+	_, hashes, _ := strings.Cut(fragment, `<meta name="have" content="`)
 	hashes, _, _ = strings.Cut(hashes, `"`)
 	var have []string
 	for pair := range strings.FieldsSeq(hashes) {
 		_, hash, _ := strings.Cut(pair, "=")
 		have = append(have, hash)
 	}
-	if err := r.Pause(t.Context(), "", "media"); err != nil {
-		t.Fatal(err)
-	}
-	second := load(strings.Join(have, " "))
-	testkit.Contains(t, second, `<nav id="tabs" data-live data-same></nav>`)
-	shell(t, r, "true")
-	testkit.Contains(t, load(strings.Join(have, " ")), `id="t2"`, `id="rows"`)
+	return strings.Join(have, " ")
 }
 
 // BenchmarkOpenOverview prints the bytes that an open overview of a busy database receives in a second.
