@@ -17,8 +17,8 @@ import (
 
 const (
 	pollInterval      = time.Second
-	maxStreams        = 500 // number of streams at once
-	keepAliveInterval = 20 * time.Second
+	maxStreams        = 500              // number of streams at once
+	keepAliveInterval = 10 * time.Second // the script of a page reconnects after 14 s without an event
 )
 
 // live notifies the open pages of changes.
@@ -134,7 +134,8 @@ func (s *stream) write(text []byte) error {
 	return s.control.Flush()
 }
 
-// events sends an event of type "rev" to a page soon after the page connects, and then after each change.
+// events sends an event of type "rev" to a page soon after the page connects, and then after each change. It sends events of type "alive"
+// so that the page notices a server that does not answer. Browsers hide comments from scripts.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	subscriber, err := h.live.subscribe()
 	if err != nil {
@@ -160,7 +161,7 @@ func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 			}
 		case <-first:
 		case <-alive.C:
-			text = []byte(": alive\n\n")
+			text = fmt.Appendf(nil, "event: alive\ndata: %d\n\n", n)
 		}
 		if s.write(text) != nil {
 			return

@@ -6,6 +6,17 @@ const base = document.body.dataset.base
 const remembered = key => { try { return localStorage['runner-' + key] } catch {} }
 const remember = (key, value) => { try { localStorage['runner-' + key] = value } catch {} }
 const part = { Accept: 'text/x-fragment' }
+// Limits in milliseconds: of a stream without an event, until a page says that it waits for an answer, and of the wait for an answer.
+const limits = { silence: 14000, slow: 5000, most: 60000 }
+// load returns a response and its text. It calls late if the response takes long.
+const load = async (url, options, late, mine = new AbortController()) => {
+	const slow = setTimeout(late, limits.slow), most = setTimeout(() => mine.abort(), limits.most)
+	try {
+		const answer = await fetch(url, { ...options, signal: mine.signal }), text = await answer.text()
+		offline(false)
+		return [answer, text]
+	} finally { clearTimeout(slow); clearTimeout(most) }
+}
 
 // The token is in the fragment.
 const token = /^#t=([\w-]+)$/.exec(location.hash)
@@ -115,9 +126,9 @@ const refresh = async () => {
 	if (busy) { again = true; return }
 	busy = true
 	try {
-		const answer = await fetch(location.pathname + location.search, { headers: { ...part, Have: Object.values(have).join(' ') } })
-		offline(false)
-		if (answer.ok) replace(await answer.text())
+		const [answer, text] = await load(location.pathname + location.search, { headers: { ...part, Have: Object.values(have).join(' ') } },
+			() => offline(true))
+		if (answer.ok) replace(text)
 		else if (answer.status === 401 && !ask.open) location.reload()
 	} catch { offline(true) }
 	busy = false
@@ -127,10 +138,15 @@ const poll = on => { clearInterval(timer); timer = on ? setInterval(refresh, 500
 const connect = () => {
 	if (stream || !$('[data-live]:not(#stale)')) return
 	stream = new EventSource(base + '/events')
-	stream.addEventListener('rev', refresh)
+	heard = Date.now()
+	stream.addEventListener('rev', () => { heard = Date.now(); refresh() })
+	stream.addEventListener('alive', () => { heard = Date.now() })
 	stream.onopen = () => { poll(false); if (lost) refresh() }
 	stream.onerror = () => { if (!timer) { poll(true); refresh() } }
 }
+// A connection can break without an error. Then the page opens another stream.
+let heard = 0 // time of the last event
+setInterval(() => { if (stream && Date.now() - heard > limits.silence) { disconnect(); updateLive(true); poll(true) } }, 1000)
 const disconnect = () => { if (stream) stream.close(); stream = undefined; poll(false); unfollow() }
 let live = remembered('live') !== 'off'
 const updateLive = fresh => {
@@ -222,14 +238,16 @@ const swapLog = fresh => {
 }
 const find = async form => {
 	const to = location.pathname + '?' + new URLSearchParams(new FormData(form))
-	const answer = await fetch(to, { headers: part })
-	if (!answer.ok) return location.assign(to)
-	history.replaceState(null, '', to)
-	swapLog(parser.parseFromString(await answer.text(), 'text/html').getElementById('box'))
+	try {
+		const [answer, text] = await load(to, { headers: part }, () => offline(true))
+		if (!answer.ok) return location.assign(to)
+		history.replaceState(null, '', to)
+		swapLog(parser.parseFromString(text, 'text/html').getElementById('box'))
+	} catch { offline(true) }
 }
 
 // A question of the server opens a dialog, and so does a failure.
-let sending // the action that waits for an answer, or for the user to sign in
+let sending, tries = 0 // sending: the action that waits for an answer
 const show = (...nodes) => {
 	ask.replaceChildren(...nodes)
 	if (!$('[data-close],.login', ask)) {
@@ -238,30 +256,45 @@ const show = (...nodes) => {
 	if (!ask.open) ask.showModal()
 	$('[autofocus]', ask)?.focus()
 }
-const failed = text => show(Object.assign(document.createElement('h1'), { textContent: 'The action failed' }),
+const say = (title, text) => show(Object.assign(document.createElement('h1'), { textContent: title }),
 	Object.assign(document.createElement('p'), { textContent: text, role: 'alert' }))
+const failed = text => say('The action failed', text)
 const post = async (url, body, button) => {
 	if (sending) return
-	sending = true
-	const label = button?.textContent
+	const mine = sending = new AbortController(), label = button?.textContent
 	if (button) { button.disabled = true; button.textContent = 'sending…' }
+	if (!body.has('token')) repeat = () => { body.set('ask', 1); body.delete('confirmed'); body.delete('count'); post(url, body) }
+	tries++
 	try {
-		const answer = await fetch(url, { method: 'POST', body, headers: part, redirect: 'manual' })
+		const [answer, text] = await load(url, { method: 'POST', body, headers: part, redirect: 'manual' }, () => {
+			offline(true)
+			say('Still sending', 'The server has not answered try ' + tries + ' yet. The page waits for the answer. Before another try acts, it asks you.')
+		}, mine)
+		tries = 0
 		if (!answer.status) { // a redirect
 			if (!body.has('token')) return location.assign(body.get('back') || location)
 			body = undefined
 		} else {
-			const main = $('main', parser.parseFromString(await answer.text(), 'text/html'))
+			const main = $('main', parser.parseFromString(text, 'text/html'))
 			if (main) show(...main.childNodes)
 			else failed('The server refuses it (status ' + answer.status + ').')
 		}
-	} catch { offline(true); failed('The server does not answer. The action may be done: look at the page before you try again.') }
-	sending = false
-	if (button) { button.disabled = false; button.textContent = label }
-	if (!body) return repeat()
-	if (!body.has('token')) repeat = () => { body.set('ask', 1); body.delete('confirmed'); body.delete('count'); post(url, body) }
+	} catch {
+		if (sending === mine) {
+			offline(true)
+			failed('The server does not answer. The action may be done: look at the page before you try again.')
+		}
+	} finally { if (button) { button.disabled = false; button.textContent = label } }
+	if (sending === mine) sending = undefined
+	if (!body) repeat()
 }
 let repeat = () => location.reload()
+const tryAgain = () => {
+	const old = sending
+	sending = undefined
+	if (old) old.abort()
+	repeat()
+}
 document.addEventListener('submit', event => {
 	const form = event.target
 	if (form.matches('.find')) { event.preventDefault(); return find(form) }
@@ -272,7 +305,7 @@ document.addEventListener('submit', event => {
 })
 document.addEventListener('click', event => {
 	if (event.target.closest('[data-close]') && ask.open) { event.preventDefault(); ask.close() }
-	if (event.target.closest('[data-again]')) repeat()
+	if (event.target.closest('[data-again]')) tryAgain()
 	if (event.target.closest('#fresh')) { force = true; scrollTo(0, 0); refresh() }
 	const copy = event.target.closest('[data-copy]')
 	if (copy) navigator.clipboard.writeText($('#again').textContent)
