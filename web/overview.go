@@ -49,7 +49,7 @@ const maxProblems = 6
 // problemView is a problem and its remedy.
 type problemView struct {
 	page
-	Key           string // identifies the problem
+	Key           string // identifies the problem; has no spaces
 	Message, Hint string
 	Cause         string // most frequent cause of the failures; empty if the problem is not about failures
 	Link, Label   string // page that shows the problem, and the text of the link
@@ -252,7 +252,7 @@ func (p page) Find(pairs ...string) string {
 
 // problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p present.Problem) problemView {
-	view := problemView{page: v.page, Key: p.Code + " " + humanize.Safe(p.About), Message: humanize.Safe(p.Message),
+	view := problemView{page: v.page, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"), Message: humanize.Safe(p.Message),
 		Hint: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
@@ -260,7 +260,7 @@ func (v *overviewView) problem(p present.Problem) problemView {
 	case "no_worker":
 		view.Critical = true
 	case "failed":
-		view.Link = v.Find(search.KeyState, string(jobs.Failed), search.KeyQueue, p.About, search.KeySince, "1d")
+		view.Link = v.Find(search.KeyState, string(jobs.Failed), search.KeyQueue, p.About, search.KeySince, "1d") + "&sort=" + sortByCause
 	case "no_job", "no_queue":
 		view.Link = v.Find(search.KeyState, string(jobs.Pending), search.KeyQueue, p.About)
 	case "lost_worker":

@@ -47,10 +47,11 @@ const touched = part => {
 }
 const inUse = region => touched(region) || region.open || region.matches(':has([name=id]:checked)')
 // A region that the reader points at or uses holds still: its rows do not move. Its cells change.
+const rows = 'tr[id],.problem[id]'
 const shape = region => $$('tr,.problem', region).map(row => row.id).join()
 let held = [], force // held: regions that hold still
 const hold = (region, next) => {
-	for (const row of $$('tr[id]', region)) {
+	for (const row of $$(rows, region)) {
 		const fresh = [...next.querySelector('#' + CSS.escape(row.id))?.children || []]
 		;[...row.children].forEach((cell, i) => { if (fresh[i] && !touched(cell) && !cell.isEqualNode(fresh[i])) cell.replaceWith(fresh[i]) })
 	}
@@ -80,8 +81,12 @@ const replace = text => {
 		$('#log').hidden = false
 		swapLog(next)
 	}
-	const known = $$('.problem').map(problem => problem.dataset.key), checked = $$('[name=id]:checked').map(box => box.value)
+	const known = $$('.problem').map(problem => problem.id), checked = $$('[name=id]:checked').map(box => box.value)
 	let label = ''
+	// What is under the mouse stays there if a part above it grows.
+	const under = $$('main [data-live]').find(region => region.matches(':hover'))?.id
+	const place = () => document.getElementById(under)?.getBoundingClientRect().top
+	const before = place()
 	held = []
 	for (const region of $$('[data-live]')) {
 		const next = fresh.getElementById(region.id)
@@ -95,7 +100,7 @@ const replace = text => {
 				label = (news ? news + ' new' : 'changed') + ' ↑'
 			}
 			hold(region, next)
-			if (!moves && $('tr[id]', region)) held.pop()
+			if (!moves && $(rows, region)) held.pop()
 			continue
 		}
 		have[region.id] = hashes[region.id]
@@ -105,9 +110,10 @@ const replace = text => {
 		$$('.graph', next).forEach((g, i) => places[i] && g.scrollTo(...places[i]))
 		$$('details', next).forEach((d, i) => { d.open = open[i] })
 	}
+	if (under && !force) scrollBy(0, place() - before)
 	if (force) boxes().forEach(box => { box.checked = checked.includes(box.value) })
 	force = false
-	const news = $$('.problem').filter(problem => !known.includes(problem.dataset.key))
+	const news = $$('.problem').filter(problem => !known.includes(problem.id))
 	if (news.length) $('#news').textContent = news.map(problem => $('p', problem).textContent).join('. ')
 	if ($('#fresh')) { $('#fresh').textContent = label; $('#fresh').hidden = !label }
 	sign()
