@@ -153,7 +153,7 @@ func (h *handler) dependencies(ctx context.Context, req *http.Request) (string, 
 // The sizes of the drawing in pixels.
 const (
 	nodeWidth, nodeHeight = 164, 40
-	cellWidth, cellHeight = 132, 24 // a task in a frame
+	cellWidth, cellHeight = 132, 28 // a task in a frame
 	graphGap              = 12      // distance between two items above each other
 	layerGap              = 44      // distance between two layers
 	graphMargin           = 6
@@ -206,7 +206,7 @@ func (v *relatedTasks) node(b *strings.Builder, id int64, x, y, w, h float64) {
 		state, current, title, x, y, w, h)
 	word := template.HTMLEscapeString(v.Symbol(state) + " " + string(state))
 	if h < nodeHeight {
-		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%d <tspan>%s</tspan></text>`, x+6, y+14, id, word)
+		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%d <tspan>%s</tspan></text>`, x+6, y+h-8, id, word)
 	} else {
 		text := template.HTMLEscapeString(humanize.Cut(fmt.Sprintf("%d %s", id, name), nameInNode+4))
 		fmt.Fprintf(b, `<text x="%.0f" y="%.0f">%s<tspan x="%.0f" dy="16">%s</tspan></text>`, x+8, y+16, text, x+8, word)

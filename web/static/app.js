@@ -346,7 +346,7 @@ document.addEventListener('change', event => {
 	count()
 })
 const ready = () => {
-	if ($('#all')) $('#all').hidden = false
+	if ($('#all')) $('#all').parentNode.hidden = false
 	$$('[data-copy]').forEach(button => { button.hidden = !navigator.clipboard })
 	count()
 }

@@ -1,0 +1,84 @@
+package web_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// busyVisits returns pages that show something in progress: a task that runs, a question, a message, a list that holds still.
+func busyVisits(t *testing.T, r *runner.Runner, b *browser) []visit {
+	t.Helper()
+	failed := shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.Queue("mail"))
+	runnerkit.Drain(t, r)
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceFunc(runnerkit.Work(t, r))
+	dir := t.TempDir()
+	running := shell(t, r, "for i in $(seq 30); do echo \"line $i of the output\"; done; echo 'a warning' >&2; while [ ! -e "+dir+
+		"/go ]; do sleep 0.1; done", jobs.Label("a task that runs"))
+	t.Cleanup(func() { touch(t, dir+"/go"); stop() })
+	testkit.Eventually(t, "it runs", func() bool { return state(t, r, running) == jobs.Running })
+	page := func(id int64) string { return fmt.Sprintf("/tasks/%d", id) }
+	online := func(on bool) {
+		call(b, cdp.Command[map[string]any, cdp.Empty]{Method: "Network.emulateNetworkConditions"},
+			map[string]any{"offline": !on, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1})
+	}
+	b.expect("ERR_INTERNET_DISCONNECTED")
+	b.expect("404")
+	return []visit{
+		{"running", page(running), func() {
+			b.until("output is followed", "document.querySelector('.out').textContent.includes('a warning')")
+		}},
+		{"ask-delete", "/ask?action=delete&id=" + fmt.Sprint(failed), nil},
+		{"ask-retry", page(failed), b.press("#head [name=group] ~ button", "#ask[open]")},
+		{"worker", "/workers?worker=web1:811", nil},
+		{"held", "/tasks?q=queue:default", func() {
+			b.connected()
+			b.point("#rows tbody tr:last-child td:last-child")
+			shell(t, r, "true")
+			b.until("the list holds still", "$('#live').textContent.includes('held')")
+		}},
+		{"flash", "/schedules", func() {
+			b.until("the answer", `!document.querySelector('.tools').hidden && (document.querySelector('.flash') ||
+				window.clicked || (window.clicked = true, document.querySelector('.act button').click(), false))`)
+			b.run(chromedp.WaitVisible(".flash"))
+		}},
+		{"offline", page(failed), func() {
+			b.connected()
+			online(false)
+			b.run(chromedp.Click("#head button.primary"), chromedp.WaitVisible("#ask[open] [data-again]"))
+			online(true)
+		}},
+		{"missing", "/tasks/4711", nil},
+		{"keys", "/tasks", b.press("#help", "#keys[open]")},
+		{"login", "/login", nil},
+	}
+}
+
+func TestMorePagesInABrowser(t *testing.T) {
+	r := open(t)
+	b := browse(t, serve(t, r, webOptions))
+	eachVisit(b, busyVisits(t, r, b), themes, func(name string, width int, theme string) {
+		testkit.Equal(t, fmt.Sprintf("%s at %d px: parts that are cut", name, width), b.cut(), "")
+		testkit.Equal(t, fmt.Sprintf("%s at %d px: small targets", name, width), eval[string](b, small), "")
+		b.fits(name, width)
+		b.shot(fmt.Sprintf("%s-%d-%s", name, width, theme))
+	})
+}
+
+func TestPagesInProgressAreAccessible(t *testing.T) {
+	text := axe(t)
+	r := open(t)
+	b := browse(t, serve(t, r, webOptions))
+	eachVisit(b, busyVisits(t, r, b), themes, func(name string, width int, theme string) { b.audit(text, name, width, theme) })
+}
