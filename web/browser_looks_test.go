@@ -90,3 +90,82 @@ func TestTheProblemOfFailedTasksLeadsToTheirGroups(t *testing.T) {
 	runnerkit.Drain(t, r)
 	testkit.Contains(t, serve(t, r, webOptions).page("/"), `href="/tasks?q=state%3Afailed%20queue%3Amail%20since%3A1d&amp;sort=cause"`)
 }
+
+func TestAScheduleShowsBothZonesOnATelephone(t *testing.T) {
+	r := open(t)
+	s := jobs.Schedule{Name: "s", Cron: "0 3 * * *", Zone: "Asia/Tokyo", Spec: jobs.Shell("true").With()}
+	if err := r.Schedule(t.Context(), s); err != nil {
+		t.Fatal(err)
+	}
+	b := browse(t, serve(t, r, webOptions))
+	for _, width := range widths {
+		b.screen(width, "light")
+		b.open("/schedules/s")
+		testkit.Contains(t, eval[string](b, "document.querySelector('.ticks').innerText"), "03:00:00 JST", "18:00:00 UTC",
+			"In the zone of this page")
+		b.fits("schedule", width)
+	}
+}
+
+func TestTheQueuesShowTheirFailuresOnATelephone(t *testing.T) {
+	r := open(t)
+	shell(t, r, "exit 1")
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	b.screen(390, "light")
+	b.open("/")
+	testkit.Contains(t, eval[string](b, "document.querySelector('#queues').innerText"), "Failed 24h")
+	b.fits("overview", 390)
+}
+
+func TestTheBarOfActionsIsLowOnATelephone(t *testing.T) {
+	r := open(t)
+	for n := range 50 {
+		shell(t, r, fmt.Sprintf("exit %d", n+1))
+	}
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	b.screen(390, "light")
+	b.open("/tasks?q=state:failed")
+	b.until("all rows", "$$('#rows tbody tr').length === 50")
+	eval[int](b, "(scrollTo(0, 2000), 0)")
+	b.until("the buttons are in view", "scrollY > 500 && $('#selection').getBoundingClientRect().top >= 0")
+	covered := eval[float64](b, `(y => { while (!document.elementFromPoint(30, y).closest('#rows')) y++; return y })(0)`)
+	if covered > 56 {
+		t.Errorf("got %v px covered by the buttons, want at most 56", covered)
+	}
+	b.shot("bar-390-light")
+}
+
+func TestTheOrdersStandApartFromTheStates(t *testing.T) {
+	r := open(t)
+	shell(t, r, "exit 1")
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	for _, width := range widths {
+		b.screen(width, "light")
+		b.open("/tasks?q=state:failed")
+		testkit.Equal(t, fmt.Sprintf("dark labels at %d px", width), eval[int](b, `[...document.querySelectorAll('#tabs a')].filter(e =>
+			getComputedStyle(e).backgroundColor === getComputedStyle(document.body).color).length`), 1)
+		gap := eval[[]float64](b, `(([a, b]) => [b.left - a.right, b.top - a.bottom])([[...document.querySelectorAll('#tabs > a')].at(-1),
+			document.querySelector('.order .dim')].map(e => e.getBoundingClientRect()))`)
+		if gap[0] < 16 && gap[1] < 0 {
+			t.Errorf("%d px: got gaps of %v px, want at least 16 px beside the states, or another line", width, gap)
+		}
+	}
+}
+
+func TestThePagesSayWhatTheyCount(t *testing.T) {
+	r := open(t)
+	for range 3 {
+		shell(t, r, "true", jobs.Label("nightly"))
+	}
+	runnerkit.Drain(t, r)
+	s := serve(t, r, webOptions)
+	testkit.Contains(t, s.page("/"), "<span>Completed 24h</span><b>3</b> <small>runs</small>",
+		"A bar counts each end of a task. Its list lacks tasks that were retried or deleted since.")
+	testkit.Contains(t, s.page("/jobs?label=nightly"), "<small>up to ", `<a href="/tasks" aria-current="page">Tasks</a>`)
+	page := s.page("/tasks?q=state:faild")
+	testkit.Equal(t, "number of proposals", strings.Count(strings.ToLower(page), "did you mean"), 1)
+	testkit.Contains(t, page, "unknown state &#34;faild&#34;</p>", "Did you mean <a")
+}

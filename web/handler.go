@@ -122,6 +122,7 @@ func (h *handler) routes() {
 	h.mux.HandleFunc("GET /schedules/{name}", h.page(h.schedule))
 	h.mux.HandleFunc("GET /jobs", h.page(h.job))
 	h.mux.HandleFunc("GET /zone", h.chooseZone)
+	h.mux.HandleFunc("GET /words", h.words)
 	for name, act := range actions {
 		h.mux.HandleFunc("POST /actions/"+name, h.action(act))
 	}

@@ -2,6 +2,7 @@ package web
 
 import (
 	"context"
+	"net/http"
 	"sync"
 	"time"
 
@@ -35,6 +36,37 @@ func (h *handler) names(ctx context.Context) (search.Names, error) {
 		h.known.names, h.known.at = names, time.Now()
 	}
 	return names, err
+}
+
+// wordsView is the data of the list that completes a search.
+type wordsView struct{ Words []string }
+
+// words responds with the terms that a search field completes. A page loads them when its field gets the focus.
+func (h *handler) words(w http.ResponseWriter, req *http.Request) {
+	ctx, cancel := readContext(req)
+	defer cancel()
+	words, err := h.termsOffered(ctx)
+	if err != nil {
+		h.fail(w, req, err)
+		return
+	}
+	if text, ok := h.execute(w, "words", wordsView{words}); ok {
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(text) // an error means that the client is gone
+	}
+}
+
+// termsOffered returns the terms that a search field offers.
+func (h *handler) termsOffered(ctx context.Context) ([]string, error) {
+	names, err := h.names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	words := names.Words()
+	for i, word := range words {
+		words[i] = humanize.Safe(word)
+	}
+	return words, nil
 }
 
 // correct returns the search that the user probably meant, or an empty text.

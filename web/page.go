@@ -227,7 +227,9 @@ func (h *handler) page(load loader) http.HandlerFunc {
 		l := layout{page: h.newPage(req, m.page.title, ""), Main: template.HTML(m.page.main), Stale: stale}
 		l.Search = humanize.Safe(req.URL.Query().Get("q"))
 		l.Nav, _, _ = strings.Cut(strings.TrimPrefix(req.URL.Path, "/"), "/")
-		l.Nav = cmp.Or(l.Nav, "overview")
+		if l.Nav = cmp.Or(l.Nav, "overview"); l.Nav == "jobs" {
+			l.Nav = "tasks"
+		}
 		l.HasSearch = req.URL.Path == "/tasks"
 		if isFragment {
 			l.Main = template.HTML(changedRegions(m.page.main, req.Header.Get(haveHeader)))

@@ -22,6 +22,7 @@ type runs struct {
 	Shown                 int           // number of bars
 	P50, P95              string
 	P50Over, P95Over      template.HTML // percentiles of consecutive groups of tasks
+	P50Top, P95Top        string        // largest of these percentiles
 	Since                 time.Time     // time of the first task
 	Slowest               []jobs.Task
 	Errors                []runError // last failed tasks, the latest first
@@ -83,6 +84,7 @@ func (v *runs) setTimes(ended []jobs.Task) {
 		p50, p95 = append(p50, percentile(group, 50)), append(p95, percentile(group, 95))
 	}
 	v.P50Over, v.P95Over = durations(p50), durations(p95)
+	v.P50Top, v.P95Top = humanize.Took(slices.Max(p50)), humanize.Took(slices.Max(p95))
 	slowest := slices.SortedStableFunc(slices.Values(ended), func(a, b jobs.Task) int { return cmp.Compare(b.Duration, a.Duration) })
 	v.Slowest = slowest[:min(len(slowest), maxSlowest)]
 }

@@ -81,18 +81,19 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if query != "" {
 		v.Title = query + " – tasks"
 	}
-	names, err := h.names(ctx)
-	if err != nil {
+	var err error
+	if v.Words, err = h.termsOffered(ctx); err != nil {
 		return "", nil, err
-	}
-	for _, word := range names.Words() {
-		v.Words = append(v.Words, humanize.Safe(word))
 	}
 	terms, filter, err := h.filter(query, v.Now)
 	v.Terms = v.searchTerms(terms)
 	if err != nil {
 		v.QueryError = humanize.Safe(err.Error())
-		return "tasks", v, h.didYouMean(ctx, v, query)
+		err = h.didYouMean(ctx, v, query)
+		if v.DidYouMean != "" { // the page shows it as a link
+			v.QueryError, _, _ = strings.Cut(v.QueryError, "; did you mean ")
+		}
+		return "tasks", v, err
 	}
 	others := slices.DeleteFunc(slices.Clone(terms), func(t search.Term) bool { return t.Key == search.KeyState })
 	if err := h.tabs(ctx, v, others, filter); err != nil {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 )
@@ -11,6 +12,7 @@ import (
 const (
 	zoneCookie = "runner-zone"
 	serverZone = "server" // name of the zone of the server
+	utcZone    = "UTC"
 )
 
 // zone returns the time zone that the browser of a request has chosen.
@@ -36,7 +38,7 @@ func loadZone(name string) (*time.Location, error) {
 func (h *handler) chooseZone(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimSpace(req.FormValue("zone"))
 	if strings.EqualFold(name, "utc") {
-		name = "UTC"
+		name = utcZone
 	}
 	if _, err := loadZone(name); err != nil || strings.EqualFold(name, "local") {
 		h.writeError(w, req, http.StatusBadRequest, "Unknown time zone "+quoted(name)+"; use server, UTC or a name such as Europe/Berlin.")
@@ -55,8 +57,19 @@ func (p page) Zone() string {
 	return serverZone
 }
 
-// ServerZone returns the short name of the zone of the server.
-func (p page) ServerZone() string { return p.Now.Local().Format("MST") }
+// Zones returns the links that change the zone of the pages: to UTC, to the zone of the server, and to the chosen zone if it is another one.
+func (p page) Zones() []tab {
+	var list []tab
+	for _, z := range []struct{ zone, name string }{{utcZone, utcZone}, {serverZone, "server (" + p.Now.Local().Format("MST") + ")"},
+		{p.Zone(), p.Zone()}} {
+		if len(list) == 2 && (z.zone == utcZone || z.zone == serverZone) {
+			continue
+		}
+		link := p.Base + "/zone?zone=" + url.QueryEscape(z.zone) + "&back=" + url.QueryEscape(p.URL)
+		list = append(list, tab{Name: z.name, Link: link, Selected: z.zone == p.Zone()})
+	}
+	return list
+}
 
 // Offset returns the difference of the zone of the page from UTC, in seconds.
 func (p page) Offset() int {

@@ -9,7 +9,7 @@ const part = { Accept: 'text/x-fragment' }
 // Limits in milliseconds: of a stream without an event, until a page says that it waits for an answer, and of the wait for an answer.
 const limits = { silence: 14000, slow: 5000, most: 60000 }
 // load returns a response and its text. It calls late if the response takes long.
-const load = async (url, options, late, mine = new AbortController()) => {
+const load = async (url, options, late = () => {}, mine = new AbortController()) => {
 	const slow = setTimeout(late, limits.slow), most = setTimeout(() => mine.abort(), limits.most)
 	try {
 		const answer = await fetch(url, { ...options, signal: mine.signal }), text = await answer.text()
@@ -189,12 +189,15 @@ const openLog = () => {
 }
 const addLines = (out, html) => {
 	let block = out.lastElementChild
-	while (block.lastElementChild?.matches('.part')) block.lastElementChild.remove()
+	let added = 0
+	while (block.lastElementChild?.matches('.part')) { block.lastElementChild.remove(); added-- }
 	if (block.children.length > 200) out.append(block = Object.assign(document.createElement('span'), { className: 'b' }))
 	const before = block.children.length
 	block.insertAdjacentHTML('beforeend', html)
-	const added = block.children.length - before
+	added += block.children.length - before
 	out.lines = (out.lines || before) + added
+	const shown = $('#shown'), n = shown && parseInt(shown.textContent.replace(/,/g, '')) + added
+	if (shown && added) shown.textContent = n.toLocaleString('en') + (n === 1 ? ' line' : ' lines')
 	while (out.lines > most) { // forget the oldest lines, without a move of the others
 		const first = out.firstElementChild, height = out.scrollHeight
 		out.lines -= first.children.length
@@ -397,7 +400,22 @@ document.addEventListener('keydown', event => {
 	const next = by && bar && $$('a', bar.closest('svg')).at($$('a', bar.closest('svg')).indexOf(bar) + by)
 	if (next) { event.preventDefault(); next.focus() }
 })
-try { $('#zones').append(new Option(Intl.DateTimeFormat().resolvedOptions().timeZone)) } catch {}
+// The user can choose the zone of the browser, or type another zone.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone
+if (zone && $('#local') && !$$('.zone a').some(link => link.textContent === zone)) {
+	$('#local').href += encodeURIComponent(zone)
+	$('#local').title = zone
+	$('#local').hidden = false
+}
+document.addEventListener('focusin', async event => {
+	const list = event.target.list
+	if (!list || list.options.length) return
+	if (list.id === 'zones') list.append(...Intl.supportedValuesOf('timeZone').map(name => new Option(name)))
+	else try {
+		const [answer, text] = await load(base + '/words', { headers: part })
+		if (answer.ok) { list.innerHTML = text; complete(event.target) }
+	} catch {}
+})
 
 // A drawing of dependencies begins at the task of the page.
 $$('.graph').forEach(graph => {

@@ -1,0 +1,201 @@
+package web_test
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/chromedp"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
+	r := open(t)
+	shell(t, r, "exit 1", jobs.Queue("media"), jobs.Label("night run"))
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	for _, path := range []string{"/", "/tasks/1", "/schedules", "/workers", "/jobs?label=night%20run", "/tasks"} {
+		b.open(path)
+		b.run(chromedp.WaitVisible(".tools"), chromedp.Click("input[name=q]"))
+		offers := func(words ...string) {
+			t.Helper()
+			for _, word := range words {
+				b.until(path+" offers "+word, fmt.Sprintf("[...document.activeElement.list.options].some(o => o.value === %q)", word))
+			}
+		}
+		offers("state:failed", "queue:media", `label:"night run"`, "meta:")
+		b.run(chromedp.SendKeys("input[name=q]", "state:failed qu"))
+		offers("state:failed queue:media", `state:failed label:"night run"`)
+	}
+	before := strings.Count(strings.Join(b.seen(), "\n"), "/words")
+	testkit.Equal(t, "requests for words", before, 5) // the list of tasks has its words
+}
+
+// timezoneOverride sets the zone of the browser.
+var timezoneOverride = cdp.Command[map[string]any, cdp.Empty]{Method: "Emulation.setTimezoneOverride"}
+
+func TestTheZoneIsChosenWithOneClick(t *testing.T) {
+	r := open(t)
+	shell(t, r, "true")
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	b.screen(1280, "light")
+	call(b, timezoneOverride, map[string]any{"timezoneId": "Asia/Tokyo"})
+	choose := func(link, want string) {
+		t.Helper()
+		b.open("/?range=1h")
+		b.run(chromedp.WaitVisible(".tools"), chromedp.Click(link))
+		b.until(want, fmt.Sprintf("document.querySelector('.zone [aria-current]')?.textContent === %q && location.search === '?range=1h'", want))
+	}
+	choose("#local", "Asia/Tokyo")
+	testkit.Contains(t, eval[string](b, "document.querySelector('#chart .axis').textContent"), "Times in JST")
+	testkit.Equal(t, "the chosen zone is not offered again", eval[bool](b, "document.querySelector('#local').hidden"), true)
+	choose(".zone a[href*='zone=UTC']", "UTC")
+	choose(".zone a[href*='zone=server']", "UTC") // the zone of the server
+
+	b.run(chromedp.Click("#zone"))
+	testkit.Equal(t, "field of the zone", eval[string](b, "document.querySelector('#zone').value"), "")
+	b.until("the field completes", "[...document.querySelector('#zones').options].some(o => o.value === 'America/Sao_Paulo')")
+	testkit.Equal(t, "local is offered", eval[bool](b, "[...document.querySelector('#zones').options].some(o => o.value === 'local')"), false)
+	b.run(chromedp.SendKeys("#zone", "America/Sao_Paulo\r"))
+	b.until("the typed zone", "document.querySelector('.zone [aria-current]')?.textContent === 'America/Sao_Paulo'")
+	b.shot("zone-1280-light")
+}
+
+func TestTheHeadOfALiveLogCountsTheLines(t *testing.T) {
+	r := open(t)
+	b := browse(t, serve(t, r, webOptions))
+	b.screen(1280, "light")
+	dir := t.TempDir()
+	id := shell(t, r, fmt.Sprintf(`echo apple 1; echo pear 1; while [ ! -e %[1]s/go ]; do sleep 0.05; done
+		for n in 2 3 4; do echo apple $n; echo pear $n; done; printf 'apple without a newline'
+		while [ ! -e %[1]s/end ]; do sleep 0.05; done`, dir))
+	stop := sync.OnceFunc(runnerkit.Work(t, r))
+	t.Cleanup(func() { touch(t, dir+"/go"); touch(t, dir+"/end"); stop() })
+	b.open(fmt.Sprintf("/tasks/%d", id))
+	b.until("output is followed", "document.querySelector('#box .out')?.textContent.includes('pear 1')")
+	b.run(chromedp.SendKeys("input[name=find]", "apple"))
+	b.until("the filter is on", shownLines+".join() === 'apple 1' && $('#box > p').textContent.startsWith('1 line found')")
+	touch(t, dir+"/go")
+	b.until("the filter holds for new lines, too", shownLines+".join() === 'apple 1,apple 2,apple 3,apple 4,apple without a newline'")
+	b.until("the head counts them", "$('#box > p').textContent.startsWith('5 lines found')")
+	b.shot("log-filter-1280-light")
+	eval[bool](b, "(f => { f.value = 'stderr'; f.dispatchEvent(new Event('input', {bubbles: true})); return true })($('[name=stream]'))")
+	b.until("no line of stderr", shownLines+".length === 0")
+}
+
+func TestKeysCancelAndDelete(t *testing.T) {
+	r := open(t)
+	first, second := shell(t, r, "true"), shell(t, r, "exit 1", jobs.Queue("other"))
+	if err := r.Pause(t.Context(), "wait", "default"); err != nil {
+		t.Fatal(err)
+	}
+	runnerkit.Drain(t, r)
+	b := browse(t, serve(t, r, webOptions))
+	press := func(path string, keys ...string) {
+		t.Helper()
+		b.open(path)
+		b.run(chromedp.WaitVisible(".tools"))
+		for _, key := range keys {
+			b.run(chromedp.KeyEvent(key))
+		}
+	}
+	press("/tasks?q=state:pending", "j", "c")
+	b.until("a question", "$('#ask[open] h1')?.textContent.startsWith('Cancel task')")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until("it is cancelled", "$('.flash')?.textContent.includes('1 task cancelled')")
+	testkit.Equal(t, "state", state(t, r, first), jobs.Cancelled)
+
+	press("/tasks?q=state:failed", "j", "d")
+	b.until("a question", "$('#ask[open] h1')?.textContent.startsWith('Delete task')")
+	testkit.Equal(t, "the focus is on", eval[string](b, "document.activeElement.textContent"), "No")
+	b.run(chromedp.KeyEvent("\r"))
+	b.until("enter closes the question", "!$('#ask').open")
+	testkit.Equal(t, "state", state(t, r, second), jobs.Failed)
+	b.run(chromedp.KeyEvent("d"))
+	b.until("a question", "$('#ask[open] .danger')")
+	b.run(chromedp.Focus("#ask .danger"), chromedp.KeyEvent("\r"))
+	b.until("it is deleted", "$('.flash')?.textContent.includes('1 task deleted')")
+	testkit.Equal(t, "state", state(t, r, second), "gone")
+}
+
+func TestButtonsWorkWithTheKeyboard(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "true")
+	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("true").With()}); err != nil {
+		t.Fatal(err)
+	}
+	b := browse(t, serve(t, r, webOptions))
+	page := fmt.Sprintf("/tasks/%d", id)
+	for _, step := range []struct{ path, button, answer string }{
+		{page, "#head [formaction$=hold]", "1 task held"}, {page, "#head [formaction$=release]", "1 task released"},
+		{page, "#head [formaction$=top]", "1 task moved"}, {"/schedules", ".act [formaction$=pause]", "schedule s paused"},
+		{"/schedules", ".act [formaction$=resume]", "schedule s resumed"}, {"/schedules", ".act button", "task 2 of schedule s enqueued"}} {
+		b.open(step.path)
+		b.run(chromedp.WaitVisible(".tools"))
+		b.tabTo(step.button)
+		b.run(chromedp.KeyEvent("\r"))
+		b.until(step.answer, fmt.Sprintf("$('.flash')?.textContent.includes(%q)", step.answer))
+	}
+}
+
+// tabTo presses the tab key until an element has the focus.
+func (b *browser) tabTo(selector string) {
+	b.t.Helper()
+	for range 60 {
+		b.run(chromedp.KeyEvent("\t"))
+		if eval[bool](b, fmt.Sprintf("document.activeElement.matches(%q)", selector)) {
+			return
+		}
+	}
+	b.t.Fatalf("the tab key did not reach %s in 60 steps", selector)
+}
+
+func TestTheDrawingOfDependenciesIsReachedWithTheKeyboard(t *testing.T) {
+	r := open(t)
+	first := shell(t, r, "true")
+	id := shell(t, r, "true", jobs.After(first))
+	b := browse(t, serve(t, r, webOptions))
+	b.open(fmt.Sprintf("/tasks/%d", id))
+	b.run(chromedp.WaitVisible(".tools"))
+	b.tabTo(".graph")
+	testkit.Equal(t, "name of the drawing", eval[string](b, "document.activeElement.getAttribute('aria-label')"), "Dependencies")
+	b.tabTo(fmt.Sprintf(".graph a[href='/tasks/%d']", first))
+	b.run(chromedp.KeyEvent("\r"))
+	b.until("the page of the task", fmt.Sprintf("location.pathname === '/tasks/%d'", first))
+}
+
+func TestTheLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
+	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal, Concurrency: 2, Name: "web1:811"})
+	r.Register(runner.Commands(runner.CommandOptions{}))
+	stop := runnerkit.Work(t, r)
+	defer stop()
+	fail := func(queue string) {
+		t.Helper()
+		id := shell(t, r, "exit 1", jobs.Queue(queue))
+		testkit.Eventually(t, "it fails", func() bool { return state(t, r, id) == jobs.Failed })
+	}
+	fail("mail")
+	b := browse(t, serve(t, r, webOptions))
+	b.open("/")
+	b.connected()
+	eval[bool](b, `(new MutationObserver(() => { window.spoken = (window.spoken || []).concat($('#news').textContent) }).
+		observe($('#news'), {childList: true}), true)`)
+	fail("mail") // the same problem, with another number
+	b.until("the page shows the number", "$('.problem').textContent.includes('2 tasks failed')")
+	testkit.Equal(t, "spoken after a change of a number", eval[int](b, "(window.spoken || []).length"), 0)
+	fail("other")
+	b.until("both problems", "$$('.problem').length === 2")
+	spoken := eval[[]string](b, "window.spoken")
+	testkit.Len(t, "spoken texts", spoken, 1)
+	testkit.Contains(t, spoken[0], "other")
+	testkit.ContainsNone(t, spoken[0], "mail")
+	testkit.Equal(t, "other live regions", eval[string](b,
+		"$$('[aria-live], [role=status], [role=alert]').map(e => e.id || e.className).join()"), "stale,news")
+}
