@@ -171,7 +171,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> '$.reason' 
   (SELECT json_group_array(on_id) FROM {dependencies} WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, t.batch, strftime('%Y-%m-%dT%H:%M:%fZ', t.run_at / 1000.0, 'unixepoch') AS run_at, strftime('%Y-%m-%dT%H:%M:%fZ', t.expires_at / 1000.0, 'unixepoch') AS expires_at,
   t.attempt, t.max_attempts, t.losses, t.max_losses,
-  /* task options: columns of tasks_view */,
+  {option_values},
   CASE WHEN t.parts & 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, strftime('%Y-%m-%dT%H:%M:%fZ', nullif(t.lease_expires_at, 0) / 1000.0, 'unixepoch') AS lease_expires_at,
   strftime('%Y-%m-%dT%H:%M:%fZ', c.requested_at / 1000.0, 'unixepoch') AS cancel_requested_at,
@@ -222,7 +222,7 @@ FROM {schedules} AS s LEFT JOIN {tasks} AS t ON t.id = s.last_task_id;
 CREATE VIEW {enqueue} AS
 SELECT NULL AS job, NULL AS args, NULL AS label, NULL AS queue, NULL AS priority, NULL AS lane, NULL AS unique_key, NULL AS after, NULL AS after_any,
   NULL AS run_at, NULL AS expires_at, NULL AS max_attempts, NULL AS max_losses,
-  /* task options: columns of enqueue */, NULL AS input,
+  {option_columns}, NULL AS input,
   NULL AS created_by
 WHERE FALSE;
 
@@ -261,7 +261,7 @@ BEGIN
   SELECT RAISE(ABORT, 'max_losses: 0 to 2147483647')
     WHERE NEW.max_losses IS NOT NULL AND (typeof(NEW.max_losses) <> 'integer' OR NEW.max_losses NOT BETWEEN 0 AND 2147483647);
   SELECT CASE
-/* task options: checks of enqueue */
+{option_checks}
   END;
   SELECT RAISE(ABORT, 'input: text or BLOB, at most 16777216 bytes')
     WHERE typeof(NEW.input) = 'integer' OR typeof(NEW.input) = 'real' OR length(CAST(NEW.input AS BLOB)) > 16777216;
@@ -280,7 +280,7 @@ BEGIN
     NOT ordered, CASE WHEN coalesce(NEW.run_at, now) <= now AND NEW.lane IS NULL AND NOT ordered THEN 'pending' ELSE 'scheduled' END,
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, now), NEW.expires_at,
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane, nullif((coalesce(length(CAST(NEW.input AS BLOB)), 0) > 0) + 2 * ordered, 0),
-    now, NEW.created_by, now, nullif(json_patch('{}', json_object(/* task options: stored object */)), '{}')
+    now, NEW.created_by, now, nullif(json_patch('{}', json_object({option_object})), '{}')
   FROM (SELECT CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) AS now,
     coalesce(json_array_length(NEW.after), 0) + coalesce(json_array_length(NEW.after_any), 0) > 0 AS ordered);
   INSERT OR REPLACE INTO {unique_keys} (unique_key, task_id, free_at, states)

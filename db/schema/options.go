@@ -3,61 +3,149 @@ package schema
 import (
 	"cmp"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
-// The SQL files of the schema contain these placeholders. They stand for SQL about the task options that the column options stores. In
-// order, they stand for columns of tasks_view, columns of enqueue, checks of enqueue, and the keys and values of the JSON object that
-// enqueue stores. Package taskspec has the list of task options.
-const (
-	placeOfView    = "/* task options: columns of tasks_view */"
-	placeOfColumns = "/* task options: columns of enqueue */"
-	placeOfChecks  = "/* task options: checks of enqueue */"
-	placeOfObject  = "/* task options: stored object */"
-)
+// The SQL files of the schema contain these marks for SQL about the task options that the column options stores. Package taskspec has the
+// list of task options.
+//
+//	{option_values}  columns of tasks_view
+//	{option_columns} columns of enqueue
+//	{option_checks}  checks of enqueue
+//	{option_object}  keys and values of the JSON object that enqueue stores
 
-// withTaskOptions replaces the placeholders of the task options in a schema. The function write returns the SQL of an option.
-func withTaskOptions(schema string, write func(*taskspec.OptionInfo) optionSQL) string {
-	var view, columns, checks, object []string
+// withTaskOptions replaces these marks in a schema.
+func withTaskOptions(schema string, dialect *optionDialect) string {
+	var values, columns, checks, object []string
 	for i := range taskspec.OptionList() {
 		o := &taskspec.OptionList()[i]
 		if !o.Stored() {
 			continue
 		}
-		s := write(o)
-		view = append(view, s.view+" AS "+o.Key)
+		parts := dialect.parts(o)
+		values = append(values, parts.Fill("{view} AS {key}"))
 		// The view enqueue has no column for these options: the worker looks up the path, and sets the event.
 		if o.Key == "path" || o.Key == "event" {
 			continue
 		}
-		columns = append(columns, "NULL"+s.cast+" AS "+o.Key)
-		checks = append(checks, s.check)
-		object = append(object, "'"+o.Key+"', "+s.value)
+		columns = append(columns, parts.Fill("NULL{cast} AS {key}"))
+		checks = append(checks, parts.Fill(dialect.check))
+		object = append(object, parts.Fill("{name}, {value}"))
 	}
-	return strings.NewReplacer(placeOfView, strings.Join(view, ",\n  "), placeOfColumns, strings.Join(columns, ", "), placeOfChecks,
-		strings.Join(checks, "\n"),
-		placeOfObject, strings.Join(object, ", ")).Replace(schema)
+	return sqltext.Parts{"option_values": strings.Join(values, ",\n  "), "option_columns": strings.Join(columns, ", "),
+		"option_checks": strings.Join(checks, "\n"), "option_object": strings.Join(object, ", ")}.Fill(schema)
 }
 
-// optionSQL is the SQL of a task option: its expression in tasks_view, its cast and its check in enqueue, and its value in the JSON object.
-type optionSQL struct{ view, cast, check, value string }
+// optionKind is a kind of options that have the same SQL.
+type optionKind int
 
-// optionRange returns the smallest and the largest value of an option, and its unit.
-func optionRange(o *taskspec.OptionInfo) (low, high int64, unit string) {
+const (
+	durationKind optionKind = iota
+	numberKind              // a number, or a number of bytes
+	codesKind               // exit codes
+	textsKind               // texts by key
+	keyedKind               // texts by key, with a limit for the keys
+	flagKind
+	textKind
+	wordKind // one of several words
+)
+
+func kindOf(o *taskspec.OptionInfo) optionKind {
+	switch o.Default().(type) {
+	case *time.Duration:
+		return durationKind
+	case *int64, *int:
+		return numberKind
+	case *jobs.Codes:
+		return codesKind
+	case *map[string]string:
+		if o.MaxKeys > 0 {
+			return keyedKind
+		}
+		return textsKind
+	case *bool:
+		return flagKind
+	}
+	if o.Words != nil {
+		return wordKind
+	}
+	return textKind
+}
+
+// optionDialect holds the SQL about task options in a dialect.
+type optionDialect struct {
+	path    string                   // text before the key in the path of a stored value
+	check   string                   // template for a check of enqueue
+	between string                   // template between two words of an option
+	kinds   map[optionKind]optionSQL // templates for each kind of options
+}
+
+// optionSQL holds the templates of a kind of options. Their marks are the names of optionDialect.parts.
+type optionSQL struct {
+	stored  string // stored value of task t, or NULL
+	view    string // value in tasks_view; defaults to {usual}
+	cast    string // cast of the column of enqueue
+	value   string // value in the stored JSON object; defaults to NEW.{key}
+	invalid string // condition that is true for an invalid value
+}
+
+// parts returns the parts of the templates for an option. The part {usual} is the stored value or the default. The part {name} is
+// the key as a literal.
+func (d *optionDialect) parts(o *taskspec.OptionInfo) sqltext.Parts {
+	kind := kindOf(o)
+	s := d.kinds[kind]
+	low, high, message := optionRange(o, kind)
+	words := make([]string, len(o.Words))
+	for i, word := range o.Words {
+		words[i] = sqltext.Literal(word)
+	}
+	parts := sqltext.Parts{"key": o.Key, "name": sqltext.Literal(o.Key), "path": sqltext.Literal(d.path + o.Key),
+		"low": strconv.FormatInt(low, 10), "high": strconv.FormatInt(high, 10), "max_name": strconv.Itoa(taskspec.MaxName),
+		"max_keys": strconv.Itoa(o.MaxKeys), "key_pattern": keyPattern, "words": strings.Join(words, d.between),
+		"message": sqltext.Literal(o.Key + ": " + message), "stored": s.stored, "usual": "{stored}", "view": cmp.Or(s.view, "{usual}"),
+		"cast": s.cast, "value": cmp.Or(s.value, "NEW.{key}"), "invalid": s.invalid}
+	if usual := optionDefault(o); usual != "" {
+		parts["usual"] = "coalesce({stored}, " + usual + ")"
+	}
+	return parts
+}
+
+// optionRange returns the smallest and the greatest number that is valid for an option, and describes valid values. The number of a text
+// is its length in bytes.
+func optionRange(o *taskspec.OptionInfo, kind optionKind) (low, high int64, message string) {
+	low, high = o.Min, cmp.Or(o.Max, 1<<31-1)
+	unit := "a number"
 	switch value := o.Default().(type) {
 	case *time.Duration:
 		if *value == 0 { // 0 is not allowed, because it would mean the same as NULL
 			low = 1
 		}
-		return low, taskspec.MaxDelay.Milliseconds(), "milliseconds"
+		high, unit = taskspec.MaxDelay.Milliseconds(), "milliseconds"
 	case *int64:
-		return o.Min, 1 << 53, "bytes"
+		high, unit = 1<<53, "bytes"
 	}
-	return o.Min, cmp.Or(o.Max, 1<<31-1), "a number"
+	switch kind {
+	case codesKind:
+		return 0, taskspec.MaxCodes, "exit codes, as in 75,100-111"
+	case textsKind:
+		return 0, high, fmt.Sprintf("a JSON object of texts, at most %d bytes", high)
+	case keyedKind:
+		return 0, high, fmt.Sprintf("a JSON object of texts, at most %d bytes and %d keys; "+
+			"a key is a letter or digit, then letters, digits and . _ - : /", high, o.MaxKeys)
+	case flagKind:
+		return 0, 1, "0 or 1"
+	case textKind:
+		return 0, taskspec.MaxPath, fmt.Sprintf("at most %d bytes of text without NUL", taskspec.MaxPath)
+	case wordKind:
+		return 0, 0, "one of " + strings.Join(o.Words, ", ")
+	}
+	return low, high, fmt.Sprintf("%s, %d to %d", unit, low, high)
 }
 
 // optionDefault returns the default of an option as an SQL literal, or "" if it has none.
@@ -65,125 +153,89 @@ func optionDefault(o *taskspec.OptionInfo) string {
 	switch value := o.Default().(type) {
 	case *time.Duration:
 		if *value != 0 {
-			return fmt.Sprint(value.Milliseconds())
+			return strconv.FormatInt(value.Milliseconds(), 10)
 		}
 	case *int64:
 		if o.Zero == "" {
-			return fmt.Sprint(*value)
+			return strconv.FormatInt(*value, 10)
 		}
 	case *int:
-		return fmt.Sprint(*value)
+		return strconv.Itoa(*value)
 	case *bool:
 		return "0"
 	case *string:
 		if *value != "" {
-			return "'" + *value + "'"
+			return sqltext.Literal(*value)
 		}
 	}
 	return ""
 }
 
-// textsMessage describes valid texts by key.
-func textsMessage(o *taskspec.OptionInfo) string {
-	message := fmt.Sprintf("a JSON object of texts, at most %d bytes", o.Max)
-	if o.MaxKeys > 0 {
-		message += fmt.Sprintf(" and %d keys; a key is a letter or digit, then letters, digits and . _ - : /", o.MaxKeys)
-	}
-	return message
+const (
+	sqliteStored = "t.options ->> {path}"
+	sqliteNumber = "typeof(NEW.{key}) <> 'integer' OR NEW.{key} NOT BETWEEN {low} AND {high}"
+	sqliteText   = "typeof(NEW.{key}) <> 'text'"
+	sqliteLength = "length(CAST(NEW.{key} AS BLOB)) > {high}"
+	notFlag      = "NEW.{key} <> 0 AND NEW.{key} <> 1"
+)
+
+// sqliteTexts is the condition for invalid texts by key in SQLite, up to the conditions for a key.
+const sqliteTexts = `CASE WHEN ` + sqliteText + ` OR NOT json_valid(NEW.{key}) OR ` + sqliteLength + ` THEN 1
+      WHEN json_type(NEW.{key}) <> 'object' THEN 1
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))`
+
+// sqliteOptions is the SQL about task options for SQLite.
+var sqliteOptions = &optionDialect{
+	path:    "$.",
+	check:   "    WHEN NEW.{key} IS NOT NULL AND ({invalid}) THEN RAISE(ABORT, {message})",
+	between: " OR NEW.{key} = ",
+	kinds: map[optionKind]optionSQL{
+		durationKind: {stored: sqliteStored, view: "({usual}) / 1000.0", invalid: sqliteNumber},
+		numberKind:   {stored: sqliteStored, invalid: sqliteNumber},
+		codesKind: {stored: sqliteStored, invalid: sqliteText + " OR NEW.{key} = '' OR NEW.{key} GLOB '*[^0-9,-]*' OR " + sqliteLength +
+			" OR instr(NEW.{key}, char(0))"},
+		textsKind: {stored: "t.options -> {path}", value: "json(NEW.{key})", invalid: sqliteTexts + ") END"},
+		keyedKind: {stored: "t.options -> {path}", value: "json(NEW.{key})", invalid: sqliteTexts +
+			` OR key NOT GLOB '[A-Za-z0-9]*' OR key GLOB '*[^A-Za-z0-9._:/-]*' OR length(key) > {max_name})
+        OR (SELECT count(*) FROM json_each(NEW.{key})) > {max_keys} END`},
+		flagKind: {stored: sqliteStored, value: "json(CASE NEW.{key} WHEN 1 THEN 'true' END)", invalid: notFlag},
+		textKind: {stored: sqliteStored, invalid: sqliteText + " OR " + sqliteLength + " OR instr(NEW.{key}, char(0))"},
+		wordKind: {stored: sqliteStored, invalid: "NOT (NEW.{key} = {words})"},
+	},
 }
 
-// sqliteOption returns the SQL of an option for SQLite.
-func sqliteOption(o *taskspec.OptionInfo) optionSQL {
-	s := optionSQL{view: "t.options ->> '$." + o.Key + "'", value: "NEW." + o.Key}
-	if usual := optionDefault(o); usual != "" {
-		s.view = "coalesce(" + s.view + ", " + usual + ")"
-	}
-	message, wrong := "", ""
-	switch o.Default().(type) {
-	case *time.Duration, *int64, *int:
-		low, high, unit := optionRange(o)
-		message = fmt.Sprintf("%s, %d to %d", unit, low, high)
-		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'integer' OR NEW.%[1]s NOT BETWEEN %d AND %d", o.Key, low, high)
-		if _, ok := o.Default().(*time.Duration); ok {
-			s.view = "(" + s.view + ") / 1000.0"
-		}
-	case *jobs.Codes:
-		message = "exit codes, as in 75,100-111"
-		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR NEW.%[1]s = '' OR NEW.%[1]s GLOB '*[^0-9,-]*' OR length(CAST(NEW.%[1]s AS "+
-			"BLOB)) > %d OR instr(NEW.%[1]s, char(0))",
-			o.Key, taskspec.MaxCodes)
-	case *map[string]string:
-		s.view, s.value = "t.options -> '$."+o.Key+"'", "json(NEW."+o.Key+")"
-		message = textsMessage(o)
-		wrong = fmt.Sprintf(`CASE WHEN typeof(NEW.%s) <> 'text' OR NOT json_valid(NEW.%[1]s) OR length(CAST(NEW.%[1]s AS BLOB)) > %d THEN 1
-      WHEN json_type(NEW.%[1]s) <> 'object' THEN 1
-      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s) WHERE type <> 'text' OR key = '' OR instr(key, '=')`+
-			` OR instr(key || value, char(0))`, o.Key, o.Max)
-		if o.MaxKeys > 0 {
-			wrong += fmt.Sprintf(` OR key NOT GLOB '[A-Za-z0-9]*' OR key GLOB '*[^A-Za-z0-9._:/-]*' OR length(key) > %d)
-        OR (SELECT count(*) FROM json_each(NEW.%s)) > %d END`, taskspec.MaxName, o.Key, o.MaxKeys)
-		} else {
-			wrong += ") END"
-		}
-	case *bool:
-		s.value = "json(CASE NEW." + o.Key + " WHEN 1 THEN 'true' END)"
-		message, wrong = "0 or 1", "NEW."+o.Key+" <> 0 AND NEW."+o.Key+" <> 1"
-	default:
-		message = fmt.Sprintf("at most %d bytes of text without NUL", taskspec.MaxPath)
-		wrong = fmt.Sprintf("typeof(NEW.%s) <> 'text' OR length(CAST(NEW.%[1]s AS BLOB)) > %d OR instr(NEW.%[1]s, char(0))", o.Key,
-			taskspec.MaxPath)
-		if o.Words != nil {
-			message = "one of " + strings.Join(o.Words, ", ")
-			wrong = fmt.Sprintf("NOT (NEW.%s = '%s')", o.Key, strings.Join(o.Words, "' OR NEW."+o.Key+" = '"))
-		}
-	}
-	s.check = fmt.Sprintf("    WHEN NEW.%s IS NOT NULL AND (%s) THEN RAISE(ABORT, '%[1]s: %[3]s')", o.Key, wrong, message)
-	return s
-}
+const (
+	postgresStored = "t.options ->> {path}"
+	postgresNumber = "whole(" + postgresStored + ")"
+	postgresRange  = "NEW.{key} NOT BETWEEN {low} AND {high}"
+	postgresLength = "octet_length(NEW.{key}) > {high}"
+)
 
-// postgresOption returns the SQL of an option for PostgreSQL.
-func postgresOption(o *taskspec.OptionInfo) optionSQL {
-	s := optionSQL{view: "t.options ->> '" + o.Key + "'", cast: "::text", value: "NEW." + o.Key}
-	message, wrong := "", ""
-	switch o.Default().(type) {
-	case *time.Duration, *int64, *int:
-		low, high, unit := optionRange(o)
-		s.view, s.cast = "whole("+s.view+")", "::bigint"
-		message = fmt.Sprintf("%s, %d to %d", unit, low, high)
-		wrong = fmt.Sprintf("NEW.%s NOT BETWEEN %d AND %d", o.Key, low, high)
-	case *jobs.Codes:
-		message = "exit codes, as in 75,100-111"
-		wrong = fmt.Sprintf(`NEW.%s !~ '^[0-9,-]+$' OR NEW.%[1]s ~ '\n' OR octet_length(NEW.%[1]s) > %d`, o.Key, taskspec.MaxCodes)
-	case *map[string]string:
-		s.view, s.value = "t.options -> '"+o.Key+"'", "NEW."+o.Key+"::json"
-		message = textsMessage(o)
-		wrong = fmt.Sprintf(`CASE WHEN NEW.%s IS NULL THEN false
-      WHEN octet_length(NEW.%[1]s) > %d OR NEW.%[1]s !~ '^\s*\{' OR NOT is_jsonb(NEW.%[1]s) THEN true
-      ELSE EXISTS (SELECT 1 FROM json_each(NEW.%[1]s::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''`+
-			` OR strpos(e.key, '=') > 0`, o.Key, o.Max)
-		if o.MaxKeys > 0 {
-			wrong += fmt.Sprintf(` OR e.key !~ '^[A-Za-z0-9][A-Za-z0-9._:/-]{0,%d}$' OR e.key ~ '\n')
-        OR (SELECT count(*) FROM json_each(NEW.%s::json)) > %d END`, taskspec.MaxName-1, o.Key, o.MaxKeys)
-		} else {
-			wrong += ") END"
-		}
-	case *bool:
-		s.view, s.cast, s.value = "CASE WHEN "+s.view+" = 'true' THEN 1 ELSE 0 END", "::bigint", "CASE NEW."+o.Key+" WHEN 1 THEN true END"
-		message, wrong = "0 or 1", "NEW."+o.Key+" <> 0 AND NEW."+o.Key+" <> 1"
-	default:
-		message = fmt.Sprintf("at most %d bytes of text without NUL", taskspec.MaxPath)
-		wrong = fmt.Sprintf("octet_length(NEW.%s) > %d", o.Key, taskspec.MaxPath)
-		if o.Words != nil {
-			message = "one of " + strings.Join(o.Words, ", ")
-			wrong = fmt.Sprintf("NEW.%s NOT IN ('%s')", o.Key, strings.Join(o.Words, "', '"))
-		}
-	}
-	if usual := optionDefault(o); usual != "" {
-		s.view = "coalesce(" + s.view + ", " + usual + ")"
-	}
-	if _, ok := o.Default().(*time.Duration); ok {
-		s.view = "seconds(" + s.view + ")"
-	}
-	s.check = fmt.Sprintf("    WHEN %s THEN '%s: %s'", wrong, o.Key, message)
-	return s
+// postgresTexts is the condition for invalid texts by key in PostgreSQL, up to the conditions for a key.
+const postgresTexts = `CASE WHEN NEW.{key} IS NULL THEN false
+      WHEN ` + postgresLength + ` OR NEW.{key} !~ '^\s*\{' OR NOT is_jsonb(NEW.{key}) THEN true
+      ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''` +
+	` OR strpos(e.key, '=') > 0`
+
+// keyPattern is a literal with the regular expression of a valid key.
+var keyPattern = sqltext.Literal(fmt.Sprintf(`^[A-Za-z0-9][A-Za-z0-9._:/-]{0,%d}$`, taskspec.MaxName-1))
+
+// postgresOptions is the SQL about task options for PostgreSQL.
+var postgresOptions = &optionDialect{
+	check:   "    WHEN {invalid} THEN {message}",
+	between: ", ",
+	kinds: map[optionKind]optionSQL{
+		durationKind: {stored: postgresNumber, view: "seconds({usual})", cast: "::bigint", invalid: postgresRange},
+		numberKind:   {stored: postgresNumber, cast: "::bigint", invalid: postgresRange},
+		codesKind: {stored: postgresStored, cast: "::text", invalid: `NEW.{key} !~ '^[0-9,-]+$' OR NEW.{key} ~ '\n' OR ` +
+			postgresLength},
+		textsKind: {stored: "t.options -> {path}", cast: "::text", value: "NEW.{key}::json", invalid: postgresTexts + ") END"},
+		keyedKind: {stored: "t.options -> {path}", cast: "::text", value: "NEW.{key}::json", invalid: postgresTexts +
+			` OR e.key !~ {key_pattern} OR e.key ~ '\n')
+        OR (SELECT count(*) FROM json_each(NEW.{key}::json)) > {max_keys} END`},
+		flagKind: {stored: "CASE WHEN " + postgresStored + " = 'true' THEN 1 ELSE 0 END", cast: "::bigint",
+			value: "CASE NEW.{key} WHEN 1 THEN true END", invalid: notFlag},
+		textKind: {stored: postgresStored, cast: "::text", invalid: postgresLength},
+		wordKind: {stored: postgresStored, cast: "::text", invalid: "NEW.{key} NOT IN ({words})"},
+	},
 }

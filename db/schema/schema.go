@@ -16,7 +16,6 @@ import (
 	"strings"
 
 	"example.com/runner/db/internal/sqltext"
-	"example.com/runner/internal/taskspec"
 )
 
 //go:embed *.sql convert/*.sql postgres/*.sql
@@ -32,8 +31,8 @@ const (
 	Postgres = "postgres"
 )
 
-// optionWriters maps each folder to the function that writes the SQL of a task option.
-var optionWriters = map[string]func(*taskspec.OptionInfo) optionSQL{SQLite: sqliteOption, Convert: sqliteOption, Postgres: postgresOption}
+// optionDialects maps each folder to its SQL about task options.
+var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
 
 // ConvertedVersion is the only version before the first numbered file from which SQLite files can be converted.
 const ConvertedVersion = 11
@@ -50,7 +49,7 @@ func (m Migration) Text() string {
 	if err != nil {
 		panic(err) // the file is embedded, so there is no error
 	}
-	return withTaskOptions(string(text), optionWriters[path.Dir(m.Path)])
+	return withTaskOptions(string(text), optionDialects[path.Dir(m.Path)])
 }
 
 // Migrations returns the numbered files in a folder, in order.

@@ -49,9 +49,9 @@ type Engine interface {
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
 	// Freezing returns the statements that create triggers. These triggers reject writes with a message.
-	Freezing(message string) []string
+	Freezing(message string) []*sqltext.Statement
 	// Thawing returns the statements that drop these triggers.
-	Thawing() []string
+	Thawing() []*sqltext.Statement
 }
 
 // Use says what the caller's transaction is used for. A use includes the uses before it.

@@ -72,9 +72,10 @@ var (
 	insertState = &sqltext.Statement{Template: `INSERT INTO {migration_state} (state, other) VALUES (?, ?)`, Once: true}
 )
 
-const (
-	createState = `CREATE TABLE {migration_state} (state TEXT NOT NULL, other TEXT NOT NULL)`
-	dropState   = `DROP TABLE IF EXISTS {migration_state}`
+// createState and dropState create and drop the table migration_state.
+var (
+	createState = sqltext.Definition(`CREATE TABLE {migration_state} (state TEXT NOT NULL, other TEXT NOT NULL)`).With(nil)
+	dropState   = sqltext.Definition(`DROP TABLE IF EXISTS {migration_state}`).With(nil)
 )
 
 // ReadFrozen returns the reason why the database rejects writes.
@@ -102,7 +103,7 @@ func Freeze(q Querier, e Engine, f Frozen) error {
 			return err
 		}
 	}
-	if err := execAll(q, e.Dialect().Names(createState)); err != nil {
+	if err := execAll(q, createState); err != nil {
 		return err
 	}
 	if _, err := q.Exec(insertState, string(f.State), f.Other); err != nil {
@@ -113,13 +114,13 @@ func Freeze(q Querier, e Engine, f Frozen) error {
 
 // Thaw makes a frozen database accept writes again. It must run in a transaction.
 func Thaw(q Querier, e Engine) error {
-	return execAll(q, append(e.Thawing(), e.Dialect().Names(dropState))...)
+	return execAll(q, append(e.Thawing(), dropState)...)
 }
 
-// execAll runs texts without preparing them, because each text runs only once.
-func execAll(q Querier, texts ...string) error {
-	for _, text := range texts {
-		if _, err := q.Exec(&sqltext.Statement{Template: text, Once: true}); err != nil {
+// execAll runs statements that have no parameters.
+func execAll(q Querier, statements ...*sqltext.Statement) error {
+	for _, s := range statements {
+		if _, err := q.Exec(s); err != nil {
 			return err
 		}
 	}

@@ -4,10 +4,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/jmoiron/sqlx"
@@ -101,17 +99,17 @@ func (*Server) Begin(conn *sqlx.Conn, shared, _ bool, _ func() error) (waited bo
 }
 
 // limitLockTime and lockKeys get the exclusive lock on metadata_keys, or fail after 100 ms. A longer wait could stop all writers.
-// LOCK TABLE accepts no alias, so lockKeys is a template that is rendered without aliases.
-var limitLockTime = sqltext.Command(`SET LOCAL lock_timeout = 100`)
-
-const lockKeys = `LOCK TABLE {metadata_keys} IN ACCESS EXCLUSIVE MODE`
+var (
+	limitLockTime = sqltext.Command(`SET LOCAL lock_timeout = 100`)
+	lockKeys      = sqltext.Definition(`LOCK TABLE {metadata_keys} IN ACCESS EXCLUSIVE MODE`)
+)
 
 // LockKeys locks the table metadata_keys.
-func (s *Server) LockKeys(q engine.Querier) error {
+func (*Server) LockKeys(q engine.Querier) error {
 	if _, err := q.Exec(limitLockTime); err != nil {
 		return err
 	}
-	_, err := q.Exec(&sqltext.Statement{Template: s.sql.Names(lockKeys), Once: true})
+	_, err := q.Exec(lockKeys)
 	return err
 }
 
@@ -196,23 +194,23 @@ func (s *Server) RaiseIDs(ctx context.Context, q engine.Querier, last int64) err
 	return q.Scan(serverSetWorker, []any{s.sql.Prefix + "workers"}, &set)
 }
 
-// These templates create and drop the triggers that reject writes to a frozen database.
-const (
-	freezeFunction = `CREATE FUNCTION %smoving() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN RAISE EXCEPTION USING ERRCODE = '` +
-		writesFrozen + `', MESSAGE = %s; END $moving$`
-	freezeTable = `CREATE TRIGGER moving_%[2]s BEFORE INSERT OR UPDATE OR DELETE
-		ON %[1]s%[2]s FOR EACH ROW EXECUTE FUNCTION %[1]smoving()`
-	thawFunction = `DROP FUNCTION %smoving() CASCADE`
+// These statements create and drop the triggers that reject writes to a frozen database.
+var (
+	freezeFunction = sqltext.Definition(`CREATE FUNCTION {moving}() RETURNS trigger LANGUAGE plpgsql AS $moving$ BEGIN
+	RAISE EXCEPTION USING ERRCODE = '` + writesFrozen + `', MESSAGE = {message}; END $moving$`)
+	freezeTable = sqltext.Definition(`CREATE TRIGGER {trigger} BEFORE INSERT OR UPDATE OR DELETE ON {table}
+	FOR EACH ROW EXECUTE FUNCTION {moving}()`)
+	thawFunction = sqltext.Definition(`DROP FUNCTION {moving}() CASCADE`).With(nil)
 )
 
 // Freezing returns the statements that create these triggers.
-func (s *Server) Freezing(message string) []string {
-	list := []string{fmt.Sprintf(freezeFunction, s.sql.Prefix, "'"+strings.ReplaceAll(message, "'", "''")+"'")}
+func (*Server) Freezing(message string) []*sqltext.Statement {
+	list := []*sqltext.Statement{freezeFunction.With(sqltext.Parts{"message": sqltext.Literal(message)})}
 	for _, table := range engine.FrozenTables {
-		list = append(list, fmt.Sprintf(freezeTable, s.sql.Prefix, table))
+		list = append(list, freezeTable.With(sqltext.Parts{"trigger": "moving_" + table, "table": "{" + table + "}"}))
 	}
 	return list
 }
 
 // Thawing returns the statement that drops these triggers.
-func (s *Server) Thawing() []string { return []string{fmt.Sprintf(thawFunction, s.sql.Prefix)} }
+func (*Server) Thawing() []*sqltext.Statement { return []*sqltext.Statement{thawFunction} }

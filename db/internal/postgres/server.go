@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -78,10 +79,10 @@ type begins struct {
 	shared    string // takes the lock so that other transactions that begin with this statement can hold it, too
 }
 
-// lockExclusive takes the advisory lock [1] for the rest of a transaction. lockShared takes it in shared mode.
-const (
-	lockExclusive = `SELECT pg_advisory_xact_lock(%d)`
-	lockShared    = `SELECT pg_advisory_xact_lock_shared(%d)`
+// lockExclusive takes the advisory lock with the number {lock} for the rest of a transaction. lockShared takes it in shared mode.
+var (
+	lockExclusive = sqltext.Query(`SELECT pg_advisory_xact_lock({lock})`)
+	lockShared    = sqltext.Query(`SELECT pg_advisory_xact_lock_shared({lock})`)
 )
 
 // New prepares a database on a server. It does not connect.
@@ -107,8 +108,9 @@ func New(address string, o engine.Options) (*Server, error) {
 	hash := fnv.New64a()
 	_, _ = hash.Write([]byte("runner " + s.Schema))
 	s.lock = int64(hash.Sum64())
-	s.begins.exclusive = fmt.Sprintf(lockExclusive, s.lock)
-	s.begins.shared = fmt.Sprintf(lockShared, s.lock)
+	lock := sqltext.Parts{"lock": strconv.FormatInt(s.lock, 10)}
+	s.begins.exclusive = s.sql.Text(lockExclusive.With(lock))
+	s.begins.shared = s.sql.Text(lockShared.With(lock))
 	s.notifier.start()
 	return s, nil
 }

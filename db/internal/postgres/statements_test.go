@@ -15,7 +15,7 @@ func TestPostgreSQLPreparesEveryStatementOfThePackage(t *testing.T) {
 	texts := map[string]string{}
 	for i, s := range []*sqltext.Statement{serverVersion, selectOurs, setVersion, hasSchema, serverSize, selectOuter, selectServerTriggers,
 		selectNotify, selectHealth, serverHighestID, serverSetID, serverSetWorker, limitLockTime, sqltext.Query(SelectBackend),
-		sqltext.Query(fmt.Sprintf(lockExclusive, 1)), sqltext.Query(fmt.Sprintf(lockShared, 1))} {
+		lockExclusive.With(sqltext.Parts{"lock": "1"}), lockShared.With(sqltext.Parts{"lock": "1"}), lockKeys} {
 		texts[fmt.Sprintf("statement %d", i)] = dialect.Text(s)
 	}
 	pgkit.Prepare(t, texts)

@@ -6,11 +6,13 @@ import (
 	"database/sql"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/db/internal/sqltext"
 	"example.com/runner/db/schema"
 	"example.com/runner/internal/errcode"
 	"example.com/runner/jobs"
@@ -21,6 +23,9 @@ const ApplicationID = 0x52756e72
 
 const readVersion = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite_schema)
 	FROM pragma_application_id, pragma_user_version`
+
+// setOwnVersion marks a file as one of runner and sets the version of its schema.
+var setOwnVersion = sqltext.Command(`PRAGMA application_id = {id}; PRAGMA user_version = {version}`)
 
 // These statements are for the table runner_schema in a database of another program. The table holds the version of the schema, since
 // application_id and user_version belong to that program.
@@ -169,8 +174,8 @@ func (d *File) migrate(ctx context.Context) error {
 		}
 	}
 	if d.sql.Prefix == "" {
-		_, err = d.conn.ExecContext(ctx, fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d", ApplicationID,
-			schema.Version(schema.SQLite)))
+		_, err = d.conn.ExecContext(ctx, d.sql.Text(setOwnVersion.With(sqltext.Parts{"id": strconv.Itoa(ApplicationID),
+			"version": strconv.Itoa(schema.Version(schema.SQLite))})))
 	} else if _, err = d.conn.ExecContext(ctx, CreateSchemaTable); err == nil {
 		_, err = d.conn.ExecContext(ctx, setSchemaVersion, d.sql.Prefix, schema.Version(schema.SQLite))
 	}

@@ -2,8 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"example.com/runner/db/internal/engine"
 	"example.com/runner/db/internal/sqltext"
@@ -32,28 +30,24 @@ func (d *File) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error
 	return err
 }
 
-// freezeRows creates a trigger that rejects writes to a frozen database, and thawRows drops it.
-const (
-	freezeRows = `CREATE TRIGGER %[1]smoving_%[2]s_%[3]s BEFORE %[3]s ON %[1]s%[2]s BEGIN SELECT RAISE(ABORT, %[4]s); END`
-	thawRows   = `DROP TRIGGER IF EXISTS %smoving_%s_%s`
+// freezeRows creates a trigger that rejects one kind of write to a table of a frozen database. thawRows drops the trigger.
+var (
+	freezeRows = sqltext.Definition(`CREATE TRIGGER {trigger} BEFORE {write} ON {table} BEGIN SELECT RAISE(ABORT, {message}); END`)
+	thawRows   = sqltext.Definition(`DROP TRIGGER IF EXISTS {trigger}`)
 )
 
 // Freezing returns the statements that create these triggers.
-func (d *File) Freezing(message string) []string {
-	quoted := "'" + strings.ReplaceAll(message, "'", "''") + "'"
-	return eachWrite(func(table, write string) string { return fmt.Sprintf(freezeRows, d.sql.Prefix, table, write, quoted) })
-}
+func (*File) Freezing(message string) []*sqltext.Statement { return eachWrite(freezeRows, message) }
 
 // Thawing returns the statements that drop these triggers.
-func (d *File) Thawing() []string {
-	return eachWrite(func(table, write string) string { return fmt.Sprintf(thawRows, d.sql.Prefix, table, write) })
-}
+func (*File) Thawing() []*sqltext.Statement { return eachWrite(thawRows, "") }
 
 // eachWrite returns a statement for each kind of write to each frozen table.
-func eachWrite(statement func(table, write string) string) (list []string) {
+func eachWrite(s *sqltext.Statement, message string) (list []*sqltext.Statement) {
 	for _, table := range engine.FrozenTables {
 		for _, write := range []string{"INSERT", "UPDATE", "DELETE"} {
-			list = append(list, statement(table, write))
+			list = append(list, s.With(sqltext.Parts{"trigger": "{moving_" + table + "_" + write + "}", "write": write,
+				"table": "{" + table + "}", "message": sqltext.Literal(message)}))
 		}
 	}
 	return list

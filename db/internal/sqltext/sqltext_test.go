@@ -85,6 +85,25 @@ func TestNamesRendersNamesOnly(t *testing.T) {
 	}
 }
 
+func TestADefinitionHasNoAlias(t *testing.T) {
+	trigger := Definition("CREATE TRIGGER {trigger} BEFORE INSERT ON {table} BEGIN SELECT RAISE(ABORT, {message}); END; DROP TABLE {list}")
+	d := &Dialect{Prefix: "my_", Fragments: Parts{"list": "array(?)"}}
+	s := trigger.With(Parts{"trigger": "{freeze_tasks}", "table": "{tasks}", "message": Literal("it's {tasks}?")})
+	const want = "CREATE TRIGGER my_freeze_tasks BEFORE INSERT ON my_tasks BEGIN SELECT RAISE(ABORT, 'it''s {tasks}?'); END; " +
+		"DROP TABLE my_list"
+	if got := d.Text(s); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
+func TestFillKeepsOtherMarks(t *testing.T) {
+	parts := Parts{"key": "nice", "check": "NEW.{key} > {low}", "low": "-20", "name": Literal("nice?")}
+	const want = "SELECT 'nice?', '{key}', ? FROM {tasks} AS t WHERE NEW.nice > -20 -- {key}"
+	if got := parts.Fill("SELECT {name}, '{key}', ? FROM {tasks} AS t WHERE {check} -- {key}"); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestStatementsForOneUseAreNotCached(t *testing.T) {
 	var d Dialect
 	d.Text(&Statement{Template: "SELECT 1", Once: true})

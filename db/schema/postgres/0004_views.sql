@@ -151,7 +151,7 @@ SELECT t.id, t.job, t.args, t.label, t.queue, t.state, t.outcome ->> 'reason' AS
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 0) AS after,
   (SELECT CAST('[' || coalesce(string_agg(on_id::text, ',' ORDER BY on_id), '') || ']' AS json) FROM dependencies WHERE task_id = t.id AND open = 1 AND any_outcome = 1) AS after_any,
   t.schedule, t.batch, utc(t.run_at) AS run_at, utc(t.expires_at) AS expires_at, t.attempt, t.max_attempts, t.losses, t.max_losses,
-  /* task options: columns of tasks_view */,
+  {option_values},
   CASE WHEN t.parts & 1 = 1 THEN (SELECT octet_length(data) FROM inputs WHERE task_id = t.id) ELSE 0 END AS input_bytes,
   t.generation_id, w.id AS worker_id, w.name AS worker, utc(nullif(t.lease_expires_at, 0)) AS lease_expires_at, utc(c.requested_at) AS cancel_requested_at,
   CASE WHEN t.waits = 1 THEN (SELECT utc(held_since) FROM holds WHERE task_id = t.id) END AS held_since,
@@ -201,7 +201,7 @@ FROM schedules AS s LEFT JOIN tasks AS t ON t.id = s.last_task_id;
 CREATE VIEW enqueue AS
 SELECT NULL::text AS job, NULL::text AS args, NULL::text AS label, NULL::text AS queue, NULL::bigint AS priority, NULL::text AS lane, NULL::text AS unique_key,
   NULL::text AS after, NULL::text AS after_any, NULL::bigint AS run_at, NULL::bigint AS expires_at, NULL::bigint AS max_attempts, NULL::bigint AS max_losses,
-  /* task options: columns of enqueue */, NULL::bytea AS input,
+  {option_columns}, NULL::bytea AS input,
   NULL::text AS created_by, NULL::bigint AS id
 WHERE false;
 
@@ -239,7 +239,7 @@ BEGIN
     WHEN NEW.expires_at NOT BETWEEN 0 AND 253402300799999 THEN 'expires_at: milliseconds since 1970, up to the year 9999'
     WHEN NEW.max_attempts NOT BETWEEN 1 AND 2147483647 THEN 'max_attempts: 1 to 2147483647'
     WHEN NEW.max_losses NOT BETWEEN 0 AND 2147483647 THEN 'max_losses: 0 to 2147483647'
-/* task options: checks of enqueue */
+{option_checks}
     ELSE wrong END;
   IF octet_length(NEW.input) > 16777216 THEN wrong := 'input: text or BLOB, at most 16777216 bytes'; END IF;
   IF coalesce(NEW.unique_key, '') = '' AND (NEW.unique_for IS NOT NULL OR NEW.unique_states IS NOT NULL) THEN
@@ -253,7 +253,7 @@ BEGIN
     coalesce(NEW.queue, 'default'), coalesce(NEW.job, 'command'), NEW.args, NEW.label, coalesce(NEW.priority, 5), coalesce(NEW.run_at, at), NEW.expires_at,
     NEW.max_attempts, coalesce(NEW.max_losses, 3), NEW.unique_key, NEW.lane,
     nullif(CASE WHEN octet_length(NEW.input) > 0 THEN 1 ELSE 0 END + CASE WHEN ordered THEN 2 ELSE 0 END, 0), at, NEW.created_by, at,
-    CAST(nullif(json_strip_nulls(json_build_object(/* task options: stored object */))::text, '{}') AS json))
+    CAST(nullif(json_strip_nulls(json_build_object({option_object}))::text, '{}') AS json))
   ON CONFLICT (unique_key) WHERE unique_key IS NOT NULL AND finished_at IS NULL DO NOTHING RETURNING id INTO NEW.id;
   IF NOT FOUND THEN RETURN NULL; END IF;
   IF EXISTS (SELECT 1 FROM unique_keys AS held LEFT JOIN tasks AS holder ON holder.id = held.task_id WHERE held.unique_key = NEW.unique_key
