@@ -70,10 +70,10 @@ func movable(s jobs.State) bool {
 	return s == jobs.Scheduled || s == jobs.Pending || s == jobs.Blocked || s == jobs.Retrying
 }
 
-// changeable returns the standing of a task before a change. If plain SQL has inserted the task, changeable first reads its dependencies,
+// changeable returns the status of a task before a change. If plain SQL has inserted the task, changeable first reads its dependencies,
 // and may then cancel the task.
-func (t *tx) changeable(id int64, now time.Time) (standing, error) {
-	s, err := t.standing(id)
+func (t *tx) changeable(id int64, now time.Time) (taskStatus, error) {
+	s, err := t.status(id)
 	if err != nil || s.Generation != 0 || !bool(s.Depends) || !movable(s.State) {
 		return s, err
 	}
@@ -84,5 +84,5 @@ func (t *tx) changeable(id int64, now time.Time) (standing, error) {
 	if err != nil {
 		return s, err
 	}
-	return t.standing(id)
+	return t.status(id)
 }

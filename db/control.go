@@ -18,9 +18,9 @@ var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id 
 	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending'
 	OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
 
-// askCancel requests the cancellation of task [1] if it is running. [2] is the time, [3] is true for KILL at once, and [4] says who
+// requestCancel requests the cancellation of task [1] if it is running. [2] is the time, [3] is true for KILL at once, and [4] says who
 // requests it and why. An existing request keeps its time and text.
-var askCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
+var requestCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
 SELECT id, generation_id, ?2, ?3, ?4 FROM {tasks} WHERE id = ?1 AND state = 'running'
 ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
 	requested_at = CASE WHEN cancel_requests.generation_id >= excluded.generation_id - 1 THEN cancel_requests.requested_at
@@ -46,8 +46,8 @@ var hastenTask = command(`UPDATE {tasks} SET state = ?1, generation_id = generat
 	ELSE 1 END, waits = CASE WHEN ?1 = 'blocked' THEN 0 END, run_at = ?2, updated_at = ?3
 WHERE id = ?4 AND generation_id = ?5`)
 
-// selectStanding reads the columns of task [1] that decide how an action changes it.
-var selectStanding = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, coalesce(parts, 0) >= 2 AS depends,
+// selectStatus reads the columns of task [1] that decide how an action changes it.
+var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lane, run_at, coalesce(parts, 0) >= 2 AS depends,
 	CASE WHEN waits = 1 THEN EXISTS (SELECT 1 FROM {holds} WHERE task_id = tasks.id) END AS held,
 	unique_key IS NOT NULL AND options IS NOT NULL AS keyed FROM {tasks} WHERE id = ?`)
 
@@ -65,8 +65,8 @@ var (
 	deleteWaiting  = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
 )
 
-// standing has the columns of a task that decide how an action changes it.
-type standing struct {
+// taskStatus has the columns of a task that decide how an action changes it.
+type taskStatus struct {
 	ID         int64      `db:"task_id"`
 	State      jobs.State `db:"state"` // empty if there is no such task
 	Generation int64      `db:"generation_id"`
@@ -78,11 +78,11 @@ type standing struct {
 	Keyed      boolean    `db:"keyed"` // whether it has a unique key, and options with which it may hold this key after it has finished
 }
 
-// standing reads the standing of a task.
-func (t *tx) standing(id int64) (standing, error) {
-	var list []standing
-	if err := t.list(&list, selectStanding, id); err != nil || len(list) == 0 {
-		return standing{ID: id}, err
+// status reads the status of a task.
+func (t *tx) status(id int64) (taskStatus, error) {
+	var list []taskStatus
+	if err := t.list(&list, selectStatus, id); err != nil || len(list) == 0 {
+		return taskStatus{ID: id}, err
 	}
 	return list[0], nil
 }
@@ -117,7 +117,7 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResu
 	case !errors.Is(err, sql.ErrNoRows):
 		return ActionResult{}, err
 	}
-	n, err := t.exec(askCancel, id, now.UnixMilli(), hard, text)
+	n, err := t.exec(requestCancel, id, now.UnixMilli(), hard, text)
 	if err != nil || n == 1 {
 		return ActionResult{ID: id, State: jobs.Running, Done: true}, err
 	}
@@ -151,7 +151,7 @@ func (d *DB) RetryWithDependents(ctx context.Context, ids []int64, due, now time
 }
 
 func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
-	s, err := t.standing(id)
+	s, err := t.status(id)
 	if err != nil || s.State == "" {
 		return ActionResult{ID: id}, err
 	}
@@ -275,15 +275,15 @@ func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
 
 // move applies an action to each task.
 func (d *DB) move(ctx context.Context, ids []int64, one action) ([]ActionResult, error) {
-	moved := make([]ActionResult, 0, len(ids))
+	results := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {
 		done, err := updateAs(ctx, d, full, func(t *tx) ([]ActionResult, error) { return t.each(part, one) })
 		if err != nil {
-			return moved, err
+			return results, err
 		}
-		moved = append(moved, done...)
+		results = append(results, done...)
 	}
-	return moved, nil
+	return results, nil
 }
 
 func (t *tx) state(id int64) (jobs.State, error) {

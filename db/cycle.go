@@ -24,25 +24,25 @@ type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // in the order in which to start them
 	Looked   bool        // whether the cycle has looked for due tasks; it also looks after ends that release other tasks or are tried again
-	Moved    bool        // whether ends have released tasks that waited for them
+	Released bool        // whether ends have released tasks that waited for them
 	Full     bool        // whether the claim has started the last task that a limit on running tasks allows
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
 	// limit, or if the cycle claims nothing.
 	NextStart time.Time
 	NextLane  time.Time // if Looked: the same as NextStart for the rate limits of lanes
-	NoRoom    error     // error about a nearly full disk, in which case the cycle claimed nothing; otherwise nil
+	DiskFull  error     // error about a nearly full disk, in which case the cycle claimed nothing; otherwise nil
 }
 
 // Cycle runs one cycle of worker w. If the cycle finishes attempts, the method returns when their ends are durable. The caller can repeat a
 // cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, Beat returns the tasks that
 // the cycle claimed as unacknowledged claims.
-func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
-	finishes := turn.Finish
+func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
+	finishes := c.Finish
 	var fast CycleResult // what the fast path has written before the cycle took the slow path
-	if ends, ok := w.fastPath(turn); ok {
+	if ends, ok := w.fastPath(c); ok {
 		var err error
-		fast, err = w.fastCycle(ctx, turn, ends)
+		fast, err = w.fastCycle(ctx, c, ends)
 		switch {
 		case w.db.engine.Asserted(err):
 			w.slowPath.Store(slowPathCycles)
@@ -53,19 +53,19 @@ func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 			return fast, err
 		}
 		if fast.Claimed != nil {
-			turn.Claim.Free = 0
+			c.Claim.Free = 0
 		}
 		if fast.Finished != nil {
-			turn.Finish = nil
+			c.Finish = nil
 		}
 	}
 	to := normal
-	if len(turn.Finish) > 0 {
+	if len(c.Finish) > 0 {
 		to = synced
 	}
-	done, err := w.cycle(ctx, turn, to, true)
+	done, err := w.cycle(ctx, c, to, true)
 	if errors.Is(err, errRefusedTogether) {
-		done, err = w.cycle(ctx, turn, to, false)
+		done, err = w.cycle(ctx, c, to, false)
 	}
 	if err == nil {
 		if fast.Finished != nil {
@@ -79,37 +79,37 @@ func (w *Worker) Cycle(ctx context.Context, turn Cycle) (CycleResult, error) {
 	return done, err
 }
 
-func (w *Worker) cycle(ctx context.Context, turn Cycle, to level, together bool) (done CycleResult, err error) {
+func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (done CycleResult, err error) {
 	err = w.db.update(ctx, to, func(t *tx) (err error) {
 		done = CycleResult{}
-		t.moved, t.hooks = false, w.hooks
-		if done.Finished, err = t.finish(w.number, turn.Finish, together, turn.Now); err != nil {
+		t.released, t.hooks = false, w.hooks
+		if done.Finished, err = t.finish(w.number, c.Finish, together, c.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}
-		done.Moved = t.moved
+		done.Released = t.released
 		// A task that is retried without a delay becomes pending before the claim. So it keeps its place before later tasks.
 		again := slices.ContainsFunc(done.Finished, func(f Finished) bool {
-			return !f.Change.RunAt.IsZero() && !f.Change.RunAt.After(turn.Now)
+			return !f.Change.RunAt.IsZero() && !f.Change.RunAt.After(c.Now)
 		})
-		if done.Looked = turn.Look || t.moved || again; done.Looked {
+		if done.Looked = c.Look || t.released || again; done.Looked {
 			w.claimer.names = nil
-			if done.NextDue, done.NextLane, err = t.due(turn.Now); err != nil {
+			if done.NextDue, done.NextLane, err = t.due(c.Now); err != nil {
 				return fmt.Errorf("promote tasks: %w", err)
 			}
 			if err = t.findSuspects(w.claimer); err != nil {
 				return fmt.Errorf("look for suspects: %w", err)
 			}
 		}
-		if turn.Claim.Free > 0 {
-			if done.NoRoom = t.room(); done.NoRoom != nil {
+		if c.Claim.Free > 0 {
+			if done.DiskFull = t.checkSpace(); done.DiskFull != nil {
 				return nil
 			}
 		}
-		if done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now); err != nil {
+		if done.Claimed, done.NextStart, err = t.claim(w.claimer, c.Claim, c.Now); err != nil {
 			return fmt.Errorf("claim tasks: %w", err)
 		}
 		done.Full = t.full
-		t.news = t.moved || len(turn.Finish) > 0 && t.used.limits || slices.ContainsFunc(done.Finished, func(f Finished) bool {
+		t.wakeups = t.released || len(c.Finish) > 0 && t.used.limits || slices.ContainsFunc(done.Finished, func(f Finished) bool {
 			return f.Fenced || f.Change.State != jobs.Completed
 		})
 		return nil

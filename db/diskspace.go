@@ -5,15 +5,16 @@ const spaceEvery = 1000
 
 // diskSpace is the result of the last check of the disk space. Transactions that follow each other closely share it.
 type diskSpace struct {
-	asked int
+	calls int // number of calls of checkSpace in this transaction
 	err   error
 }
 
-// room returns an error of kind ErrFull if the disk has no space for another task. It checks the disk for one of spaceEvery tasks only.
-func (t *tx) room() error {
-	if t.space.asked%spaceEvery == 0 {
+// checkSpace returns an error of kind ErrFull if the disk has no space for another task. It checks the disk only for one of spaceEvery
+// tasks.
+func (t *tx) checkSpace() error {
+	if t.space.calls%spaceEvery == 0 {
 		t.space.err = t.db.engine.Space()
 	}
-	t.space.asked++
+	t.space.calls++
 	return t.space.err
 }

@@ -77,7 +77,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		if !acted {
 			return number(times.next().Int64).time(), number(times.lane.Int64).time(), nil
 		}
-		t.moved = true
+		t.released = true
 	}
 	return now, lane, nil // more tasks are due
 }

@@ -71,7 +71,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 		m.Done = err == nil
 		return m, err
 	}
-	if err := errors.Join(t.room(), t.checkKey(&e, was, now)); err != nil {
+	if err := errors.Join(t.checkSpace(), t.checkKey(&e, was, now)); err != nil {
 		return m, err
 	}
 	to := edited(was, &e, now)
@@ -107,7 +107,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	if err := t.freeLanes(lanes, now); err != nil {
 		return m, err
 	}
-	t.moved, m.Done = true, true
+	t.released, m.Done = true, true
 	m.State, err = t.state(id)
 	return m, err
 }
@@ -172,7 +172,7 @@ func (d *DB) Top(ctx context.Context, ids []int64, by string, now time.Time) ([]
 }
 
 func (t *tx) top(id int64, by string, now time.Time) (ActionResult, error) {
-	s, err := t.standing(id)
+	s, err := t.status(id)
 	m := ActionResult{ID: id, State: s.State, Done: movable(s.State)}
 	if err != nil || !m.Done {
 		return m, err

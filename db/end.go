@@ -162,7 +162,7 @@ func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}
-	t.moved = true
+	t.released = true
 	return t.one(freeDependent, string(to), now.UnixMilli(), f.ID, f.Generation)
 }
 

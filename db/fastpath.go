@@ -39,46 +39,46 @@ var errDue = errors.New("tasks are due")
 const slowPathCycles = 200
 
 // fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
-func (w *Worker) fastPath(turn Cycle) (completions, bool) {
-	if !w.db.traits.FastPath || len(turn.Finish) == 0 && turn.Claim.Free <= 0 && !turn.Look || w.slowPath.Add(-1) >= 0 ||
-		turn.Claim.MaxWait > 0 || turn.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
+func (w *Worker) fastPath(c Cycle) (completions, bool) {
+	if !w.db.traits.FastPath || len(c.Finish) == 0 && c.Claim.Free <= 0 && !c.Look || w.slowPath.Add(-1) >= 0 ||
+		c.Claim.MaxWait > 0 || c.Claim.Only != 0 || w.claimer.waits || len(w.claimer.suspects) > 0 {
 		return completions{}, false
 	}
-	ends := completionsOf(turn.Finish, w.hooks, turn.Now)
-	return ends, len(ends.rows) == len(turn.Finish) && !ends.lanes
+	ends := completionsOf(c.Finish, w.hooks, c.Now)
+	return ends, len(ends.rows) == len(c.Finish) && !ends.lanes
 }
 
 // fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. The error is errDue if the
 // cycle has found a due task. Even after these errors the cycle may have ended its attempts or claimed tasks: then done.Finished or
 // done.Claimed is not nil.
-func (w *Worker) fastCycle(ctx context.Context, turn Cycle, ends completions) (done CycleResult, err error) {
+func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error
-	if turn.Claim.Free > 0 || turn.Look {
+	if c.Claim.Free > 0 || c.Look {
 		claiming.Go(func() {
 			claim = w.db.claims.updateFast(ctx, func(t *tx) (err error) {
-				if turn.Look {
-					if done.NextDue, done.NextLane, err = t.look(w.claimer, turn.Now); err != nil {
+				if c.Look {
+					if done.NextDue, done.NextLane, err = t.look(w.claimer, c.Now); err != nil {
 						return err
 					}
 				}
-				done.Claimed, done.NextStart, err = t.claim(w.claimer, turn.Claim, turn.Now)
+				done.Claimed, done.NextStart, err = t.claim(w.claimer, c.Claim, c.Now)
 				done.Full = t.full
 				return err
 			})
 		})
 	}
-	if len(turn.Finish) > 0 {
-		finish = w.db.updateFast(ctx, func(t *tx) error { return t.completeFast(w.number, turn, ends) })
+	if len(c.Finish) > 0 {
+		finish = w.db.updateFast(ctx, func(t *tx) error { return t.completeFast(w.number, c, ends) })
 	}
-	if len(turn.Finish) > 0 && finish == nil {
-		done.Finished = make([]Finished, len(turn.Finish))
+	if len(c.Finish) > 0 && finish == nil {
+		done.Finished = make([]Finished, len(c.Finish))
 		for i := range done.Finished {
 			done.Finished[i].Change = ends.changes[i]
 		}
 	}
 	claiming.Wait()
-	done.Looked = turn.Look
+	done.Looked = c.Look
 	if claim != nil { // the claim may or may not be committed; the next heartbeat finds claims that no worker runs
 		done.Claimed = nil
 	}
@@ -111,24 +111,24 @@ func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 		if err := t.later(assertUnused); err != nil {
 			return err
 		}
-		t.used, t.news = featuresOf(0), false
+		t.used, t.wakeups = featuresOf(0), false
 		return run(t)
 	}}, false)
 }
 
 // completeFast ends all attempts of a cycle, or none.
-func (t *tx) completeFast(worker int64, turn Cycle, ends completions) error {
+func (t *tx) completeFast(worker int64, c Cycle, ends completions) error {
 	text, err := json.Marshal(ends.rows)
 	if err != nil {
 		return err
 	}
-	if err := t.later(assertCompleted, turn.Now.UnixMilli(), string(text), worker, int64(len(ends.rows))); err != nil {
+	if err := t.later(assertCompleted, c.Now.UnixMilli(), string(text), worker, int64(len(ends.rows))); err != nil {
 		return err
 	}
-	list := make([]end, len(turn.Finish))
-	for i := range turn.Finish {
-		task := &turn.Finish[i].Task
+	list := make([]end, len(c.Finish))
+	for i := range c.Finish {
+		task := &c.Finish[i].Task
 		list[i] = end{id: task.ID, queue: task.Queue, state: jobs.Completed}
 	}
-	return t.ended(list, turn.Now)
+	return t.ended(list, c.Now)
 }

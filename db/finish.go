@@ -202,10 +202,10 @@ func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 }
 
 func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (lifecycle.Change, bool, error) {
-	asked := !task.CancelRequestedAt.IsZero()
+	requested := !task.CancelRequestedAt.IsZero()
 	o := f.Outcome
 	if f.Release {
-		if !asked {
+		if !requested {
 			n, err := t.exec(releaseTask, now.UnixMilli(), task.ID, task.GenerationID, worker)
 			return lifecycle.Change{State: jobs.Pending}, n == 1, err
 		}

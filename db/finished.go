@@ -115,7 +115,7 @@ const longestCursorLease = 5 * time.Minute
 // The error is sql.ErrNoRows if another owner has a lease, or if there is no such cursor.
 func (d *DB) TakeCursor(ctx context.Context, name, owner string, lease time.Duration, now time.Time) (seq int64, err error) {
 	err = d.update(ctx, normal, func(t *tx) error {
-		t.news = false
+		t.wakeups = false
 		return t.scan(takeCursor, []any{owner, name, now.Add(lease).UnixMilli(), now.UnixMilli(), now.Add(longestCursorLease).UnixMilli()},
 			&seq)
 	})
@@ -126,7 +126,7 @@ func (d *DB) TakeCursor(ctx context.Context, name, owner string, lease time.Dura
 // owner does not own the cursor any more.
 func (d *DB) MoveCursor(ctx context.Context, name, owner string, seq int64, free bool) error {
 	return d.update(ctx, normal, func(t *tx) error {
-		t.news = false
+		t.wakeups = false
 		n, err := t.exec(moveCursor, seq, name, owner, free)
 		if err == nil && n == 0 {
 			err = jobs.ErrLost
@@ -141,7 +141,7 @@ func (d *DB) MoveCursor(ctx context.Context, name, owner string, seq int64, free
 // FreeCursor ends the ownership of a cursor, so that another consumer can take it.
 func (d *DB) FreeCursor(ctx context.Context, name, owner string) error {
 	return d.update(ctx, normal, func(t *tx) error {
-		t.news = false
+		t.wakeups = false
 		return t.run(freeCursor, name, owner)
 	})
 }

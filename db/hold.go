@@ -74,7 +74,7 @@ func (d *DB) Release(ctx context.Context, ids []int64, by string, now time.Time)
 }
 
 func (t *tx) release(id int64, c TaskChange) (ActionResult, error) {
-	s, err := t.standing(id)
+	s, err := t.status(id)
 	m := ActionResult{ID: id, State: s.State, Done: movable(s.State)}
 	if err != nil || !bool(s.Held) {
 		return m, err

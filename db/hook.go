@@ -114,7 +114,7 @@ func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	if err == nil && len(spec.Input) > 0 {
 		err = t.run(insertInput, id, spec.Input)
 	}
-	t.moved = true // the next claim must look at the queue of the hook
+	t.released = true // the next claim must look at the queue of the hook
 	return err
 }
 

@@ -115,7 +115,7 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 
 // insertSpec adds one task. The parameter added holds the results of the tasks before it in the same call.
 func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
-	if err := t.room(); err != nil {
+	if err := t.checkSpace(); err != nil {
 		return Inserted{}, err
 	}
 	task := lifecycle.NewTask(spec, now)
@@ -163,7 +163,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 // insertOne adds one task in a transaction of its own. The caller must have checked that alone(spec) is false and
 // that the task has no metadata.
 func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
-	if err := t.room(); err != nil {
+	if err := t.checkSpace(); err != nil {
 		return 0, err
 	}
 	task := lifecycle.NewTask(spec, now)

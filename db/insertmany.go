@@ -100,7 +100,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 		in.added = append(in.added, one)
 		return err
 	}
-	if err := in.t.room(); err != nil {
+	if err := in.t.checkSpace(); err != nil {
 		return err
 	}
 	in.task = lifecycle.NewTask(spec, now)

@@ -93,7 +93,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 		for taken[slot] {
 			slot++
 		}
-		t.moved = true
+		t.released = true
 		if err := t.one(unblockTask, nullNumber(slot), now.UnixMilli(), next, generation); err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time
 		lanes.add(lane)
 		return nil
 	}
-	t.moved = true
+	t.released = true
 	return t.one(unblockTask, nil, now.UnixMilli(), id, generation)
 }
 

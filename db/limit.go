@@ -116,7 +116,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
-	t.moved = true // the time of the next start has changed
+	t.released = true // the time of the next start has changed
 	err := t.run(setLaneDue, nullTime(next), r.Name)
 	r.DueAt = 0 // freeLane calls laneOpen again only if the result was true
 	return next.IsZero(), err

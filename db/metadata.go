@@ -161,7 +161,7 @@ func (d *DB) IndexMetadata(ctx context.Context, keys []string) error {
 		return err
 	}
 	return d.update(ctx, full, func(t *tx) error {
-		t.news = false
+		t.wakeups = false
 		for _, k := range unfilled {
 			n, err := t.exec(setFilled, k.Key, k.Build)
 			if err == nil && n == 0 {
@@ -182,7 +182,7 @@ func (d *DB) setKeys(ctx context.Context, keys []string) (unfilled []indexedKey,
 	for locked := false; err == nil && !locked && changesKeys(rows, keys); {
 		locked = true
 		err = d.updateAlone(ctx, full, func(t *tx) (err error) {
-			t.news = false
+			t.wakeups = false
 			if err := d.engine.LockKeys(querier{t}); err != nil {
 				locked = !d.engine.Busy(err)
 				return err
@@ -253,7 +253,7 @@ func (d *DB) clearIndexes(ctx context.Context) error {
 		}
 		for n := int64(indexMost); n == indexMost; {
 			if n, err = updateAs(ctx, d, normal, func(t *tx) (int64, error) {
-				t.news = false
+				t.wakeups = false
 				return t.exec(clearIndex, key, indexMost)
 			}); err != nil {
 				return err
@@ -275,7 +275,7 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		}
 		upTo = max(upTo, after+1) // the last tasks may have been deleted
 		if err := d.update(ctx, normal, func(t *tx) error {
-			t.news = false
+			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)
 		}); err != nil {
 			return err

@@ -165,7 +165,7 @@ var plans = statementtest.Plans{
 		Allow: []string{"SCAN CONSTANT ROW"}},
 
 	"cancelTask":     {Text: cancelTask, By: []string{byID}},
-	"askCancel":      {Text: askCancel, By: []string{byID}},
+	"requestCancel":  {Text: requestCancel, By: []string{byID}},
 	"retryFinished":  {Text: retryFinished, By: []string{byID, "other USING INDEX tasks_unique (unique_key=?)", byKey, byHolder}},
 	"hastenTask":     {Text: hastenTask, By: []string{byID}},
 	"selectState":    {Text: selectState, By: []string{byID}},
@@ -173,7 +173,7 @@ var plans = statementtest.Plans{
 	"deleteAttempts": {Text: deleteAttempts, By: []string{byAttempt}},
 	"deleteOutputs":  {Text: deleteOutputs, By: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
 	"deleteWaiting":  {Text: deleteWaiting, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
-	"selectStanding": {Text: selectStanding, By: []string{byID}},
+	"selectStatus":   {Text: selectStatus, By: []string{byID}},
 	"editTask":       {Text: editTask, By: []string{byID}},
 	"raiseTask":      {Text: raiseTask, By: []string{byID}},
 	"selectPriority": {Text: selectPriority, By: []string{byID}},

@@ -23,7 +23,7 @@ const newSettings = `state = ?, queue = ?, job = ?, args = ?,
 
 // replace replaces the unfinished task id by the new task, unless the old task has started.
 func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
-	s, err := t.standing(id)
+	s, err := t.status(id)
 	if err != nil {
 		return Inserted{}, err
 	}

@@ -74,7 +74,7 @@ var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, ke
 // again, to its schedule.
 var (
 	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
-	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id) AS asked
+	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id) AS cancel_requested
 FROM {schedule_open} {join_in_order} {tasks} ON tasks.id = task_id
 WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`)
 	dropClosed = command(`DELETE FROM {schedule_open} WHERE schedule = ? AND NOT EXISTS (

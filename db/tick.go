@@ -116,8 +116,8 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 
 // openTask is an unfinished task of a schedule.
 type openTask struct {
-	ID             int64   `db:"id"`
-	CancelRequests boolean `db:"asked"`
+	ID              int64   `db:"id"`
+	CancelRequested boolean `db:"cancel_requested"`
 }
 
 // tickSpecs returns the Specs of the tasks for ticks of a schedule.
@@ -136,15 +136,15 @@ func tickSpecs(s *jobs.Schedule, ticks []time.Time, prepare func(*jobs.Schedule,
 // replaceOpen cancels the unfinished tasks of a schedule. It returns the ids of those that still run.
 func (t *tx) replaceOpen(s *jobs.Schedule, open []openTask, now time.Time) (waiting []int64, err error) {
 	for _, task := range open {
-		if task.CancelRequests {
+		if task.CancelRequested {
 			waiting = append(waiting, task.ID)
 			continue
 		}
-		moved, err := t.cancel(task.ID, "replaced by the next run of schedule "+s.Name, false, now)
+		result, err := t.cancel(task.ID, "replaced by the next run of schedule "+s.Name, false, now)
 		if err != nil {
 			return nil, err
 		}
-		if !moved.State.Finished() {
+		if !result.State.Finished() {
 			waiting = append(waiting, task.ID)
 		}
 	}

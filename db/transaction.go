@@ -57,9 +57,9 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 		w.rollback(t)
 		return err
 	}
-	news := false
+	wakeups := false
 	for i, r := range group {
-		t.last, t.news = i == len(group)-1, true
+		t.last, t.wakeups = i == len(group)-1, true
 		var err error
 		if !r.adds {
 			err = t.inserts.flush(false)
@@ -78,7 +78,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 			}
 			return &memberError{w.db.refused(w.explain(err))}
 		}
-		news = news || t.news
+		wakeups = wakeups || t.wakeups
 	}
 	committing = true
 	if err := w.end(t); err != nil {
@@ -88,7 +88,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 		return err
 	}
 	if t.changed {
-		w.db.engine.Notify(news)
+		w.db.engine.Notify(wakeups)
 	}
 	return nil
 }
@@ -168,22 +168,22 @@ func (w *writer) setLevel(ctx context.Context, to level) error {
 // tx is a transaction of the writer or of the caller. The writer prepares each statement once, and keeps it until it closes the
 // connection.
 type tx struct {
-	w     *writer
-	ctx   context.Context
-	used  features // features in use; see end.go
-	moved bool     // whether tasks that waited for others may start now
-	full  bool     // see CycleResult.Full
-	outer *sqlx.Tx // transaction of the caller; nil for one of the writer
-	db    *DB
-	space diskSpace
-	hooks jobs.Hooks // hooks of the worker, for tasks without hooks of their own
+	w        *writer
+	ctx      context.Context
+	used     features // features in use; see end.go
+	released bool     // whether tasks that waited for others may start now
+	full     bool     // see CycleResult.Full
+	outer    *sqlx.Tx // transaction of the caller; nil for one of the writer
+	db       *DB
+	space    diskSpace
+	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
 	held    heldKeys    // whether tasks hold unique keys by rows of unique_keys; see uniquekey.go
 	indexed indexedKeys // indexed keys of metadata; see metadata.go
 	inserts *inserter   // shared by the members of the group
 	lastID  int64       // highest id of a task; 0 if not read yet
 
-	news      bool // whether the running member may have given other workers something to do
+	wakeups   bool // whether the running member may have given other workers something to do
 	last      bool // whether the running member is the last one of its group
 	committed bool // whether the last statement has also committed the transaction, which only happens on a server
 	changed   bool // whether the transaction has changed rows, or may have changed some

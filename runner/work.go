@@ -110,7 +110,7 @@ const (
 	maxStartPause   = 2 * time.Second
 )
 
-// newEngine returns the engine of a Work. While the disk is full, it waits until there is room. It returns nil without an error if ctx ends
+// newEngine returns the engine of a Work. While the disk is full, it waits for free space. It returns nil without an error if ctx ends
 // during that wait.
 func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, only int64) (*engine.Engine, error) {
 	options := r.engineOptions(untilEmpty)
@@ -121,7 +121,7 @@ func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEm
 			return e, err
 		}
 		if pause == firstStartPause {
-			r.log.Error("the disk is full: no task starts until it has room", "err", err)
+			r.log.Error("the disk is full: no task starts until there is free space", "err", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -16,18 +16,18 @@ const maxSkew = time.Minute
 
 // measureSkew returns the time by which the clock of this host is ahead of the clock that ask reads.
 func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
-	asked := time.Now()
+	sent := time.Now()
 	at, err := ask()
-	return skew(at, asked, time.Now()), err
+	return skew(at, sent, time.Now()), err
 }
 
 // skew returns the time by which the clock of this host is ahead of the server's clock. The time at is from the server's clock. The
-// server read it at some moment between asked and answered, which are times of this host's clock. skew returns the smallest possible
+// server read it at some moment between sent and answered, which are times of this host's clock. skew returns the smallest possible
 // difference.
-func skew(at, asked, answered time.Time) time.Duration {
+func skew(at, sent, answered time.Time) time.Duration {
 	switch {
-	case at.Before(asked):
-		return asked.Sub(at)
+	case at.Before(sent):
+		return sent.Sub(at)
 	case at.After(answered):
 		return answered.Sub(at)
 	}

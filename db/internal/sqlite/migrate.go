@@ -79,9 +79,9 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 
 // prefixedVersion is version for a database of another program.
 func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, err error) {
-	asked := d.options.Prefix
+	requested := d.options.Prefix
 	if d.sql != nil {
-		asked = cmp.Or(d.sql.Prefix, asked)
+		requested = cmp.Or(d.sql.Prefix, requested)
 	}
 	var schemas []struct {
 		Prefix  string `db:"prefix"`
@@ -98,7 +98,7 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 		return 0, "", d.Explain(err)
 	}
 	for _, s := range schemas {
-		if strings.EqualFold(s.Prefix, asked) || asked == "" && len(schemas) == 1 { // SQLite ignores case in names
+		if strings.EqualFold(s.Prefix, requested) || requested == "" && len(schemas) == 1 { // SQLite ignores case in names
 			if err := ValidPrefix(s.Prefix); err != nil {
 				return 0, "", foreignSchemaTable(d.path, err)
 			}
@@ -114,7 +114,7 @@ func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, er
 			What: d.path + " is not a runner database",
 			Why:  []string{"it is an SQLite database of another program; nothing was changed"}, Hint: "another file"}
 	}
-	prefix = cmp.Or(asked, DefaultPrefix)
+	prefix = cmp.Or(requested, DefaultPrefix)
 	return 0, prefix, ValidPrefix(prefix)
 }
 

@@ -30,7 +30,7 @@ func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 		}
 		defer conn.Close()
 		notices := make(chan bool, 100)
-		w := &watch{db: &File{}, conn: conn, every: checkEvery, notify: func(news bool) { notices <- news }}
+		w := &watch{db: &File{}, conn: conn, every: checkEvery, notify: func(wakeups bool) { notices <- wakeups }}
 		events, quit, done := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 		w.check()
 		<-notices // the first check always sends a notification

@@ -33,10 +33,10 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		ahead = e.claimAhead(finishes, sent)
 		free = max(slots, 0) + ahead
 	}
-	room := e.queueRoom()
+	queueSlots := e.queueSlots()
 	scan := e.scan || !e.nextDue.IsZero() && !e.nextDue.After(sent) || e.changed && sent.Sub(e.scannedAt) >= readEvery
 	done, err := e.worker.Cycle(ctx, db.Cycle{Now: sent, Finish: finishes, Look: scan,
-		Claim: db.Claim{Free: free, Ahead: ahead, Only: e.o.Only, Lease: e.o.Lease, Limit: room, MaxWait: e.o.MaxWait,
+		Claim: db.Claim{Free: free, Ahead: ahead, Only: e.o.Only, Lease: e.o.Lease, Limit: queueSlots, MaxWait: e.o.MaxWait,
 			Idle: slots == e.o.Concurrency && len(e.running) == len(e.unwritten)}})
 	if err != nil {
 		return e.retryCycle(err)
@@ -46,7 +46,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 		e.wroteAt = sent
 	}
 	if free > 0 {
-		e.backlog = len(done.Claimed) == free || done.Moved || done.Full || fills(room, done.Claimed)
+		e.backlog = len(done.Claimed) == free || done.Released || done.Full || fills(queueSlots, done.Claimed)
 	}
 	settled := e.unwritten
 	e.unwritten = e.unwritten[:0]
@@ -69,22 +69,22 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
 		e.scan, e.claimMore = true, true // the lost task may be a suspect now, and this cycle chose its tasks before it knew that
 	}
-	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.NoRoom == nil
-	e.noteDisk(free > 0, done.NoRoom, sent)
+	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.DiskFull == nil
+	e.noteDisk(free > 0, done.DiskFull, sent)
 	if !beating && !stopping && len(settled) == 0 { // without this pause the loop would run without a break while heartbeats fail
 		e.postpone(firstBackoff)
 	}
 	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-ahead), sent)
 }
 
-// fills reports whether the claimed tasks take the last slot of a queue. The parameter room has the numbers of free slots by queue before
+// fills reports whether the claimed tasks take the last slot of a queue. The parameter free has the numbers of free slots by queue before
 // the claim. The tasks of a batch count as one each, so fills may report true too early.
-func fills(room map[string]int, claimed []jobs.Task) bool {
+func fills(free map[string]int, claimed []jobs.Task) bool {
 	taken := map[string]int{}
 	for i := range claimed {
 		queue := claimed[i].Queue
 		taken[queue]++
-		if most, ok := room[queue]; ok && taken[queue] >= most {
+		if most, ok := free[queue]; ok && taken[queue] >= most {
 			return true
 		}
 	}
@@ -125,31 +125,31 @@ func (e *Engine) retryCycle(err error) error {
 	return err
 }
 
-// queueRoom returns the number of slots that this cycle may fill with tasks of each queue, after it has written the ended attempts. It
+// queueSlots returns the number of slots that this cycle may fill with tasks of each queue, after it has written the ended attempts. It
 // returns nil if no queue has a limit.
-func (e *Engine) queueRoom() map[string]int {
+func (e *Engine) queueSlots() map[string]int {
 	if e.limit == nil {
 		return nil
 	}
-	room := maps.Clone(e.limit)
+	free := maps.Clone(e.limit)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	counted := map[*batch]bool{}
 	for _, a := range e.running {
 		if a.batch == nil || !counted[a.batch] {
-			room[a.task.Queue]--
+			free[a.task.Queue]--
 		}
 		if a.batch != nil {
 			counted[a.batch] = true
 		}
 	}
 	for b := range e.held {
-		room[b.queue]--
+		free[b.queue]--
 	}
 	for _, a := range e.freed() {
-		room[a.task.Queue]++
+		free[a.task.Queue]++
 	}
-	return room
+	return free
 }
 
 // start begins the attempts of claimed tasks, in their order. It begins at most n attempts, and the others wait for a slot. The parameter

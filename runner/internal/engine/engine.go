@@ -151,8 +151,8 @@ type loopState struct {
 	cancelReadAt time.Time // time of the last read of cancel requests
 	cancelDueAt  time.Time // time of the next read of cancel requests; zero if there is no reason to read them
 
-	diskFull    error     // error of a full disk, because of which the worker claims nothing; nil if the disk has room
-	diskCheckAt time.Time // time of the next check for room on the disk
+	diskFull    error     // error of a full disk, because of which the worker claims nothing; nil if the disk has free space
+	diskCheckAt time.Time // time of the next check for free space on the disk
 
 	pressure pressure // load and memory of the machine
 

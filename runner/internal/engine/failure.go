@@ -36,22 +36,22 @@ func (e *Engine) giveUp(err error) {
 }
 
 const (
-	diskCheckEvery = time.Second // time between two checks whether a full disk has room again
+	diskCheckEvery = time.Second // time between two checks whether a full disk has free space again
 	maxLogSize     = 64 << 20    // size in bytes above which a write-ahead log is too long, because some process reads for long
 )
 
 // noteDisk records whether a cycle found the disk full. The parameter wanted is false if the cycle had no free slot, and noteDisk then
-// changes nothing else. The parameter err is the error of the full disk; it is nil if the disk has room.
+// changes nothing else. The parameter err is the error of the full disk; it is nil if the disk has free space.
 func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	switch {
 	case !wanted:
 	case err != nil && e.diskFull == nil:
 		e.diskFull = err
-		e.log.Error("the disk is full: no task starts until it has room", "err", err)
+		e.log.Error("the disk is full: no task starts until there is free space", "err", err)
 	case err == nil && e.diskFull != nil:
 		e.diskFull = nil
 		e.scan, e.claimMore = true, true
-		e.log.Info("the disk has room again")
+		e.log.Info("the disk has free space again")
 	}
 	e.diskCheckAt = at.Add(diskCheckEvery)
 }

@@ -103,7 +103,7 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 	return r.e.o.PrepareTick(r.ctx, spec)
 }
 
-// callFunctions makes the Specs that prepare has asked for.
+// callFunctions makes the Specs that prepare has requested.
 func (r *tickRound) callFunctions() {
 	for key, w := range r.wanted {
 		ctx, cancel := context.WithTimeout(r.e.stopped, tickFuncTime)
