@@ -61,7 +61,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": expectStatus, "await": awaitText, "gone": expectGone,
 			"sumbatch": makeSumBatch, "sumcheck": checkSums, "elapsed": printElapsed,
 			"window": checkWindow, "usego": useGo, "order": checkOrder, "tmpfs": mountTmpfs, "onserver": useServer, "remount": remount,
-			"block": writeBlock},
+			"block": writeBlock, "newer": buildNewer},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "mount":
