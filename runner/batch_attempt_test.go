@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"example.com/runner/internal/taskspec"
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
@@ -51,7 +50,7 @@ func TestFunctionsOfAnAttemptTakeTheContextOfATaskOfABatch(t *testing.T) {
 			task := runnerkit.Get(t, r, id)
 			testkit.Equal(t, "state", task.State, jobs.Completed)
 			testkit.Equal(t, "output", runnerkit.Output(t, r, id), fmt.Sprintf("level=INFO msg=number n=%d\n", i+1))
-			testkit.Equal(t, "progress", string(taskspec.ProgressJSON(task.Progress)), fmt.Sprintf(`{"done":%d,"total":9,"text":null}`, i+1))
+			testkit.Equal(t, "progress", *task.Progress, jobs.Progress{Done: int64(i + 1), Total: 9})
 		}
 	})
 }

@@ -111,7 +111,7 @@ func (h *handler) overview(ctx context.Context, req *http.Request) (string, view
 			v.Oldest = q.Oldest
 		}
 	}
-	if v.Workers, err = h.workers(ctx, s.Workers, v.Now); err != nil {
+	if v.Workers, err = h.workers(ctx, s.Workers); err != nil {
 		return "", nil, err
 	}
 	causes := map[string]string{}
@@ -272,7 +272,7 @@ func (v *overviewView) problem(p present.Problem) problemView {
 }
 
 // workers returns the workers with their running tasks.
-func (h *handler) workers(ctx context.Context, list []runner.Worker, now time.Time) ([]workerView, error) {
+func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerView, error) {
 	var ids []int64
 	for _, w := range list {
 		ids = append(ids, w.Running[:min(len(w.Running), maxTasksShown)]...)

@@ -156,7 +156,8 @@ var batchTests = group{
 			}))(s)
 		}
 		made := taskspec.WithDefaults(jobs.Schedule{Name: "made", Cron: "@hourly", Spec: functionSpec("f"), OnTick: true, NextAt: s.now})
-		plain := taskspec.WithDefaults(jobs.Schedule{Name: "plain", Cron: "@hourly", Spec: functionSpec("f"), NextAt: s.now.Add(time.Minute)})
+		plain := taskspec.WithDefaults(jobs.Schedule{Name: "plain", Cron: "@hourly", Spec: functionSpec("f"),
+			NextAt: s.now.Add(time.Minute)})
 		change(made, plain)
 		list := must(s.Schedules(s.Context()))(s)
 		if !list[0].OnTick || list[1].OnTick {

@@ -187,7 +187,8 @@ var plains = group{
 	"wrong types, ranges and lengths are rejected": func(s *store) {
 		if s.Server() == nil { // a server rounds fractions; it accepts deeply nested args, but their task fails
 			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
-			s.wantRejected(`(args) VALUES ('`+strings.Repeat("[", taskjson.MaxDepth+1)+strings.Repeat("]", taskjson.MaxDepth+1)+`')`, "args: ")
+			deep := strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1)
+			s.wantRejected(`(args) VALUES ('`+deep+`')`, "args: ")
 		}
 		for _, row := range []string{
 			`(priority) VALUES ('high')`, `(priority) VALUES (2147483648)`, `(run_at) VALUES ('now')`,

@@ -206,7 +206,9 @@ func (s *snapshot) unserved() {
 		if len(s.ready) == 0 || q.Counts[jobs.Pending] == 0 || !q.Pause.At.IsZero() {
 			continue
 		}
-		serving := slices.DeleteFunc(slices.Clone(s.ready), func(w runner.Worker) bool { return w.Queues != nil && !NamesQueue(w, q.Queue) })
+		serving := slices.DeleteFunc(slices.Clone(s.ready), func(w runner.Worker) bool {
+			return w.Queues != nil && !NamesQueue(w, q.Queue)
+		})
 		if len(serving) == 0 {
 			s.add(Problem{Code: "no_queue", Queue: q.Queue, Tasks: q.Counts[jobs.Pending]})
 			continue
