@@ -14,7 +14,7 @@ import (
 //
 // How: claim visits the queues in turn. It first gives each queue an equal share of the free slots. Then it gives the remaining slots to
 // queues with more tasks. At last it adds tasks to the slots of jobs that run in batches. Within a queue one statement selects and updates
-// the first tasks. If a limit or ageing applies, ageing.go selects the candidates first.
+// the first tasks. If a limit or MaxWait applies, overdue.go selects the candidates first.
 //
 // Invariants:
 //   - Only one worker gets a task, by compare-and-swap on (id, generation_id). Each claim is a new generation.
@@ -27,18 +27,19 @@ import (
 // claim that returns 12 columns instead of 22 is less than 5 % faster for 100 tasks. It is no faster for 10 tasks, and slower for each
 // task with an option. See docs/dev/performance-notes.md.
 
-// claimArm selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts. Index: tasks_pending.
-const claimArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
+// claimSelect selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts.
+// Index: tasks_pending.
+const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
 // claimTasks has the statements that claim the first pending tasks of several jobs. The statements of claimSuspects claim suspects. A
-// statement has one part per job, with the three parameters of claimArm or suspectArm. The parameters after all the parts are the maximum
-// number of tasks, the worker, the end of the lease, and the time twice.
+// statement has one part per job, with the three parameters of claimSelect or suspectSelect. The parameters after all the parts are the
+// maximum number of tasks, the worker, the end of the lease, and the time twice.
 var (
 	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
-		Parts: sqltext.Parts{"tasks_of_job": claimArm}}
+		Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
 	claimSuspects = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
-		Parts: sqltext.Parts{"tasks_of_job": suspectArm}}
+		Parts: sqltext.Parts{"tasks_of_job": suspectSelect}}
 )
 
 // claimJobs is the template of a claim. SQLite merges the parts in the order of the index, without a sort, and stops at the limit. The
@@ -84,8 +85,8 @@ type Claim struct {
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
 	// greatest number for each queue, counted like Free; a queue that is missing gets no tasks; nil means no such limits
 	Limit map[string]int
-	// MaxWait is the ageing limit; 0 for no ageing. Tasks that have been due for longer than MaxWait go first in their queue, regardless
-	// of their priority.
+	// MaxWait is the time after which a due task is overdue; 0 for never. Overdue tasks go first in their queue, regardless of their
+	// priority.
 	MaxWait time.Duration
 }
 
@@ -102,7 +103,7 @@ type claimer struct {
 	last     string     // queue that the last claim began with
 	suspects []suspect  // pending suspects of these jobs, as the last query found them
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
-	agedAt   time.Time  // time of the last search that found no overdue task
+	searched time.Time  // time of the last search that found no overdue task
 }
 
 // newClaimer returns the claimer of a worker that can run the jobs of list.
@@ -191,9 +192,9 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			return claimed, err
 		}
 	}
-	aged := c.lookForAged(ask.MaxWait, now)
-	if aged {
-		c.agedAt = now
+	seekOverdue := c.seeksOverdue(ask.MaxWait, now)
+	if seekOverdue {
+		c.searched = now
 	}
 	var claimed []jobs.Task
 	taken := map[string]int{}
@@ -209,7 +210,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 			if free <= 0 {
 				continue
 			}
-			batch, err := t.claimQueue(c, c.jobs, queue, free, ask, g, aged, len(queues) == 1 && !c.batches, now)
+			batch, err := t.claimQueue(c, c.jobs, queue, free, ask, g, seekOverdue, len(queues) == 1 && !c.batches, now)
 			if err != nil {
 				return nil, err
 			}
@@ -228,16 +229,16 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 		c.names = nil
 	}
 	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // no task is left, unless there are batches to fill
-		return t.fillBatches(c, claimed, ask, g, aged, now)
+		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}
 	return claimed, nil
 }
 
 // claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
 // The parameter free is the maximum number of tasks. The parameter final says whether this claim is the last write of the transaction.
-func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, aged, final bool,
+func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue, final bool,
 	now time.Time) ([]jobs.Task, error) {
-	if g == nil && !aged { // the usual case: no pauses, limits or ageing
+	if g == nil && !seekOverdue { // the usual case: no pauses, limits or search for overdue tasks
 		if final && t.last {
 			t.commitNext()
 		}
@@ -249,7 +250,7 @@ func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask
 		if free <= 0 {
 			return claimed, nil
 		}
-		batch, again, err := t.claimSome(c, list, queue, free, ask, g, aged, now)
+		batch, again, err := t.claimSome(c, list, queue, free, ask, g, seekOverdue, now)
 		if err != nil {
 			return nil, err
 		}

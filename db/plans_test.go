@@ -36,9 +36,9 @@ var plans = statementtest.Plans{
 	"addTotal":         {Text: addTotal},
 	"selectTotals":     {Text: selectTotals, Allow: []string{"SCAN totals"}}, // the table has few rows: one for each queue, job and outcome
 
-	"claimArm":       {Text: claimArm, By: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
+	"claimSelect":    {Text: claimSelect, By: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":     {Text: claimTasks.Of(1), By: []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},
-	"suspectArm":     {Text: suspectArm, By: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
+	"suspectSelect":  {Text: suspectSelect, By: []string{"INDEX tasks_lost (queue=? AND job=?)"}},
 	"claimSuspects":  {Text: claimSuspects.Of(2), By: []string{"INDEX tasks_lost (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},
 	"noteBoots":      {Text: noteBoots, By: []string{"schedules USING INDEX sqlite_autoindex_schedules_1 (name=?)"}},
 	"selectBoots":    {Text: selectBoots, Allow: []string{"SCAN workers", "USE TEMP B-TREE FOR DISTINCT"}},

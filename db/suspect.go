@@ -7,8 +7,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// suspectArm does the same as claimArm for suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
-const suspectArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks} WHERE {unindexed}state = 'pending'
+// suspectSelect does the same as claimSelect for suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
+const suspectSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks} WHERE {unindexed}state = 'pending'
 	AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 

@@ -228,7 +228,7 @@ func TestSomeWorkersClaimNothingAhead(t *testing.T) {
 		}},
 		{name: "a pause", in: "1ms", prepare: func(f *fakeTimeTest) { testkit.NoError(f.T, f.Pause(f.Context(), "", "other")) }},
 		{name: "limits of queues", in: "1ms", options: Options{Queues: []QueueMax{{Queue: "default", Max: 1}}}},
-		{name: "ageing", in: "1ms", options: Options{MaxWait: time.Hour}},
+		{name: "max wait", in: "1ms", options: Options{MaxWait: time.Hour}},
 		{name: "the option", in: "1ms", options: Options{ClaimAhead: -1}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

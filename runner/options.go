@@ -58,8 +58,8 @@ type Options struct {
 	ClaimAhead int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
-	// MaxWait is the ageing limit: tasks that have been due for longer than MaxWait start first in their queue, regardless of their
-	// priority. Defaults to no ageing.
+	// MaxWait is the time after which a due task is overdue. Overdue tasks start first in their queue, regardless of their priority. By
+	// default no task is overdue.
 	MaxWait time.Duration
 	// MaxLoad is a load average: while that of the last minute is higher, Work starts no task. The load follows new tasks slowly, so a free
 	// worker may start tasks in all its slots before the load rises. Linux only. Defaults to no limit.

@@ -33,7 +33,7 @@ var orders = group{
 	"rate limits hold and return the next start":                      rateLimitsReturnTheNextStart,
 	"the rate limit of a lane":                                        rateOfALane,
 	"a suspect that a limit blocks does not block other tasks":        aLimitedSuspectBlocksNoOtherTask,
-	"a task that waits longer than max wait starts first":             ageing,
+	"a task that waits longer than max wait starts first":             overdueFirst,
 }
 
 // orderStore is a store with one worker that runs two jobs.
@@ -142,7 +142,7 @@ func replaceTask(s *store) {
 	s.wantTask(follower, jobs.Cancelled, jobs.ReasonDependency)
 }
 
-func ageing(s *store) {
+func overdueFirst(s *store) {
 	t, w := s.T, newOrderStore(s)
 	low, lower := w.add(jobs.Priority(1)), w.add(jobs.Priority(0))
 	w.now = w.now.Add(time.Minute)

@@ -22,7 +22,7 @@ SELECT queue FROM names WHERE queue IS NOT NULL`
 
 // peekTasks selects the first tasks that claimTasks would claim. The last argument is their maximum number. It locks no row.
 var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)
-	AS first JOIN {tasks} USING (id, generation_id)`, Part: claimArm, Separator: unionAll, Reads: true}
+	AS first JOIN {tasks} USING (id, generation_id)`, Part: claimSelect, Separator: unionAll, Reads: true}
 
 // selectPriorities lists up to [3] priorities of the pending tasks of queue [1] and job [2], the lowest first, with one index seek per
 // priority. Index: tasks_pending.
@@ -75,17 +75,17 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 const (
-	ageMost = 64 // maximum number of priorities that ageing examines for a queue and job; it begins with the lowest
-	// A claim searches for overdue tasks if the last search was at least MaxWait / agePart ago, or at least ageRest ago.
-	agePart = 10
-	ageRest = time.Second
+	overdueLevels = 64 // maximum number of priorities that a search examines for a queue and job; it begins with the lowest
+	// A claim searches for overdue tasks if the last search was at least MaxWait / overdueParts ago, or at least overdueEvery ago.
+	overdueParts = 10
+	overdueEvery = time.Second
 )
 
-// lookForAged reports whether this claim must search for overdue tasks: tasks that have waited for longer than MaxWait. Most claims do not
+// seeksOverdue reports whether this claim must search for overdue tasks: tasks that have waited for longer than MaxWait. Most claims do not
 // search, because an overdue task may wait a tenth of MaxWait longer. When a claim has found an overdue task, the later claims search, too,
 // until one of them finds none.
-func (c *claimer) lookForAged(maxWait time.Duration, now time.Time) bool {
-	return maxWait > 0 && now.Sub(c.agedAt).Abs() >= min(maxWait/agePart, ageRest)
+func (c *claimer) seeksOverdue(maxWait time.Duration, now time.Time) bool {
+	return maxWait > 0 && now.Sub(c.searched).Abs() >= min(maxWait/overdueParts, overdueEvery)
 }
 
 // candidate is a pending task that a claim may take.
@@ -96,21 +96,21 @@ type candidate struct {
 	RunAt      int64  `db:"run_at"`
 }
 
-// claimSome claims tasks of a queue and of the jobs of list when limits or ageing apply. The parameter free is the maximum number of tasks.
-// The result again reports whether another call may claim more tasks.
-func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, aged bool,
+// claimSome claims tasks of a queue and of the jobs of list when limits apply or some tasks may be overdue. The parameter free is the
+// maximum number of tasks. The result again reports whether another call may claim more tasks.
+func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue bool,
 	now time.Time) (batch []jobs.Task, again bool, err error) {
 	admitted := g.jobs(queue, list)
 	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // a job has fewer free starts than there are free slots
 		return job.Job != "" && g.capacityOf(queue, job.Job) < free
 	})
-	if aged {
+	if seekOverdue {
 		overdue, err := t.overdue(queue, admitted, free, now.Add(-ask.MaxWait))
 		if err != nil {
 			return nil, false, err
 		}
 		if len(overdue) > 0 {
-			c.agedAt = time.Time{}
+			c.searched = time.Time{}
 			batch, err := t.claimThese(c, g.choose(queue, overdue, free), ask.Lease, now)
 			return batch, len(batch) > 0, err
 		}
@@ -136,7 +136,7 @@ func (t *tx) overdue(queue string, list []ClaimJob, most int, then time.Time) ([
 			continue
 		}
 		var levels []int64
-		if err := t.list(&levels, selectPriorities, queue, job.Job, int64(ageMost)); err != nil {
+		if err := t.list(&levels, selectPriorities, queue, job.Job, int64(overdueLevels)); err != nil {
 			return nil, err
 		}
 		for _, priority := range levels {
