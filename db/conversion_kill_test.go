@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"example.com/runner/db/internal/sqlite"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -46,7 +47,7 @@ func (o old) writeMany(t *testing.T, n int) (path string, tasks int) {
 func TestAKilledConversionLosesNothing(t *testing.T) {
 	o := olds(t)[0]
 	image, tasks := o.writeMany(t, 10_000)
-	text := contents(t, image)
+	text := testkit.ReadFile(t, image)
 	var took time.Duration
 	left := map[int]int{} // number of databases by the version of their schema
 	for i := range 10 {
@@ -109,7 +110,7 @@ func TestAConversionOfManyTasks(t *testing.T) {
 	}
 	o := olds(t)[0]
 	path, tasks := o.writeMany(t, 115_000)
-	size := len(contents(t, path))
+	size := len(testkit.ReadFile(t, path))
 	began := time.Now()
 	d, err := Open(t.Context(), path, Options{})
 	if err != nil {

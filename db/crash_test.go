@@ -14,6 +14,7 @@ import (
 
 	"example.com/runner/db/dbtest/fault"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -72,7 +73,7 @@ func newKit(t *testing.T, o Options) *kit {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	k.image = fault.Image{"": contents(t, path)}
+	k.image = fault.Image{"": testkit.ReadFile(t, path)}
 	return k
 }
 

@@ -22,7 +22,7 @@ func TestAKilledIndexMetadataIsCompletedByTheNextCall(t *testing.T) {
 	image := filepath.Join(t.TempDir(), "image.db")
 	create(t, image)
 	change(t, image, manyTenants)
-	text := contents(t, image)
+	text := testkit.ReadFile(t, image)
 	tenants := func(d *DB) int {
 		t.Helper()
 		n, err := d.Count(t.Context(), jobs.Filter{Metadata: map[string]string{"tenant": "a"}})

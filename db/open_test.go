@@ -44,16 +44,6 @@ func change(t *testing.T, path string, statements ...string) {
 	}
 }
 
-// contents reads a file that no process has open.
-func contents(t *testing.T, path string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 func listing(t *testing.T, dir string) string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -98,7 +88,7 @@ func TestOpenRejectsOtherFilesAndKeepsThem(t *testing.T) {
 		}},
 		"a damaged header": {"schema", func(path string) {
 			create(t, path)
-			text := contents(t, path)
+			text := testkit.ReadFile(t, path)
 			copy(text, "SQLite format 4\x00")
 			os.WriteFile(path, text, 0o600)
 		}},
@@ -108,7 +98,7 @@ func TestOpenRejectsOtherFilesAndKeepsThem(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "x")
 			c.make(path)
-			before, names := contents(t, path), listing(t, dir)
+			before, names := testkit.ReadFile(t, path), listing(t, dir)
 			d, err := Open(t.Context(), path, options)
 			if err == nil {
 				d.Close()
@@ -116,7 +106,7 @@ func TestOpenRejectsOtherFilesAndKeepsThem(t *testing.T) {
 			if kindOf(err) != c.kind {
 				t.Errorf("%s, options %+v: got error %v, want kind %s", name, options, err, c.kind)
 			}
-			if !bytes.Equal(before, contents(t, path)) {
+			if !bytes.Equal(before, testkit.ReadFile(t, path)) {
 				t.Errorf("%s, options %+v: got a changed file, want it unchanged", name, options)
 			}
 			if got := listing(t, dir); got != names {
@@ -161,7 +151,7 @@ func TestOpenAcceptsAnEmptyFileOnlyWithCreate(t *testing.T) {
 		if _, err := Open(t.Context(), path, options); kindOf(err) != "schema" {
 			t.Errorf("options %+v: got error %v, want kind schema", options, err)
 		}
-		if text := contents(t, path); len(text) != 0 {
+		if text := testkit.ReadFile(t, path); len(text) != 0 {
 			t.Errorf("options %+v: got a file of %d bytes, want it empty", options, len(text))
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -89,7 +90,7 @@ func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 		var before []byte
 		if !c.missing {
 			create(t, path)
-			before = contents(t, path)
+			before = testkit.ReadFile(t, path)
 			if err := os.Chmod(path, c.mode); err != nil {
 				t.Fatal(err)
 			}
@@ -106,7 +107,7 @@ func TestOpenReportsMissingPermissionsAndChangesNothing(t *testing.T) {
 		}
 		if !c.missing {
 			_ = os.Chmod(path, 0o600)
-			if !bytes.Equal(before, contents(t, path)) {
+			if !bytes.Equal(before, testkit.ReadFile(t, path)) {
 				t.Errorf("%s: got a changed file, want it unchanged", name)
 			}
 		} else if names := listing(t, dir); names != "" {
@@ -121,7 +122,7 @@ func TestOpenRejectsAReadOnlyFile(t *testing.T) {
 	dir := worldWritableDir(t)
 	path := filepath.Join(dir, "x.db")
 	create(t, path)
-	before := contents(t, path)
+	before := testkit.ReadFile(t, path)
 	if err := os.Chmod(path, 0o444); err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestOpenRejectsAReadOnlyFile(t *testing.T) {
 			t.Errorf("options %+v: got error kind %q, want %q", options, r.Kind, want)
 		}
 	}
-	if !bytes.Equal(before, contents(t, path)) {
+	if !bytes.Equal(before, testkit.ReadFile(t, path)) {
 		t.Error("got a changed file, want it unchanged")
 	}
 }

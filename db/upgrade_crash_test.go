@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"example.com/runner/db/dbtest/fault"
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -17,7 +18,7 @@ func TestAnUpgradeSurvivesEveryFailure(t *testing.T) {
 		t.Run(fmt.Sprint(o.version), func(t *testing.T) {
 			t.Parallel()
 			k := &kit{dir: t.TempDir()}
-			k.image = fault.Image{"": contents(t, o.write(t))}
+			k.image = fault.Image{"": testkit.ReadFile(t, o.write(t))}
 			names := slices.Sorted(maps.Keys(failures))
 			points := 0
 			for _, name := range names {
@@ -56,7 +57,7 @@ func TestAnUpgradeSurvivesKillsAndPowerCuts(t *testing.T) {
 			k := &kit{dir: t.TempDir()}
 			k.image = fault.Image{"": nil}
 			if o.version > 0 {
-				k.image[""] = contents(t, o.write(t))
+				k.image[""] = testkit.ReadFile(t, o.write(t))
 			}
 			path := k.save(t, k.image)
 			disk := fault.Under(t, path)

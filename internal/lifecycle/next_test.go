@@ -94,7 +94,8 @@ func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 	t.Helper()
 	wrong := func(format string, args ...any) {
 		t.Helper()
-		t.Errorf("%s\ntask %+v\noutcome %+v\nchange %+v", fmt.Sprintf(format, args...), task, o, c)
+		t.Errorf("attempt %d of %d, %d of %d losses, an end with reason %q: %s", task.Attempt, task.MaxAttempts, task.Losses,
+			task.MaxLosses, o.Reason, fmt.Sprintf(format, args...))
 	}
 	if !CanMove(jobs.Running, c.State) {
 		wrong("got state %s, want one that a running task can change to", c.State)

@@ -33,15 +33,6 @@ func fakeSystemctl(t *testing.T) string {
 	return calls
 }
 
-func readUnit(t *testing.T, path string) []byte {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
-}
-
 // machineService returns the service of the machine in a temporary directory. The current user runs its worker.
 func machineService(t *testing.T) Unit {
 	t.Helper()
@@ -49,7 +40,7 @@ func machineService(t *testing.T) Unit {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Unit{Name: "runner", Template: readUnit(t, units+"runner.service"), Program: "/usr/bin/runner", RunAs: me.Username,
+	return Unit{Name: "runner", Template: testkit.ReadFile(t, units+"runner.service"), Program: "/usr/bin/runner", RunAs: me.Username,
 		Dir: t.TempDir()}
 }
 
@@ -66,7 +57,7 @@ func TestTheUnitOfAPackageIsUsed(t *testing.T) {
 		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 	want := "is-system-running\ndaemon-reload\nenable runner.service\nstart runner.service\n"
-	if got := string(readUnit(t, calls)); got != want {
+	if got := string(testkit.ReadFile(t, calls)); got != want {
 		t.Errorf("systemctl: got\n%s; want\n%s", got, want)
 	}
 
@@ -112,7 +103,7 @@ func TestForeignUnitsStay(t *testing.T) {
 // have the same unit.
 func TestTextIsTheTemplate(t *testing.T) {
 	for _, file := range []string{"runner.service", "user/runner.service"} {
-		u := Unit{Template: readUnit(t, units+file), Program: "/usr/bin/runner"}
+		u := Unit{Template: testkit.ReadFile(t, units+file), Program: "/usr/bin/runner"}
 		if got := u.Text(); !bytes.Equal(got, u.Template) {
 			t.Errorf("%s: got\n%s; want the file", file, got)
 		}
@@ -131,7 +122,7 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 		u := machineService(t)
 		scope := "--system"
 		if u.PerUser = perUser; perUser {
-			u.Template, scope = readUnit(t, units+"user/runner.service"), "--user"
+			u.Template, scope = testkit.ReadFile(t, units+"user/runner.service"), "--user"
 		}
 		u.Program, u.Database = program, `/srv/a $HOME %n "b" c\d.db`
 		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // the manual page may not be installed
@@ -153,7 +144,7 @@ func TestAServiceOfAnotherUserHasItsOwnDirectory(t *testing.T) {
 	for _, c := range []struct{ name, runAs, want string }{
 		{"runner", "runner", "runner"}, {"runner", "reports", "runner"}, {"media", "runner", "runner"}, {"nightly", "reports", "nightly"},
 	} {
-		u := Unit{Name: c.name, RunAs: c.runAs, Template: readUnit(t, units+"runner.service"), Program: "/usr/bin/runner"}
+		u := Unit{Name: c.name, RunAs: c.runAs, Template: testkit.ReadFile(t, units+"runner.service"), Program: "/usr/bin/runner"}
 		want := "\nUser=" + c.runAs + "\nStateDirectory=" + c.want + "\nStateDirectoryMode=0700\n"
 		if text := string(u.Text()); !strings.Contains(text, want) {
 			t.Errorf("service %s of user %s: got\n%s; want%s", c.name, c.runAs, text, want)

@@ -153,6 +153,16 @@ func StartWithLog(t testing.TB, command *exec.Cmd, path string) {
 	t.Cleanup(func() { _ = command.Process.Kill() })
 }
 
+// ReadFile returns the content of a file. It ends the test if it cannot read the file.
+func ReadFile(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
 // SetZone makes the named time zone the local one until the test ends. Such a test must not run in parallel with others.
 func SetZone(t testing.TB, name string) {
 	t.Helper()
