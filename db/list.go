@@ -148,10 +148,15 @@ func where(f jobs.Filter, indexed ...string) *condition {
 		c.and("tasks.worker IN (SELECT number FROM {workers} WHERE id = ? OR name = ?)", f.Worker, f.Worker)
 	}
 	if f.Match != "" {
-		like := "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(f.Match) + "%"
-		c.and(`(tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
-			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\' OR tasks.outcome ->> 'error_line' {like} ? ESCAPE '\')`,
-			like, like, like, like, like)
+		like := likeText(f.Match)
+		terms, args := `tasks.label {like} ? ESCAPE '\' OR tasks.job {like} ? ESCAPE '\' OR tasks.args {like} ? ESCAPE '\'
+			OR tasks.outcome ->> 'error' {like} ? ESCAPE '\' OR tasks.outcome ->> 'error_line' {like} ? ESCAPE '\'`,
+			[]any{like, like, like, like, like}
+		if e, ok := parseEnding(f.Match); ok {
+			more, values := e.condition()
+			terms, args = terms+" OR "+more, append(args, values...)
+		}
+		c.and("("+terms+")", args...)
 	}
 	if len(f.Metadata) > 0 {
 		c.metadata(f.Metadata, indexed)

@@ -68,15 +68,24 @@ func splitTerms(text string) ([]Term, error) {
 		}
 		rest = after
 		switch {
+		case colon >= 0 && colon == len(word)-1 && !slices.Contains(termKeys, nearest(word[:colon], termKeys)):
+			terms = addText(terms, word) // a word of an error message, such as "fatal: no route"
 		case colon >= 0:
 			terms = append(terms, Term{word[:colon], word[colon+1:]})
-		case len(terms) > 0 && terms[len(terms)-1].Key == "":
-			terms[len(terms)-1].Value += " " + word
 		default:
-			terms = append(terms, Term{"", word})
+			terms = addText(terms, word)
 		}
 	}
 	return terms, nil
+}
+
+// addText adds a word to the text at the end of a search.
+func addText(terms []Term, word string) []Term {
+	if n := len(terms); n > 0 && terms[n-1].Key == "" {
+		terms[n-1].Value += " " + word
+		return terms
+	}
+	return append(terms, Term{"", word})
 }
 
 // cutWord splits off the first word of a text and removes its quotes. The result colon is the position of the first unquoted colon if the

@@ -25,6 +25,7 @@ func TestParseTerms(t *testing.T) {
 		`a "b  c" d`:               {{"", "a b  c d"}},
 		`"say \"hi\" \\ \n"`:       {{"", `say "hi" \ \n`}},
 		"12:30":                    {{"", "12:30"}},
+		"exit 7 · fatal: no route": {{"", "exit 7 · fatal: no route"}},
 		`C:\tmp`:                   {{"", `C:\tmp`}},
 		"worker:web1:811":          {{KeyWorker, "web1:811"}},
 		"since:15:04":              {{KeySince, "15:04"}},

@@ -1,0 +1,99 @@
+package db
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"example.com/runner/jobs"
+)
+
+// ending is the end of a failed attempt, as lists and pages show it: "exit 7", or "exit 7 · 1: no route" with the error line. The database
+// stores the exit status, the signal and the error line separately, so a search for the shown text compares them separately.
+type ending struct {
+	reason       jobs.Reason
+	exit, signal string // numbers; empty if the text has none
+	line         string // part of the error line; empty if the text has none
+	job          string // name of a job before the ending; empty if the text has none
+}
+
+const endingSeparator = " · "
+
+var exitOrSignal = regexp.MustCompile(`^(exit|signal)(?: status)? (?:(\d{1,10})|(?:SIG)?([A-Z]{3,4}))$`)
+
+// signalNumbers has the signals that end commands and have the same number on all systems.
+var signalNumbers = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "FPE": 8, "KILL": 9, "SEGV": 11,
+	"PIPE": 13, "ALRM": 14, "TERM": 15, "XCPU": 24, "XFSZ": 25}
+
+// parseEnding parses a search for the end of an attempt.
+func parseEnding(text string) (ending, bool) {
+	first, line, long := strings.Cut(text, endingSeparator)
+	e, ok := parseReason(strings.TrimSpace(first), long)
+	if !ok && long { // a group of failures begins with the job
+		second, rest, longer := strings.Cut(line, endingSeparator)
+		if e, ok = parseReason(second, longer); ok {
+			e.job, line = first, rest
+		}
+	}
+	e.line = strings.TrimSuffix(strings.TrimSpace(line), "…") // lists cut long lines
+	return e, ok
+}
+
+// parseReason parses the first part of an ending. The reasons without a number are also common words, so they count only if an error line
+// follows.
+func parseReason(text string, line bool) (ending, bool) {
+	if match := exitOrSignal.FindStringSubmatch(text); match != nil {
+		number, isName := match[2], match[3] != ""
+		switch {
+		case match[1] == "exit" && !isName:
+			return ending{reason: jobs.ReasonExit, exit: trimZeros(number)}, true
+		case match[1] == "signal" && !isName:
+			return ending{reason: jobs.ReasonSignal, signal: trimZeros(number)}, true
+		case match[1] == "signal" && signalNumbers[match[3]] != 0:
+			return ending{reason: jobs.ReasonSignal, signal: strconv.Itoa(signalNumbers[match[3]])}, true
+		}
+		return ending{}, false
+	}
+	switch reason := jobs.Reason(text); reason {
+	case jobs.ReasonTimeout, jobs.ReasonError, jobs.ReasonPanic, jobs.ReasonMemory, jobs.ReasonLost, jobs.ReasonShutdown:
+		return ending{reason: reason}, line
+	case "not found":
+		return ending{reason: jobs.ReasonStart, exit: "127"}, true
+	case "not started":
+		return ending{reason: jobs.ReasonStart}, true
+	}
+	return ending{}, false
+}
+
+func trimZeros(number string) string {
+	if trimmed := strings.TrimLeft(number, "0"); trimmed != "" {
+		return trimmed
+	}
+	return "0"
+}
+
+// condition returns the SQL condition of an ending and its arguments.
+func (e ending) condition() (terms string, args []any) {
+	terms, args = `tasks.outcome ->> 'reason' = ?`, []any{string(e.reason)}
+	add := func(term, value string) { terms, args = terms+" AND "+term, append(args, value) }
+	if e.exit != "" {
+		add(`CAST(tasks.outcome ->> 'exit_code' AS text) = ?`, e.exit)
+	}
+	if e.signal != "" {
+		add(`CAST(tasks.outcome ->> 'signal' AS text) = ?`, e.signal)
+	}
+	if e.job != "" {
+		add(`tasks.job = ?`, noNUL(e.job))
+	}
+	if e.line != "" {
+		like := likeText(e.line)
+		add(`(tasks.outcome ->> 'error' {like} ? ESCAPE '\'`, like)
+		terms, args = terms+` OR tasks.outcome ->> 'error_line' {like} ? ESCAPE '\')`, append(args, like)
+	}
+	return terms, args
+}
+
+// likeText returns the pattern of LIKE that finds a text anywhere.
+func likeText(text string) string {
+	return "%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(text) + "%"
+}
