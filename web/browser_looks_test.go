@@ -18,7 +18,8 @@ func (b *browser) cut() string {
 	b.t.Helper()
 	return eval[string](b, `[...document.querySelectorAll('dialog[open], dialog[open] *')].filter(e => e.scrollWidth > e.clientWidth + 1 &&
 		getComputedStyle(e).display !== 'inline' && !e.matches('input, .hidden') ||
-		e.getBoundingClientRect().right > document.documentElement.clientWidth).map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).join()`)
+		e.getBoundingClientRect().right > document.documentElement.clientWidth).
+		map(e => e.tagName + ': ' + e.textContent.slice(0, 60)).join()`)
 }
 
 func TestQuestionsFitInABrowser(t *testing.T) {

@@ -51,7 +51,8 @@ func TestTheZoneIsChosenWithOneClick(t *testing.T) {
 		t.Helper()
 		b.open("/?range=1h")
 		b.run(chromedp.WaitVisible(".tools"), chromedp.Click(link))
-		b.until(want, fmt.Sprintf("document.querySelector('.zone [aria-current]')?.textContent === %q && location.search === '?range=1h'", want))
+		b.until(want, fmt.Sprintf("document.querySelector('.zone [aria-current]')?.textContent === %q && "+
+			"location.search === '?range=1h'", want))
 	}
 	choose("#local", "Asia/Tokyo")
 	testkit.Contains(t, eval[string](b, "document.querySelector('#chart .axis').textContent"), "Times in JST")
@@ -62,7 +63,7 @@ func TestTheZoneIsChosenWithOneClick(t *testing.T) {
 	b.run(chromedp.Click("#zone"))
 	testkit.Equal(t, "field of the zone", eval[string](b, "document.querySelector('#zone').value"), "")
 	b.until("the field completes", "[...document.querySelector('#zones').options].some(o => o.value === 'America/Sao_Paulo')")
-	testkit.Equal(t, "local is offered", eval[bool](b, "[...document.querySelector('#zones').options].some(o => o.value === 'local')"), false)
+	testkit.Equal(t, "local is offered", eval[bool](b, "$$('#zones option').some(o => o.value === 'local')"), false)
 	b.run(chromedp.SendKeys("#zone", "America/Sao_Paulo\r"))
 	b.until("the typed zone", "document.querySelector('.zone [aria-current]')?.textContent === 'America/Sao_Paulo'")
 	b.shot("zone-1280-light")

@@ -252,8 +252,8 @@ func (p page) Find(pairs ...string) string {
 
 // problem returns the view of a problem with a link or an action.
 func (v *overviewView) problem(p present.Problem) problemView {
-	view := problemView{page: v.page, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"), Message: humanize.Safe(p.Message),
-		Hint: humanize.Safe(p.Try), Label: "Show"}
+	view := problemView{page: v.page, Key: strings.Join(strings.Fields(p.Code+" "+humanize.Safe(p.About)), "-"),
+		Message: humanize.Safe(p.Message), Hint: humanize.Safe(p.Try), Label: "Show"}
 	switch p.Code {
 	case "paused":
 		view.Action, view.Label, view.Queue = "resume", "Resume", p.About
