@@ -102,31 +102,37 @@ var ErrInjected = errors.New("runnertest: injected")
 
 // FailBeforeCommit makes the next commit return ErrInjected and change nothing, as on a full disk. This is the next write of r, or the
 // commit of a transaction on a handle of OpenDB. While Work runs, the next commit may be one of the worker, which tries it again.
-func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, true) }
+func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, 1, true) }
 
 // FailAfterCommit makes the next commit return ErrInjected although it took effect, as after a broken connection or a timeout. This is the
 // next write of r, or the commit of a transaction on a handle of OpenDB. So an Enqueue adds a task that its caller does not know about, and
-// a transaction with EnqueueTx adds the task together with the rows of the program. A unique key makes a second call safe. After a commit
-// with FinishTx the task is completed, even if the function returns the error. While Work runs, the next commit may be one of the worker,
-// which detects that its write was committed.
-func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, false) }
+// a transaction with EnqueueTx adds the task together with the rows of the program. A unique key with jobs.UniqueFor makes a second call
+// safe. After a commit with FinishTx the task is completed, even if the function returns the error. While Work runs, the next commit may be
+// one of the worker, which detects that its write was committed.
+func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, 1, false) }
 
-func inject(t testing.TB, r *runner.Runner, before bool) {
+// fault makes a commit fail.
+type fault struct {
+	commit int  // number of the commit that fails; 1 for the next one
+	before bool // whether the commit fails before it takes effect
+}
+
+// inject makes the n-th commit from now fail.
+func inject(t testing.TB, r *runner.Runner, n int, before bool) {
 	t.Helper()
 	if _, ok := kits.Load(r); !ok {
 		t.Fatal("runnertest: faults are for a Runner of New or Run")
 	}
 	faults.mu.Lock()
 	defer faults.mu.Unlock()
-	faults.next[r.Path()] = before
+	faults.next[r.Path()] = fault{n, before}
 }
 
-// faults has the files whose next commit fails. The value is true if that commit fails before it takes effect, and false if it fails
-// afterwards.
+// faults has the next fault of each file.
 var faults = struct {
 	mu   sync.Mutex
-	next map[string]bool
-}{next: map[string]bool{}}
+	next map[string]fault
+}{next: map[string]fault{}}
 
 func forget(path string) {
 	faults.mu.Lock()
@@ -134,11 +140,15 @@ func forget(path string) {
 	delete(faults.next, path)
 }
 
-// take returns the fault for the next commit of a file, and removes the fault. The result any reports whether there is one.
+// take counts a commit of a file. The result any reports whether this commit fails, and before whether it then takes no effect.
 func take(path string) (before, any bool) {
 	faults.mu.Lock()
 	defer faults.mu.Unlock()
-	before, any = faults.next[path]
+	next, any := faults.next[path]
+	if next.commit--; any && next.commit > 0 {
+		faults.next[path] = next
+		return false, false
+	}
 	delete(faults.next, path)
-	return before, any
+	return next.before, any
 }

@@ -2,8 +2,10 @@ package runnertest_test
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -153,4 +155,99 @@ func TestEnqueueSaysThatATaskWasKept(t *testing.T) {
 			t.Errorf("Get: got kept %v and error %v, want false and none", task.Kept, err)
 		}
 	}, runner.Options{Keep: 10 * time.Minute})
+}
+
+// enqueueWays has the ways to add a task.
+var enqueueWays = map[string]func(ctx context.Context, r *runner.Runner, handle *sql.DB, spec jobs.Spec) error{
+	"Add": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
+		_, err := r.Add(ctx, spec)
+		return err
+	},
+	"AddTx": func(ctx context.Context, r *runner.Runner, handle *sql.DB, spec jobs.Spec) error {
+		return inTransaction(ctx, handle, func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, spec); return err })
+	},
+	"Enqueue": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
+		_, err := r.Enqueue(ctx, spec)
+		return err
+	},
+	"EnqueueAll": func(ctx context.Context, r *runner.Runner, _ *sql.DB, spec jobs.Spec) error {
+		_, err := r.EnqueueAll(ctx, slices.Values([]jobs.Spec{spec}))
+		return err
+	},
+	"EnqueueTx": func(ctx context.Context, r *runner.Runner, handle *sql.DB, spec jobs.Spec) error {
+		return inTransaction(ctx, handle, func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, spec); return err })
+	},
+}
+
+func inTransaction(ctx context.Context, handle *sql.DB, do func(tx *sql.Tx) error) error {
+	tx, err := handle.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }() // fails after the commit, as expected
+	if err := do(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// TestACommitFaultAtAnyPointCausesOneRun makes each commit of a program fail once: those of the calls that add a task, and those of the
+// worker that runs it. The program repeats its call until the call succeeds, and then once more. The task runs exactly once.
+func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	keys := map[string][]jobs.Option{
+		"a key for a day":            {jobs.Unique("welcome"), jobs.UniqueFor(day)},
+		"a key of the arguments":     {jobs.UniqueArgs(), jobs.UniqueFor(day)},
+		"a key of finished tasks":    {jobs.Unique("welcome"), jobs.UniqueStates(jobs.Finished()...)},
+		"a key of a period of a day": {jobs.UniqueArgs(), jobs.UniquePeriod(day)},
+	}
+	for key, options := range keys {
+		for way, enqueue := range enqueueWays {
+			if way != "Enqueue" && (key != "a key for a day" || testing.Short()) {
+				continue // the ways share the code of the keys
+			}
+			for _, before := range []bool{true, false} {
+				t.Run(fmt.Sprintf("%s with %s, before the commit %v", way, key, before), func(t *testing.T) {
+					t.Parallel()
+					n := 1
+					for failed := true; failed; n++ {
+						runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+							handle := runnertest.OpenDB(t, r)
+							reached := runnertest.FailCommit(t, r, n, before)
+							once(t, r, func() error { return enqueue(t.Context(), r, handle, sendEmail.With(email{"ann"}, options...)) })
+							failed = reached()
+						})
+					}
+					t.Logf("%d commits", n-2)
+					if n < 6 { // there are commits of the call, of the start of the worker, of the claim and of the end
+						t.Errorf("got %d commits, want at least 4", n-2)
+					}
+				})
+			}
+		}
+	}
+}
+
+// once repeats a call that adds a task, with a worker between the calls, and checks that the task runs once.
+func once(t *testing.T, r *runner.Runner, enqueue func() error) {
+	runs := 0
+	r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))
+	for succeeded := 0; succeeded < 2; {
+		err := enqueue()
+		if err == nil {
+			succeeded++
+		} else {
+			testkit.ErrorIs(t, err, runnertest.ErrInjected)
+		}
+		if err := r.WorkUntilEmpty(t.Context()); err != nil {
+			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the worker could not begin
+		}
+	}
+	if runs == 0 { // the result of the claim was lost
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // longer than the lease of the claim
+		defer cancel()
+		testkit.NoError(t, r.Work(ctx))
+	}
+	testkit.Equal(t, "runs", runs, 1)
 }
