@@ -74,19 +74,22 @@ func TestAClaimWithALostConfirmationIsReleasedAtTheNextHeartbeat(t *testing.T) {
 	})
 }
 
-func TestAnEnqueueWithALostConfirmationCanBeRepeatedWithAKey(t *testing.T) {
+// TestAnEnqueueWithALostConfirmationCanBeRepeatedWithUniqueFor also runs the task between the calls. With jobs.Unique alone the next call
+// would then add a second task.
+func TestAnEnqueueWithALostConfirmationCanBeRepeatedWithUniqueFor(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
+		spec := work.With("x", jobs.Unique("k"), jobs.UniqueFor(time.Hour))
 		f.failCommit(1)
-		if task, err := f.Enqueue(f.Context(), work.With("x", jobs.Unique("k"))); err == nil {
+		if task, err := f.Enqueue(f.Context(), spec); err == nil {
 			f.Errorf("got no error and task %d, want an error", task.ID)
 		}
 		for range 2 {
-			f.enqueue(work.With("x", jobs.Unique("k")))
+			f.enqueue(spec)
+			f.work(time.Minute)
 		}
 		n, err := f.Count(f.Context(), jobs.Filter{})
 		testkit.Equal(f.T, "tasks", n, 1)
 		testkit.NoError(f.T, err)
-		f.work(time.Minute)
 		f.wantRuns(0)
 	})
 }

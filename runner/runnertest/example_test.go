@@ -191,21 +191,26 @@ func ExampleOpenDB() {
 	// 1 order, 1 task
 }
 
-// The task is stored although Enqueue returns an error. The unique key makes the second call safe while the task has not finished.
+// The task is stored although Enqueue returns an error, and a worker runs it before the second call. The unique key makes the second call
+// safe, because UniqueFor lets the task hold the key after it has finished.
 func ExampleFailAfterCommit() {
 	t := &example{}
 	defer t.end()
 	r := runnertest.New(t)
+	r.Register(charge.Handler(func(_ context.Context, order Order) error {
+		fmt.Println("charge order", order.ID)
+		return nil
+	}))
 	runnertest.FailAfterCommit(t, r)
 	for range 2 {
-		_, err := r.Enqueue(t.Context(), charge.With(Order{7}, jobs.Unique("charge 7")))
-		fmt.Println(err)
+		task, err := r.Enqueue(t.Context(), charge.With(Order{7}, jobs.Unique("charge 7"), jobs.UniqueFor(24*time.Hour)))
+		fmt.Println("kept:", task.Kept, err)
+		runnertest.Drain(t, r)
 	}
-	fmt.Println(len(runnertest.Enqueued(t, r, charge)), "task")
 	// Output:
-	// runnertest: injected
-	// <nil>
-	// 1 task
+	// kept: false runnertest: injected
+	// charge order 7
+	// kept: true <nil>
 }
 
 // A worker that hangs loses its task while the function runs. The database refuses the result of the first attempt, and the second one
