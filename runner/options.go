@@ -71,8 +71,8 @@ type Options struct {
 	Grace time.Duration
 	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a
 	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. Work also warns
-	// of a batch function that has not returned so long after it ended the last of its tasks. A negative value means no warning. Defaults
-	// to 10 s.
+	// of a batch function that has not returned so long after it ended the last of its tasks. A negative value means no warning. Why and
+	// the problems of `runner status` count 10 s, because other processes do not know this option. Defaults to 10 s.
 	StuckAfter time.Duration
 	// ReleaseStuck lets Work end the attempt of a handler that still runs after StuckAfter. The attempt ends as timed out or cancelled,
 	// with the usual retries, and its slot is free for other tasks. The goroutine of the handler goes on, and Work ignores its result. So

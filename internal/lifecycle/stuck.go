@@ -7,7 +7,7 @@ import (
 )
 
 // StuckAfter is how long an attempt may run after the end of its context before it counts as stuck. It is the default of
-// runner.Options.StuckAfter.
+// runner.Options.StuckAfter. Stuck uses it whatever that option is, because other processes do not know the option of the worker.
 const StuckAfter = 10 * time.Second
 
 // Stuck reports whether a running task should have ended more than StuckAfter ago, because of its timeout or a cancel request. The result

@@ -1,0 +1,77 @@
+package admin_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"example.com/runner/internal/admin"
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/runner/runnertest"
+)
+
+var slow = jobs.Define[time.Duration]("slow", jobs.Timeout(time.Minute), jobs.MaxAttempts(1))
+
+// withStuckHandler runs a test on fake time beside a worker with a task whose handler runs for an hour. The timeout of the task is a minute.
+func withStuckHandler(t *testing.T, options runner.Options, test func(t *testing.T, r *runner.Runner, task jobs.Task)) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		r.Register(slow.Handler(func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }))
+		task, err := r.Enqueue(t.Context(), slow.With(time.Hour))
+		testkit.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		worked := make(chan error)
+		go func() { worked <- r.Work(ctx) }()
+		test(t, r, task)
+		runnertest.Advance(t, 2*time.Hour) // the handler returns
+		stop()
+		testkit.NoError(t, <-worked)
+	}, options)
+}
+
+// TestAStuckTaskIsAProblem checks that the time of the problem and of Why is 10 s, whatever Options.StuckAfter of the worker is. Another
+// process does not know the option.
+func TestAStuckTaskIsAProblem(t *testing.T) {
+	for _, after := range []time.Duration{-1, time.Second, time.Minute} {
+		withStuckHandler(t, runner.Options{StuckAfter: after}, func(t *testing.T, r *runner.Runner, task jobs.Task) {
+			check := func(want string, problems []admin.Problem) {
+				t.Helper()
+				found, err := admin.MoreProblems(t.Context(), r, time.Now())
+				testkit.NoError(t, err)
+				testkit.Equal(t, "problems", found, problems)
+				task, err := r.Get(t.Context(), task.ID)
+				testkit.NoError(t, err)
+				wait, err := r.Why(t.Context(), task)
+				testkit.NoError(t, err)
+				testkit.Equal(t, "reason", wait.Reason, want)
+			}
+			runnertest.Advance(t, time.Minute+9*time.Second)
+			check("running", nil)
+			runnertest.Advance(t, 2*time.Second)
+			check("stuck", []admin.Problem{{Code: "stuck", Task: task.ID, Tasks: 1}})
+		})
+	}
+}
+
+func TestALeakedHandlerIsAProblem(t *testing.T) {
+	options := runner.Options{StuckAfter: time.Second, ReleaseStuck: true, Name: "w"}
+	withStuckHandler(t, options, func(t *testing.T, r *runner.Runner, _ jobs.Task) {
+		leaked := func() (found []admin.Problem) {
+			workers, err := r.Workers(t.Context())
+			testkit.NoError(t, err)
+			for _, problem := range admin.Problems(nil, nil, workers, nil, time.Now()) {
+				if problem.Code == "leaked" {
+					found = append(found, problem)
+				}
+			}
+			return found
+		}
+		runnertest.Advance(t, time.Minute)
+		testkit.Len(t, "problems before the release", leaked(), 0)
+		runnertest.Advance(t, time.Minute) // there is a heartbeat after the release
+		testkit.Equal(t, "problems", leaked(), []admin.Problem{{Code: "leaked", Worker: "w", Tasks: 1}})
+		runnertest.Advance(t, time.Hour)
+		testkit.Len(t, "problems after the handler has returned", leaked(), 0)
+	})
+}
