@@ -9,7 +9,13 @@ import (
 )
 
 // Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. When ctx ends, Await
-// stops waiting and does not change the task. The error is jobs.ErrNotFound if the task does not exist, or if someone deletes it during the
+// stops waiting and does not change the task.
+//
+// A handler that calls Await keeps its slot. If the handlers in all slots of the workers wait, the task that they wait for never starts; with
+// one slot that is the first such handler. Let the task of the handler wait for the other one instead (jobs.After), and read the result with
+// Upstream. Or let the handler return jobs.Snooze until the other task has finished. Both release the slot.
+//
+// The error is jobs.ErrNotFound if the task does not exist, or if someone deletes it during the
 // wait. It is jobs.ErrReplaced if another file has replaced the database file.
 func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error) {
 	notices, stop := r.notifier.SubscribeTask(ctx, id)
