@@ -29,6 +29,9 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 		call(b, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: !script})
 		path := fmt.Sprintf("/tasks/%d", id)
 		b.open(path)
+		if script {
+			b.run(chromedp.Click("#live")) // an update without a session shows the sign-in page before the click
+		}
 		call(b, network.ClearBrowserCookies, cdp.Empty{})
 		b.run(chromedp.Click("#head button.primary"), chromedp.WaitVisible("input[name=token]"),
 			chromedp.SendKeys("input[name=token]", s.token), chromedp.KeyEvent("\r"),
@@ -44,6 +47,29 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 			t.Errorf("%s JavaScript: got state %s, want pending", name, got)
 		}
 	}
+}
+
+// TestAnUpdateKeepsTheActionThatIsSentInABrowser lets an update of the page find that the session has ended while an action is on its way.
+func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, webOptions)
+	b := browse(t, s)
+	id := shell(t, r, "exit 1")
+	runnerkit.Drain(t, r)
+	b.open(fmt.Sprintf("/tasks/%d", id))
+	call(b, network.ClearBrowserCookies, cdp.Empty{})
+	eval[bool](b, `(() => {
+		const send = fetch
+		window.fetch = async (url, options) => {
+			if (options?.method === 'POST') await new Promise(done => setTimeout(done, 500))
+			return send(url, options)
+		}
+		window.same = true // until the page loads again
+		document.querySelector('#head button.primary').click()
+		document.dispatchEvent(new Event('visibilitychange')) // updates the page
+		return true
+	})()`)
+	b.until("the sign-in of the action", "window.same && document.querySelector('#ask[open] input[name=token]')")
 }
 
 func TestTheQuestionOfALostActionChangesNothing(t *testing.T) {

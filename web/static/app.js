@@ -135,7 +135,7 @@ const refresh = async () => {
 		const [answer, text] = await load(location.pathname + location.search, { headers: { ...part, Have: Object.values(have).join(' ') } },
 			() => offline(true))
 		if (answer.ok) replace(text)
-		else if (answer.status === 401 && !ask.open) location.reload()
+		else if (answer.status === 401 && !ask.open && !sending) location.reload()
 	} catch { offline(true) }
 	busy = false
 	if (again) { again = false; setTimeout(refresh, 1000) }
