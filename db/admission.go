@@ -10,6 +10,17 @@ import (
 
 // Admission decides which pending tasks a claim may start. It admits no task of a paused queue, and no more tasks than the limits of the
 // queue, of the job and of the whole database allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
+//
+// How: a claim reads all pauses and limits once (readAdmission), counts in memory the tasks that it takes (take), and at its end stores the
+// rates (saveAdmission). So apart from lanes with rates, the number of its statements does not depend on the number of tasks. In a database
+// without pauses and limits the admission is nil, and costs only the read of the features in use.
+//
+// Invariants:
+//   - The reads, the claim and the writes are one transaction, so two workers never use the same capacity.
+//   - Limits on running tasks have no stored counter. The claim counts the running tasks, so a crash cannot leave a wrong number behind.
+//   - Rates are stored as token buckets (bucket.go). A start takes a token also if the worker dies before it runs the task.
+//   - When a rate blocks a task that could start, saveAdmission returns the time of the next start, and the worker sleeps until then at
+//     the latest.
 
 // countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads every running task, but these are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)

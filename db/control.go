@@ -12,6 +12,18 @@ import (
 	"example.com/runner/jobs"
 )
 
+// These are the actions of users on tasks: cancel, retry and delete. An action changes any number of tasks, and each of them may have
+// changed since the user saw it. So an action decides by the state that it reads in its transaction, and its UPDATE names that state or the
+// generation. A task that does not exist or that the action does not fit is no error: the action reports its state.
+//
+// Only the worker of a running task can stop it, so cancel stores a request, and the worker reads it after the notice that the database has
+// changed. The request has the generation of the claim. It applies to that claim also after a reaper has revoked it, which adds one to the
+// generation. It does not apply to a later attempt.
+//
+// An action changes at most moveMost tasks in one transaction, and other writers get the lock between two transactions. If the action fails
+// in between, the earlier parts stay, and the caller may repeat the whole call. The same transaction updates lanes and dependents, as for
+// the end of an attempt (end.go).
+
 // cancelTask cancels task [4] if it has not started or waits for its next attempt. [1] says who cancels it and why; [2] and [3] are the
 // current time. All other fields of the outcome stay those of the last attempt.
 var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL,

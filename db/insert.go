@@ -14,6 +14,21 @@ import (
 	"example.com/runner/jobs"
 )
 
+// New tasks come in three ways, because most of them are plain: a task without a lane, dependencies, a unique key or an input is one row of
+// one table.
+//   - In a file, a single plain task is one statement without BEGIN and COMMIT (insertOne), if no other caller waits.
+//   - Plain tasks of a call, and of all callers of a group, share statements (insertmany.go).
+//   - Any other task is added alone by insertSpec, which also reads or changes other rows: the holder of the unique key, the lane, the
+//     dependencies, the input.
+//
+// Invariants:
+//   - A call adds all of its tasks or none. The tasks are durable when it returns.
+//   - Within a transaction, the ids of new tasks increase in the order of the specs. In a file this process computes the ids, because it
+//     holds the write lock. A server assigns them.
+//   - An inserter keeps the order of a group: it adds the waiting plain tasks before any statement that could see them or could get a
+//     higher id.
+//   - A task whose dependency has already failed is stored as cancelled, with all effects of an end (see ended).
+
 // insertTask adds a task. Its values are those of appendTask. A new task has generation 1; a task that plain SQL inserts has 0.
 var insertTask = command(`INSERT INTO {tasks} (` + insertColumns + `) VALUES ({id_param}1,
 	?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?){unless_taken}{returning_id}`)

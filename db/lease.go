@@ -13,6 +13,17 @@ import (
 
 // The functions in this file change claims that exist. A worker renews, reads and releases its own claims. A reaper revokes the claims of a
 // hung worker and records the losses. Package runner/internal/engine decides when to do this: see its heartbeat.go and reaper.go.
+//
+// A takeover from a hung worker has two steps, Revoke and Reap. A hung worker may continue at any moment and write how its commands ended,
+// while the reaper kills these commands. So the reaper first revokes the claims: the generation goes up by one, and every later write of
+// the worker changes no row. The tasks stay running until their processes are dead. Only then Reap lets them run again. If the reaper dies
+// in between, the lease of 0 shows another reaper that the claim is revoked.
+//
+// Invariants:
+//   - Each write of a claim names the id, the generation and the worker. The database rejects the write if one of them has changed.
+//   - A reaper compares a lease only with an earlier value of itself, and never with its clock. So each heartbeat must change the lease.
+//   - A revocation commits at level full, because the caller then kills processes. The loss itself needs no sync: if a crash undoes it, a
+//     reaper records it again.
 
 // renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON: pairs
 // of id and generation_id. A heartbeat must change every lease, even if the clock was set back. Otherwise a reaper would think that the

@@ -12,6 +12,18 @@ import (
 	"example.com/runner/jobs"
 )
 
+// This file stores schedules, and tick.go makes their tasks. Package db does not know cron expressions. Where a change needs a time of a
+// tick, the caller passes a function, such as change, next or plan. The function runs inside the transaction and sees the schedule as it
+// is. A member of a group may run twice, so the function must be quick and may be called twice.
+//
+// Invariants:
+//   - next_at is NULL while a schedule is paused, or if it has no further tick. Workers read only the index of next_at to find the
+//     schedules that are due.
+//   - Each change of a schedule sets next_at in the same transaction. So no worker ticks by an old expression.
+//   - schedule_open has a row for each unfinished task of a schedule, and may also have rows of tasks that have ended. The end of a task
+//     writes nothing there. The next task of the schedule deletes these rows.
+//   - The columns kept_* hold what the schedule needs to know of tasks that were deleted, such as the state of its last task.
+
 // selectSchedules reads schedules. The caller may append a WHERE clause or an ORDER BY clause.
 const selectSchedules = `SELECT schedules.*, i.data AS input, coalesce(tasks.state,
 	kept_state) AS last_state, tasks.started_at AS last_started_at,

@@ -12,6 +12,19 @@ import (
 	"example.com/runner/jobs"
 )
 
+// This file runs the transaction of a group (commit.go explains groups) and the statements in it. The rule for errors is the difficult
+// part, because a wrong error makes a caller repeat a write that was committed, or trust one that was not:
+//   - If a member fails, the transaction is rolled back, and the result is a *memberError. The leader then runs the members one by one.
+//   - If BEGIN or the check of the files fails, nothing was written. Every member gets that error, or waits again if only the context of
+//     another caller has ended.
+//   - If the connection breaks after COMMIT was sent, the result of the commit is unknown. All members get an error that says so
+//     (Unanswered).
+//   - After an error that may have broken the connection, the writer is marked as broken. The next transaction opens a new connection.
+//
+// A check after the commit finds out whether another file has replaced the database. Other processes would not see such a commit.
+//
+// A tx can also belong to a transaction of the caller (outer). Then its statements are not prepared, and it neither begins nor commits.
+
 // memberError is the error of one member of a group. The transaction of the group was rolled back.
 type memberError struct{ err error }
 

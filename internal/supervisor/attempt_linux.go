@@ -10,6 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// An attempt in a guardian has these steps, all on one thread: write the record of the attempt into the lock file, fork the leader, wait
+// for the end of the leader, kill and reap the remaining children, clear the record, report the end.
+//
+// Invariants:
+//   - The record is in the file before the fork, and until the guardian has killed all processes that it may kill. If the guardian dies in
+//     between, the process that takes the lock knows which attempt may have left processes.
+//   - The report is the last step. When the worker reads it, no process of the attempt is left, except those that the report names or
+//     counts.
+//   - Waitid leaves an ended child as a zombie, so its pid and its process group are not reused. While a command runs, only reap and
+//     reapAll remove zombies. They hold the mutex, as every sender of a signal does.
+//   - If a process is killed, its children become children of the guardian. So killRemaining repeats its kills until no child is left.
+//   - If the exit status of the leader cannot be read, the guardian exits. Its worker then treats the attempt as lost. A guessed status
+//     could complete a task that has failed.
+
 const (
 	deniedGrace = 250 * time.Millisecond // time to wait for processes of other users, which a guardian cannot kill without a cgroup
 	minPause    = 50 * time.Microsecond  // time between two checks of processes that were killed

@@ -16,6 +16,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// This file is the side of the worker: it starts a guardian, sends requests to it, and handles its replies. Child (child_linux.go) is one
+// command.
+//
+// Every failure has the same end. If a message cannot be written in time, a reply is invalid or two pings stay without an answer, the
+// client kills the guardian. It does not try to repair the connection, because a guardian that has read a part of a message cannot read the
+// next one. The goroutine receive then waits for the end of the guardian, kills the processes that it has left, and ends the command with
+// ErrLost.
+//
+// Invariants:
+//   - A guardian has one command at most: child is set from the request until the reply that ends the command.
+//   - The channel done is closed after the guardian is dead and its left-over processes are killed. Only Close lets it give up earlier.
+//     The record in the lock file then stays, so another process finds these processes.
+//   - The mutex is not held while a message is sent.
+
 // Guardian is the worker's client of a guardian process. Its methods are safe for use by many goroutines.
 type Guardian struct {
 	options   GuardianOptions

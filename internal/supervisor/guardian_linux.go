@@ -15,6 +15,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// This file is the process of a guardian, except for the attempts themselves (attempt_linux.go). Three parts of it run at the same time:
+// the main thread runs the attempts, a goroutine reads the requests of the worker, and timers fire at deadlines. A request must never wait
+// for an attempt, because a kill and a renewal arrive while the attempt runs.
+//
+// Invariants:
+//   - The mutex is held while a signal is sent and while a child is reaped. A child that is not reaped keeps its pid, so no signal can hit
+//     a process that has reused the pid.
+//   - No goroutine writes to the socket while it holds the mutex. A write blocks while the worker is stopped, and the timer of the
+//     deadline needs the mutex.
+//   - A renewal and a kill name their attempt by its key. A late one for an earlier attempt changes nothing.
+//   - Whatever ends the method read also ends the guardian: a closed socket, an invalid message, a message of a newer version. The
+//     guardian then starts nothing more and kills every process.
+
 // The descriptors of a guardian besides 0, 1 and 2.
 const (
 	socketFD = 3

@@ -19,6 +19,19 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
+// An attempt has a goroutine that runs its handler (begin). Other goroutines may stop it at the same time: the heartbeat, a timeout, a
+// cancel request, the shutdown. They only end the context of the attempt with a cause (stop). When the handler has returned, its goroutine
+// reads the cause, and one function decides the outcome (classify). Only for a handler that does not return, abandon or checkStuck sets the
+// outcome.
+//
+// Invariants:
+//   - An attempt gets one outcome, because only one function can set the flag over. The result of a handler that returns later is
+//     discarded.
+//   - The outcome is complete before the attempt goes to Engine.ended. The loop writes it, and reads the fields without a lock.
+//   - The context of the attempt does not come from the context of the worker. A shutdown first lets attempts end by themselves, and then
+//     stops them one by one with a cause.
+//   - The handler of an attempt that is past its deadline is not called, because its task may belong to another worker by now.
+
 // attempt is one execution of a task in this process, from its claim until its end is written.
 type attempt struct {
 	e      *Engine

@@ -13,6 +13,19 @@ import (
 	"example.com/runner/jobs"
 )
 
+// A cycle writes the ends of attempts and claims tasks for the slots that they free, in one transaction of the database. So a busy worker
+// commits once for many tasks.
+//
+// Invariants:
+//   - An attempt stays in unwritten until a cycle with its end has succeeded, or until another worker owns its task. After an error, the
+//     next cycle sends the same ends again. The database accepts an end that was already written, so this is safe also if the result of
+//     the commit is unknown.
+//   - A claim whose result was lost starts nothing. The next search for unacknowledged claims finds it and gives it back (requests.go).
+//   - A worker claims nothing while it stops, while its heartbeats fail, while it runs a suspect, or while the machine is overloaded.
+//   - Leases and deadlines count from the time at which the cycle was sent, not from its return. So an attempt ends at its worker before
+//     another worker may take its task.
+//   - A task that must never run twice starts after its claim is on the disk.
+
 // cycle writes the attempts that have ended, claims tasks for the free slots, and starts them. It returns an error only if the worker
 // cannot continue.
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
