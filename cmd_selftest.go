@@ -37,9 +37,10 @@ does not touch your databases, and it uses all processors. It fills a filesystem
 smaller than 1 GB for moments. As root it also starts processes of the user
 65534 and mounts a file in a mount namespace of its own.
 
-With --postgres the test starts a PostgreSQL server from the installed programs
-and simulates two hosts. It cuts and stalls their connections, also in the
-middle of commits, and it kills the server.
+With --postgres the test starts a PostgreSQL server and a synchronous standby
+from the installed programs and simulates two hosts. It cuts and stalls their
+connections, also in the middle of commits. It kills the server, and promotes
+the standby.
 
 The test deletes its files unless it finds a violation. Then it keeps the
 database, the logs and the histories. --seed repeats the random choices; the

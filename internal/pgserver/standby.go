@@ -2,6 +2,7 @@ package pgserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -23,9 +24,12 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	cmd := copied.command("pg_basebackup", "--pgdata="+copied.data(), "--host="+s.Dir, "--username=postgres",
 		"--write-recovery-conf", "--checkpoint=fast", "--no-sync")
 	if text, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("pg_basebackup: %w: %s", err, text)
+		return nil, errors.Join(fmt.Errorf("pg_basebackup: %w: %s", err, text), os.RemoveAll(dir))
 	}
-	return copied, copied.Run(ctx)
+	if err := copied.Run(ctx); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return copied, nil
 }
 
 // Promote turns a standby into a primary server and waits until it is one.

@@ -2,6 +2,7 @@ package selftest
 
 import (
 	"context"
+	"errors"
 	"time"
 )
 
@@ -51,22 +52,26 @@ func (n *nemesis) endConnection() bool {
 	return true
 }
 
-// killServer kills the server, or only its first process, and starts it again a moment later.
-func (n *nemesis) killServer() {
-	kill := n.server.Kill
+// endServer kills the primary server, or only its first process. By turns it starts the server again a moment later, and promotes the
+// standby.
+func (n *nemesis) endServer() {
+	kill, name := n.server.Kill, "kill_server"
 	if n.random.IntN(2) == 0 {
 		kill = n.server.Crash
+	}
+	again := func() error {
+		n.sleep(time.Duration(n.random.Int64N(int64(Lease))))
+		return n.server.Run(context.Background())
+	}
+	if n.counts["kill_server"] > n.counts["promote"] && n.server.HasStandby() {
+		name, again = "promote", n.server.Promote
 	}
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
 	n.notes.add(opDown, 0, 0, "")
-	if err := kill(); err != nil {
-		panic("selftest: " + err.Error())
-	}
-	n.sleep(time.Duration(n.random.Int64N(int64(Lease))))
-	if err := n.server.Run(context.Background()); err != nil {
+	if err := errors.Join(kill(), again()); err != nil {
 		panic("selftest: " + err.Error())
 	}
 	n.notes.add(opUp, 0, 0, "")
-	n.counts["kill_server"]++
+	n.counts[name]++
 }

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// proxy forwards the connections of one simulated host to the server. It can cut them and stall them.
+// proxy forwards the connections of one simulated host to the primary server. It can cut them and stall them.
 type proxy struct {
 	listener net.Listener
-	to       string
+	to       func() string // returns the path of the socket of the primary server
 
 	mu      sync.Mutex
 	conns   map[net.Conn]bool
@@ -18,7 +18,7 @@ type proxy struct {
 	stalled chan struct{} // closed at the end of the stall; nil if the proxy is not stalled
 }
 
-func newProxy(to string) (*proxy, error) {
+func newProxy(to func() string) (*proxy, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (p *proxy) accept() {
 func (p *proxy) handle(client net.Conn) {
 	defer closeConn(client)
 	p.waitWhileStalled()
-	server, err := net.Dial("unix", p.to)
+	server, err := net.Dial("unix", p.to())
 	if err != nil {
 		return
 	}

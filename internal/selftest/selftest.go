@@ -181,13 +181,16 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 // injectFaults lets the nemesis inject faults for the duration of the run.
 func (r *run) injectFaults(ctx context.Context) {
 	r.nemesis = newNemesis(r.workspace, r.processes, r.db, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
-	r.nemesis.server, r.nemesis.proxies = r.Server, r.proxies
+	r.nemesis.server = r.Server
+	if r.Server != nil {
+		r.nemesis.proxies = r.proxies[1:] // the first proxy has no faults
+	}
 	began := time.Now()
 	killAt, freezeAt := killServerEvery/2, freezeFirst
 	for ctx.Err() == nil && time.Since(began) < r.For {
 		if r.Server != nil && time.Since(began) > killAt {
 			killAt += killServerEvery
-			r.nemesis.killServer()
+			r.nemesis.endServer()
 		}
 		if time.Since(began) > freezeAt {
 			freezeAt += freezeEvery

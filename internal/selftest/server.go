@@ -8,13 +8,18 @@ import (
 	"strings"
 )
 
-// Server is a PostgreSQL server that belongs to the run. The nemesis kills it.
+// Server is a PostgreSQL server that belongs to the run, with a synchronous standby. The nemesis kills it. The server of the first start
+// has an empty database named postgres.
 type Server struct {
-	Address string                      // address of an empty database
-	Socket  string                      // path of the Unix socket
-	Kill    func() error                // kills all processes of the server at once
-	Crash   func() error                // sends SIGKILL to the first process only
-	Run     func(context.Context) error // starts the server again
+	Socket func() string               // returns the path of the Unix socket of the primary server
+	Kill   func() error                // kills all processes of the primary server at once
+	Crash  func() error                // sends SIGKILL to its first process only
+	Run    func(context.Context) error // starts it again
+
+	// HasStandby reports whether the standby has every confirmed commit.
+	HasStandby func() bool
+	// Promote makes the standby the primary server, after Kill or Crash. It then creates another standby in the background.
+	Promote func() error
 }
 
 // hosts is the number of simulated hosts. Processes of different hosts share no lock files and use different
@@ -24,8 +29,8 @@ const hosts = 2
 // onServer reports whether an address names a database on a server.
 func onServer(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
-// addresses lists the addresses of the database of the run. The first address is the direct one. After it comes one for
-// each simulated host.
+// addresses lists the addresses of the database of the run. The first address is that of the proxy without faults. After it comes one
+// for each simulated host.
 func (w workspace) addresses() []string {
 	text, err := os.ReadFile(filepath.Join(w.dir, "addresses"))
 	if err != nil {
@@ -40,8 +45,8 @@ func (r *run) setUpServer() error {
 	if r.Server == nil {
 		return nil
 	}
-	list := []string{r.Server.Address}
-	for range hosts {
+	var list []string
+	for range 1 + hosts {
 		p, err := newProxy(r.Server.Socket)
 		if err != nil {
 			return err

@@ -4,19 +4,19 @@ package selftestrole
 
 import (
 	"context"
-	"path/filepath"
 
-	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/selftest"
 )
 
-// OnOwnServer starts a PostgreSQL server with durable commits for the database of a selftest.
+// OnOwnServer starts a PostgreSQL server with durable commits and a synchronous standby for the database of a selftest.
 func OnOwnServer(ctx context.Context, o *selftest.Options) (stop func(), err error) {
-	s, err := pgserver.Start(ctx, "fsync=on")
+	c, err := startCluster(ctx)
 	if err != nil {
 		return nil, err
 	}
-	o.Server = &selftest.Server{Address: s.Address("postgres"), Socket: filepath.Join(s.Dir, ".s.PGSQL.5432"), Kill: s.Kill, Crash: s.Crash,
-		Run: s.Run}
-	return func() { _ = s.Close() }, nil
+	o.Server = &selftest.Server{Socket: c.socket, HasStandby: c.hasStandby, Promote: c.promote,
+		Kill:  func() error { return c.server().Kill() },
+		Crash: func() error { return c.server().Crash() },
+		Run:   func(ctx context.Context) error { return c.server().Run(ctx) }}
+	return c.close, nil
 }

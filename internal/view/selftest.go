@@ -82,6 +82,7 @@ func selftestRows(r *selftest.Report) []selftestRow {
 	}
 	if r.Server {
 		rows = append(rows, selftestRow{"kills of the server", n(r.Faults["kill_server"])},
+			selftestRow{"promotions of the standby", n(r.Faults["promote"])},
 			selftestRow{"first claim after a kill of the server max", s(f.ResumeMax)})
 	}
 	if r.Dir != "" {
