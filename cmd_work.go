@@ -137,6 +137,7 @@ type workOptions struct {
 	notifier   *systemd.Notifier  // reports to the service manager; nil if there is none
 	terminal   bool               // whether a person started the worker at a terminal; such a worker ends when the terminal closes
 	serve      *web.ServerOptions // options of the web pages; nil if they are not served
+	pagesURL   string             // URL of the pages for hooks; empty if it is unknown
 	printToken bool               // whether to print the address with the token to a log, too
 }
 
@@ -165,11 +166,15 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	}
 	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")),
 		neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
+	served := pages.ReadOptions(c)
+	var err error
+	if o.pagesURL, err = pages.PublicURL(served); err != nil {
+		return o, err
+	}
 	if address := cli.Get[string](c, "serve"); address != "" {
-		served := pages.ReadOptions(c)
 		served.Listen = address
 		o.serve, o.printToken = &served, cli.Get[bool](c, "print-token")
-	} else if name := firstSet(c, pages.Options()); name != "" {
+	} else if name := firstSet(c, pages.Options(), "public-url"); name != "" {
 		return o, failure.Usage("--%s requires --serve", name).Hint("runner work --serve 127.0.0.1:8484")
 	}
 	if err := readSync(c, &o.engine); err != nil {
@@ -186,7 +191,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	}
 	o.engine.Log = logging.New(p.Stderr, logging.StyleFor(cli.Get[string](c, "log-format"), p.Stderr, a.Getenv("JOURNAL_STREAM")), level)
 	o.commands = output.Copies{Tee: cli.Get[bool](c, "tee"), Dir: cli.Get[string](c, "log-dir"), Size: cli.Get[int64](c, "log-size"),
-		Prefix: o.engine.Concurrency > 1, Log: o.engine.Log}
+		Prefix: o.engine.Concurrency > 1, Log: o.engine.Log, Pages: o.pagesURL}
 	if o.notifier = systemd.New(a.Getenv("NOTIFY_SOCKET"), o.engine.Log); o.notifier != nil {
 		o.engine.Liveness, o.engine.LivenessEvery = o.notifier.Report, o.notifier.Every
 	}
@@ -268,9 +273,9 @@ func parseWorkerName(text string) (string, error) {
 }
 
 // firstSet returns the name of the first option in list that the user gave, or an empty string.
-func firstSet(c *cli.Context, list []cli.Flag) string {
+func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 	for _, f := range list {
-		if name := f.Names()[0]; c.IsSet(name) {
+		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(except, name) {
 			return name
 		}
 	}

@@ -15,13 +15,16 @@ type CommandOptions struct {
 	// Tee receives the output of commands while they run, and nil at the end of a stream. Several goroutines call Tee. It must not keep the
 	// data after it returns. Defaults to no function.
 	Tee func(task jobs.Task, stream string, data []byte)
+	// PagesURL is the URL of the pages of package web, such as "https://runner.example.com". The command of a hook then gets the URL of the
+	// page of its task in RUNNER_EVENT_URL. Defaults to no URL.
+	PagesURL string
 }
 
 // Commands returns the handler of the job "command". A program that does not register this handler runs functions only.
 func Commands(options CommandOptions) jobs.Handler {
 	return jobs.Handler{Job: jobs.CommandJob, MaxAttempts: taskspec.CommandAttempts,
 		Run: func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
-			return engine.RunCommand(ctx, task, options.Tee)
+			return engine.RunCommand(ctx, task, options.Tee, options.PagesURL)
 		}}
 }
 

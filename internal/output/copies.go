@@ -17,6 +17,7 @@ type Copies struct {
 	Dir    string // directory for files with the output of attempts; empty for none
 	Size   int64  // maximum size of such a file; 0 for no limit
 	Log    *slog.Logger
+	Pages  string // address of the pages, for hooks; empty if unknown
 }
 
 // Register registers the handler of commands, which makes these copies of their output. The caller must call stop at the end.
@@ -26,14 +27,14 @@ func (o Copies) Register(ctx context.Context, r *runner.Runner, p *term.Printer)
 		tee = NewTee(p.Stdout, p.Stderr, o.Prefix, o.Log).Copy
 	}
 	if o.Dir == "" {
-		r.Register(runner.Commands(runner.CommandOptions{Tee: tee}))
+		r.Register(runner.Commands(runner.CommandOptions{Tee: tee, PagesURL: o.Pages}))
 		return func() {}, nil
 	}
 	files, err := OpenFiles(r, o.Dir, o.Size, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	r.Register(files.Record(runner.Commands(runner.CommandOptions{Tee: func(task jobs.Task, stream string, data []byte) {
+	r.Register(files.Record(runner.Commands(runner.CommandOptions{PagesURL: o.Pages, Tee: func(task jobs.Task, stream string, data []byte) {
 		files.Copy(task, stream, data)
 		if tee != nil {
 			tee(task, stream, data)

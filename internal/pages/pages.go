@@ -4,13 +4,16 @@ package pages
 import (
 	"context"
 	"errors"
+	"net/url"
 	"os"
 	"os/exec"
 	"runtime"
 	"strings"
 
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/errcode"
 	"example.com/runner/internal/term"
+	"example.com/runner/jobs"
 	"example.com/runner/web"
 )
 
@@ -19,7 +22,7 @@ func Options() []cli.Flag {
 	return []cli.Flag{
 		cli.BoolOption("read-only", "show tasks, but do not allow changes"),
 		cli.TextOption("base-path", "PATH", "path of the first page (/)", "/"),
-		cli.TextOption("public-url", "URL", "address of the pages behind a proxy", ""),
+		cli.TextOption("public-url", "URL", "address of the pages behind a proxy, for RUNNER_EVENT_URL of hooks, too", ""),
 		cli.ChoiceOption("auth", "none is allowed with a unix socket only (token)", "token", "token", "none"),
 		cli.TextOption("token-file", "FILE", "file with the token; created if missing (runner.db.d/token)", ""),
 		cli.BoolOption("print-token", "print the address with the token also to a pipe or a log"),
@@ -38,9 +41,25 @@ func ReadOptions(c *cli.Context) web.ServerOptions {
 		Insecure: cli.Get[bool](c, "insecure")}
 }
 
+// PublicURL returns the URL of the first page behind a proxy, without a slash at its end. It is empty without --public-url.
+func PublicURL(o web.ServerOptions) (string, error) {
+	if o.PublicURL == "" {
+		return "", nil
+	}
+	u, err := url.Parse(o.PublicURL)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return "", &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.PublicURL, Subject: o.PublicURL,
+			What: "invalid public URL " + o.PublicURL, Hint: "https://runner.example.com"}
+	}
+	if base := strings.Trim(o.BasePath, "/"); base != "" {
+		return u.Scheme + "://" + u.Host + "/" + base, nil
+	}
+	return strings.TrimRight(u.String(), "/"), nil
+}
+
 // ShownURL returns the address of the pages for output to out. If out is not a terminal, the address has no token, because out may be a
 // log, and a log must not contain the token. The result hidden is then a sentence that says where the token is.
-func ShownURL(s *web.Server, out *term.Stream, printToken bool) (url, hidden string) {
+func ShownURL(s *web.Server, out *term.Stream, printToken bool) (shown, hidden string) {
 	if out.TTY || printToken || s.TokenFile() == "" {
 		return s.URL(), ""
 	}

@@ -123,14 +123,15 @@ func (a *attempt) begin() {
 	}()
 }
 
-// RunCommand runs the command of the attempt that ctx belongs to.
-func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte)) (json.RawMessage, error) {
+// RunCommand runs the command of the attempt that ctx belongs to. The parameter pages is the URL of the pages, or empty.
+func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte), pages string) (json.RawMessage,
+	error) {
 	a := attemptFrom(ctx)
 	if a == nil {
 		return nil, errors.New("only Work runs commands")
 	}
 	c := exec.Command{Worker: &a.e.commands, Task: task, Stop: a.ctx, Kill: a.kill, Deadline: a.currentDeadline, Output: a.capture()}
-	c.Output.Tee = tee
+	c.Output.Tee, c.PagesURL = tee, pages
 	c.Task.LeaveChildren = task.LeaveChildren || a.e.o.LeaveChildren
 	defer func() { a.childrenKilled, a.childrenLeft, a.usage = c.ChildrenKilled, c.ChildrenLeft, c.Usage }()
 	return c.Run()

@@ -3,6 +3,7 @@ package exec
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,6 +69,9 @@ func (c *Command) environ(ctx context.Context) ([]string, error) {
 		"RUNNER_TASK_DUE="+due.UTC().Format(time.RFC3339Nano),
 		"RUNNER_WORKER_ID="+c.Task.WorkerID,
 		"RUNNER_RESULT="+c.resultPath())
+	if page := c.eventPage(); page != "" {
+		environ = append(environ, "RUNNER_EVENT_URL="+page)
+	}
 	if c.Task.Depends {
 		environ = append(environ, "RUNNER_UPSTREAM="+c.upstreamPath())
 	}
@@ -75,6 +79,18 @@ func (c *Command) environ(ctx context.Context) ([]string, error) {
 		environ = append(environ, "RUNNER_TASK_SCHEDULE="+c.Task.Schedule)
 	}
 	return lastWins(environ), nil
+}
+
+// eventPage returns the URL of the page of the task or of the schedule that a hook is about. It is empty for a task that is no hook.
+func (c *Command) eventPage() string {
+	if c.PagesURL == "" || c.Task.Event == "" {
+		return ""
+	}
+	page := strings.TrimRight(c.PagesURL, "/")
+	if id := c.Task.Env["RUNNER_EVENT_TASK"]; id != "" {
+		return page + "/tasks/" + id
+	}
+	return page + "/schedules/" + url.PathEscape(c.Task.Env["RUNNER_EVENT_SCHEDULE"])
 }
 
 // lastWins keeps only the last value of each variable. If a variable occurred twice, some programs would use the first value and others the
