@@ -1,6 +1,8 @@
 package web_test
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -119,4 +121,22 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%s: got help %q; want a help text and the prefix runner_", name, f.GetHelp())
 		}
 	}
+}
+
+// TestMetricsDoNotContainTheTextsOfFailures checks that no label has an error, an error line, an argument or a label of a task. Each text
+// would be a time series of its own, and could be secret.
+func TestMetricsDoNotContainTheTextsOfFailures(t *testing.T) {
+	r := open(t)
+	s := serve(t, r, web.ServerOptions{})
+	scrape(t, s)
+	shell(t, r, "echo 'no route to host-of-line' >&2; exit 7", jobs.Label("label-of-task"), jobs.MaxAttempts(1))
+	failing := jobs.Define[string]("failing")
+	r.Register(failing.Handler(func(context.Context, string) error { return errors.New("text-of-error") }))
+	if _, err := r.Enqueue(t.Context(), failing.With("argument-of-task", jobs.MaxAttempts(1))); err != nil {
+		t.Fatal(err)
+	}
+	runnerkit.Drain(t, r)
+	text := s.page("/metrics")
+	testkit.Contains(t, text, `result="exit"`, `result="error"`)
+	testkit.ContainsNone(t, text, "host-of-line", "no route", "exit status", "label-of-task", "text-of-error", "argument-of-task")
 }
