@@ -75,3 +75,17 @@ func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 		t.Errorf("look=0: got status %d, want 400", status)
 	}
 }
+
+func TestATaskListLinksToItsJSONAndCSV(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "true", jobs.Queue("media"))
+	shell(t, r, "true", jobs.Queue("mail"))
+	s := serve(t, r, webOptions)
+	testkit.Contains(t, s.page("/tasks?q=queue:media"), `<a href="/api/v1/tasks?q=queue%3Amedia">as JSON</a>`,
+		`<a href="/api/v1/tasks?q=queue%3Amedia&amp;format=csv">as CSV</a>`)
+	for _, format := range []string{"", "&format=csv"} { // a browser that has signed in needs no bearer token
+		text := s.page("/api/v1/tasks?q=queue%3Amedia" + format)
+		testkit.Contains(t, text, fmt.Sprint(id), "media")
+		testkit.ContainsNone(t, text, "mail")
+	}
+}

@@ -68,6 +68,9 @@ type taskRow struct {
 	Can                      []string  // verbs that can change the task
 }
 
+// API returns the URL of the same search as JSON.
+func (v *tasksView) API() string { return v.Base + "/api/v1/tasks?q=" + escaped(v.Query) }
+
 // queryAction is a button for an action on all tasks of the query.
 type queryAction struct{ Verb, Label string }
 
