@@ -81,8 +81,8 @@ func TestATaskListLinksToItsJSONAndCSV(t *testing.T) {
 	id := shell(t, r, "true", jobs.Queue("media"))
 	shell(t, r, "true", jobs.Queue("mail"))
 	s := serve(t, r, webOptions)
-	testkit.Contains(t, s.page("/tasks?q=queue:media"), `<a href="/api/v1/tasks?q=queue%3Amedia">as JSON</a>`,
-		`<a href="/api/v1/tasks?q=queue%3Amedia&amp;format=csv">as CSV</a>`)
+	testkit.Contains(t, s.page("/tasks?q=queue:media"), `<a class="button" href="/api/v1/tasks?q=queue%3Amedia">as JSON</a>`,
+		`<a class="button" href="/api/v1/tasks?q=queue%3Amedia&amp;format=csv">as CSV</a>`)
 	for _, format := range []string{"", "&format=csv"} { // a browser that has signed in needs no bearer token
 		text := s.page("/api/v1/tasks?q=queue%3Amedia" + format)
 		testkit.Contains(t, text, fmt.Sprint(id), "media")
