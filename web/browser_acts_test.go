@@ -177,6 +177,7 @@ func TestRegionsInUseAreNotReplaced(t *testing.T) {
 	shell(t, r, "exit 1")
 	runnerkit.Drain(t, r)
 	b := browse(t, serve(t, r, webOptions))
+	b.screen(1280, "light") // all rows are in view
 	stop := runnerkit.Work(t, r)
 	defer stop()
 	seen := func(id int64) { // seen waits until the part of the page that the script updates has shown the task

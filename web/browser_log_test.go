@@ -32,7 +32,7 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 	id := shell(t, r, `seq 3000; for i in 1 2 3; do echo "  at frame $i" >&2; done; echo "ValueError: no such user" >&2; exit 1`)
 	runnerkit.Drain(t, r)
 	s := serve(t, r, webOptions)
-	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", id)), "Only the last 1,000 lines are shown", "Last lines of stderr")
+	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", id)), `Only the last <span id="shown">1,000 lines</span> are shown`, "Last lines of stderr")
 	b := browse(t, s)
 	b.screen(1280, "light")
 	for name, script := range map[string]bool{"with": true, "without": false} {
@@ -54,7 +54,7 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 		}
 	}
 	_, page := s.get(fmt.Sprintf("/tasks/%d?find=17", id)) // the first lines with these digits come before the last thousand lines
-	testkit.Contains(t, page, "</i>17\n", "159 lines found.")
+	testkit.Contains(t, page, "</i>17\n", `<span id="shown">159 lines</span> found.`)
 }
 
 func TestALogOfManySmallPiecesIsComplete(t *testing.T) {
