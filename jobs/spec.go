@@ -74,6 +74,10 @@ func newSpec(job string, options ...[]Option) Spec {
 		Options: Options{KillAfter: defaultKillAfter, Backoff: defaultBackoff, OutputLimit: defaultOutputLimit}}
 	for _, list := range options {
 		for _, option := range list {
+			if option == nil {
+				s.Err = invalid("options", "an option is nil")
+				continue
+			}
 			option(&s)
 		}
 	}

@@ -3,6 +3,7 @@ package runner
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"example.com/runner/jobs"
@@ -11,9 +12,9 @@ import (
 // Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. When ctx ends, Await
 // stops waiting and does not change the task.
 //
-// A handler that calls Await keeps its slot. If the handlers in all slots of the workers wait, the task that they wait for never starts; with
-// one slot that is the first such handler. Let the task of the handler wait for the other one instead (jobs.After), and read the result with
-// Upstream. Or let the handler return jobs.Snooze until the other task has finished. Both release the slot.
+// A handler that calls Await keeps its slot. If the handlers in all slots of the workers wait, the task that they wait for never starts.
+// With one slot, a single such handler is enough. Let the task of the handler wait for the other one instead (jobs.After), and read the
+// result with Upstream. Or let the handler return jobs.Snooze until the other task has finished. Both release the slot.
 //
 // The error is jobs.ErrNotFound if the task does not exist, or if someone deletes it during the
 // wait. It is jobs.ErrReplaced if another file has replaced the database file.
@@ -29,8 +30,11 @@ func (r *Runner) Await(ctx context.Context, id int64) (task jobs.Task, err error
 
 // Changes calls the function check immediately, then again after each commit of any process, and at least every second. Changes returns
 // when the function check returns true or an error, or when ctx ends. It returns jobs.ErrReplaced if another file has replaced the database
-// file.
+// file, and jobs.ErrInvalid if check is nil.
 func (r *Runner) Changes(ctx context.Context, check func() (done bool, err error)) error {
+	if check == nil {
+		return fmt.Errorf("%w: the function check is nil", jobs.ErrInvalid)
+	}
 	notices, stop := r.notifier.Subscribe(ctx)
 	defer stop()
 	return r.changes(ctx, notices, check)

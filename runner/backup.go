@@ -2,8 +2,11 @@ package runner
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+
+	"example.com/runner/jobs"
 )
 
 // Backup writes a consistent copy of the database to a file, and returns the size of the copy when it is on the disk. Other processes can
@@ -27,7 +30,11 @@ func causeOf(ctx context.Context, err error) error {
 }
 
 // BackupTo writes a consistent copy of the database to w. It first makes a temporary copy in the directory beside the database.
+// The error is jobs.ErrInvalid if w is nil.
 func (r *Runner) BackupTo(ctx context.Context, w io.Writer) (bytes int64, err error) {
+	if w == nil {
+		return 0, fmt.Errorf("%w: the writer w is nil", jobs.ErrInvalid)
+	}
 	path, err := r.store.BackupFile(ctx)
 	if err != nil {
 		return 0, causeOf(ctx, err)

@@ -47,8 +47,11 @@ func (r *Runner) cancelText(options CancelOptions) string {
 // and losses to 0 and clears the expiry. The records and the output of the past attempts stay. It keeps the steps of a task that failed or
 // was cancelled. A task that completed does all of its steps again. A scheduled or retrying task becomes due after the same delay and keeps
 // its counts of attempts and losses. Retry does not change a running task. The task does not wait for its dependencies again,
-// also if they are retried.
+// also if they are retried. The error is jobs.ErrInvalid for a negative delay.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
+	if err := validDelay(in); err != nil {
+		return nil, err
+	}
 	at := now()
 	results, err := r.store.Retry(ctx, ids, at.Add(in), at)
 	r.notifier.Notify()
@@ -57,11 +60,23 @@ func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]Ac
 
 // RetryWithDependents retries tasks as Retry does. It also retries the tasks that depend on them, directly or through other tasks, and that
 // were cancelled with the reason dependency. The results contain these dependent tasks, too, each one after the task that it depends on.
+// The error is jobs.ErrInvalid for a negative delay.
 func (r *Runner) RetryWithDependents(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
+	if err := validDelay(in); err != nil {
+		return nil, err
+	}
 	at := now()
 	results, err := r.store.RetryWithDependents(ctx, ids, at.Add(in), at)
 	r.notifier.Notify()
 	return actionResults(results), err
+}
+
+// validDelay checks the delay of a retry.
+func validDelay(in time.Duration) error {
+	if in < 0 {
+		return invalidValue("0 for now, or a positive duration", "the delay of the retry is negative: %v", in)
+	}
+	return nil
 }
 
 // Delete deletes finished tasks with their attempts and output. It does not change other tasks.

@@ -94,6 +94,9 @@ func (r *Runner) insert(ctx context.Context, specs []jobs.Spec, at time.Time) ([
 // can write meanwhile. So the specs should come from memory or from a file, not from a pipe, which may be slow. The error of an invalid
 // spec is a *SpecError of kind jobs.ErrInvalid. The errors jobs.ErrNotFound and jobs.ErrConflict have the reasons that Enqueue documents.
 func (r *Runner) EnqueueAll(ctx context.Context, specs iter.Seq[jobs.Spec]) ([]Enqueued, error) {
+	if specs == nil {
+		return nil, fmt.Errorf("%w: the sequence specs is nil", jobs.ErrInvalid)
+	}
 	n := 0
 	done, err := r.store.InsertSeq(ctx, func(yield func(jobs.Spec, error) bool) {
 		for spec := range specs {

@@ -2,9 +2,13 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
@@ -58,6 +62,15 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 			_, err := r.List(t.Context(), jobs.Filter{}, runner.Page{Limit: -1})
 			return err
 		},
+		"nil option":     func() error { _, err := r.Enqueue(t.Context(), quick.With(nil, nil)); return err },
+		"nil sequence":   func() error { _, err := r.EnqueueAll(t.Context(), nil); return err },
+		"nil check":      func() error { return r.Changes(t.Context(), nil) },
+		"nil writer":     func() error { _, err := r.BackupTo(t.Context(), nil); return err },
+		"negative retry": func() error { _, err := r.Retry(t.Context(), []int64{1}, -time.Second); return err },
+		"negative retry of dependents": func() error {
+			_, err := r.RetryWithDependents(t.Context(), []int64{1}, -time.Second)
+			return err
+		},
 		"empty unique key": func() error {
 			_, err := r.Enqueue(t.Context(), quick.With(nil, jobs.Unique("")))
 			return err
@@ -75,6 +88,63 @@ func TestInvalidValuesAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
+func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "test.db")
+	for name, options := range map[string]runner.Options{
+		"BusyTimeout":      {BusyTimeout: -1},
+		"MaxWait":          {MaxWait: -1},
+		"MaxLoad":          {MaxLoad: -1},
+		"MinFreeMemory":    {MinFreeMemory: -1},
+		"Timeout":          {Timeout: -1},
+		"Driver":           {Driver: "none"},
+		"Max of queue":     {Queues: []runner.QueueMax{{Queue: "mail", Max: -1}}},
+		"queue mail comes": {Queues: []runner.QueueMax{{Queue: "mail"}, {Queue: "mail"}}},
+		"queue":            {Queues: []runner.QueueMax{{Queue: ""}}},
+	} {
+		r, err := runner.Open(t.Context(), path, options)
+		if err == nil {
+			testkit.NoError(t, r.Close())
+		}
+		if !errors.Is(err, jobs.ErrInvalid) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: got %v, want %v with that name", name, err, jobs.ErrInvalid)
+		}
+		if _, err := os.Stat(path); err == nil {
+			t.Fatalf("%s: got a new file, want none", name)
+		}
+	}
+}
+
+// TestURIsAreNoPaths checks names that other drivers and other users of SQLite know as a URI or as a database in memory.
+func TestURIsAreNoPaths(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, path := range []string{"file::memory:", "file:x?mode=memory", "file:x.db?cache=shared", "file:x.db", ":memory:?cache=shared"} {
+		r, err := runner.Open(t.Context(), path, runner.Options{})
+		if err == nil {
+			testkit.NoError(t, r.Close())
+		}
+		if !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("Open(%q): got %v, want %v", path, err, jobs.ErrInvalid)
+		}
+		handle, err := runner.OpenDB(t.Context(), path)
+		if err == nil {
+			testkit.NoError(t, handle.Close())
+		}
+		if !errors.Is(err, jobs.ErrInvalid) {
+			t.Errorf("OpenDB(%q): got %v, want %v", path, err, jobs.ErrInvalid)
+		}
+	}
+	files, err := os.ReadDir(".")
+	testkit.NoError(t, err)
+	testkit.Len(t, "new files", files, 0)
+}
+
+func TestAStepWithoutAFunctionIsRefused(t *testing.T) {
+	_, err := runner.Step[int](t.Context(), "charge", nil)
+	testkit.ErrorIs(t, err, jobs.ErrStep)
+	_, err = runner.StepTx[int](t.Context(), nil, "charge", nil)
+	testkit.ErrorIs(t, err, jobs.ErrStep)
+}
+
 func TestProgrammingErrorsPanic(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	panics := func(what, want string, call func()) {
@@ -87,6 +157,8 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 		call()
 	}
 	panics("nil function", "handler of quick is nil", func() { quick.Handler(nil) })
+	panics("nil batch function", "handler of quick is nil", func() { quick.BatchHandler(3, nil) })
+	panics("nil function with a result", "handler of sum is nil", func() { jobs.DefineResult[int, int]("sum").Handler(nil) })
 	panics("nil middleware", "a middleware is nil", func() { r.Use(nil) })
 	panics("nil enqueue middleware", "a middleware is nil", func() { r.UseEnqueue(nil) })
 	mail := jobs.Define[string]("mail").Handler(func(context.Context, string) error { return nil })
@@ -95,6 +167,9 @@ func TestProgrammingErrorsPanic(t *testing.T) {
 	panics("invalid alias", `register "": no job name`, func() { r.Register(jobs.Handler{Job: "c", Run: mail.Run}.Alias("")) })
 	r.Register(quick.Handler(func(context.Context, any) error {
 		panics("Register", "Register while Work runs", func() { r.Register(runner.Commands(runner.CommandOptions{})) })
+		panics("OnTick", "OnTick while Work runs", func() {
+			r.OnTick("morning", func(_ context.Context, _ time.Time, spec jobs.Spec) (jobs.Spec, error) { return spec, nil })
+		})
 		panics("Use", "Use while Work runs", func() { r.Use() })
 		panics("UseEnqueue", "UseEnqueue while Work runs", func() { r.UseEnqueue() })
 		return nil

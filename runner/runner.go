@@ -3,7 +3,6 @@ package runner
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -74,23 +73,11 @@ func New(ctx context.Context, handle *sql.DB, options Options) (*Runner, error) 
 
 func open(ctx context.Context, path string, options Options, beside bool) (*Runner, error) {
 	options = options.withDefaults()
-	if err := db.ValidPrefix(options.Prefix); err != nil {
+	if err := validPath(path); err != nil {
 		return nil, err
 	}
-	if options.Concurrency < 0 {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("concurrency %d is negative", options.Concurrency),
-			Hint: "0 for the number of processors, or a positive number"}
-	}
-	if options.Sync < Full || options.Sync > Flash {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("unknown level %d of Sync", options.Sync),
-			Hint: "Full, Normal or Flash"}
-	}
-	if options.WriteEvery < 0 || options.WriteEvery > options.Lease/2 {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf("invalid WriteEvery %v", options.WriteEvery),
-			Hint: fmt.Sprintf("a time up to half of the lease, which is %v", options.Lease)}
-	}
-	if options.Lease < shortestLease {
-		return nil, &jobs.Error{Kind: jobs.ErrInvalid, What: "lease " + options.Lease.String() + " is too short", Hint: "at least 5s"}
+	if err := options.validate(); err != nil {
+		return nil, err
 	}
 	store, err := db.Open(ctx, path, db.Options{Create: !options.MustExist && !options.ReadOnly, ReadOnly: options.ReadOnly,
 		Normal: options.Sync == Normal, Flash: options.WriteEvery, Beside: beside, Prefix: options.Prefix, UnsafeFS: options.UnsafeFS,

@@ -38,6 +38,10 @@ import (
 // `runner show` and Runner.Steps list the steps of a task. Retry keeps the steps of a task that failed, and deletes those of a task that
 // completed. Outside of an attempt Step calls do and stores nothing, so that functions can be tested without a Runner.
 func Step[T any](ctx context.Context, name string, do func(context.Context) (T, error)) (T, error) {
+	if do == nil {
+		var zero T
+		return zero, errNilStep(name)
+	}
 	if !engine.InAttempt(ctx) {
 		return do(ctx)
 	}
@@ -83,14 +87,27 @@ func decodeStep[T any](text json.RawMessage, err error) (T, error) {
 // Step, jobs.ErrLost if the task belongs to a newer generation, jobs.ErrInvalid for a nil tx or a transaction of another file,
 // jobs.ErrBusy, or an error of the driver. Outside of an attempt StepTx calls do, stores nothing, and leaves tx as it is.
 func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
-	if !engine.InAttempt(ctx) {
+	if do != nil && !engine.InAttempt(ctx) {
 		return do(ctx)
 	}
-	value, err := decodeStep[T](engine.StepTx(ctx, tx, name, encodeStep(name, do)))
+	value, err := stepTx(ctx, tx, name, do)
 	if err != nil && tx != nil {
 		_ = tx.Rollback() // tx may have ended already
 	}
 	return value, err
+}
+
+// stepTx is StepTx within an attempt, without the rollback.
+func stepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
+	if do == nil {
+		var zero T
+		return zero, errNilStep(name)
+	}
+	return decodeStep[T](engine.StepTx(ctx, tx, name, encodeStep(name, do)))
+}
+
+func errNilStep(name string) error {
+	return fmt.Errorf("%w: the function of %q is nil", jobs.ErrStep, name)
 }
 
 // Sleep delays the rest of a function by d. It sleeps once, even if the task has several attempts. Sleep returns an error that the function

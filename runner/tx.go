@@ -53,6 +53,9 @@ func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options 
 // RetryTx makes finished tasks due again as part of a transaction of the caller, as Retry does. EnqueueTx documents the requirements of tx
 // and the errors jobs.ErrInvalid and jobs.ErrBusy.
 func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, in time.Duration) ([]ActionResult, error) {
+	if err := validDelay(in); err != nil {
+		return nil, err
+	}
 	at := now()
 	results, err := r.store.RetryTx(ctx, tx, ids, at.Add(in), at)
 	return actionResults(results), err

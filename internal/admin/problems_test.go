@@ -14,7 +14,7 @@ import (
 
 var slow = jobs.Define[time.Duration]("slow", jobs.Timeout(time.Minute), jobs.MaxAttempts(1))
 
-// withStuckHandler runs a test on fake time beside a worker with a task whose handler runs for an hour. The timeout of the task is a minute.
+// withStuckHandler runs a test on fake time beside a worker. Its handler runs for an hour, although the timeout of the task is a minute.
 func withStuckHandler(t *testing.T, options runner.Options, test func(t *testing.T, r *runner.Runner, task jobs.Task)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(slow.Handler(func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }))

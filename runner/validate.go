@@ -1,0 +1,79 @@
+package runner
+
+import (
+	"database/sql"
+	"fmt"
+	"slices"
+	"strings"
+
+	"example.com/runner/db"
+	"example.com/runner/internal/taskspec"
+	"example.com/runner/jobs"
+)
+
+// invalidValue returns the error of a value that can only be a mistake of the program.
+func invalidValue(hint, what string, args ...any) error {
+	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(what, args...), Hint: hint}
+}
+
+// validPath refuses names that other users of SQLite know as a URI or as a database in memory. As a path, such a name would be that of a
+// new file.
+func validPath(path string) error {
+	switch {
+	case strings.HasPrefix(path, ":memory:"):
+		return invalidValue("the path of a file", "a database in memory cannot hold tasks, because other processes must share it")
+	case strings.HasPrefix(path, "file:"):
+		return invalidValue("a path without file: and without parameters; for a file of such a name, ./file:...", "%q is a URI, not a path", path)
+	}
+	return nil
+}
+
+// validate checks options that have their defaults.
+func (o *Options) validate() error {
+	if err := db.ValidPrefix(o.Prefix); err != nil {
+		return err
+	}
+	const off = "0 for the default, or a positive number"
+	for _, number := range []struct {
+		name     string
+		negative bool
+		value    any
+	}{
+		{"Concurrency", o.Concurrency < 0, o.Concurrency}, {"BusyTimeout", o.BusyTimeout < 0, o.BusyTimeout},
+		{"MaxWait", o.MaxWait < 0, o.MaxWait}, {"MaxLoad", o.MaxLoad < 0, o.MaxLoad},
+		{"MinFreeMemory", o.MinFreeMemory < 0, o.MinFreeMemory}, {"Timeout", o.Timeout < 0, o.Timeout},
+	} {
+		if number.negative {
+			return invalidValue(off, "option %s is negative: %v", number.name, number.value)
+		}
+	}
+	switch {
+	case o.Sync < Full || o.Sync > Flash:
+		return invalidValue("Full, Normal or Flash", "unknown level %d of Sync", o.Sync)
+	case o.WriteEvery < 0 || o.WriteEvery > o.Lease/2:
+		return invalidValue(fmt.Sprintf("a time up to half of the lease, which is %v", o.Lease), "invalid WriteEvery %v", o.WriteEvery)
+	case o.Lease < shortestLease:
+		return invalidValue("at least 5s", "lease %v is too short", o.Lease)
+	case o.Driver != "" && !slices.Contains(sql.Drivers(), o.Driver):
+		return invalidValue("a name that the program has passed to sql.Register", "unknown Driver %q of database/sql", o.Driver)
+	}
+	return validQueueMax(o.Queues)
+}
+
+// validQueueMax checks Options.Queues.
+func validQueueMax(queues []QueueMax) error {
+	seen := map[string]bool{}
+	for _, q := range queues {
+		if err := taskspec.ValidQueue(q.Queue); err != nil {
+			return err
+		}
+		switch {
+		case q.Max < 0:
+			return invalidValue("0 for all slots, or a positive number", "Max of queue %s is negative: %d", q.Queue, q.Max)
+		case seen[q.Queue]:
+			return invalidValue("one entry for each queue", "queue %s comes twice in Queues", q.Queue)
+		}
+		seen[q.Queue] = true
+	}
+	return nil
+}
