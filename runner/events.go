@@ -40,6 +40,7 @@ type events struct {
 type subscriber struct {
 	channel chan Event
 	dropped int
+	stop    func() bool // ends the wait for the end of the context
 }
 
 // Events returns a channel that receives the starts and ends of the attempts in this process from now on. The channel closes when ctx ends
@@ -61,7 +62,7 @@ func (r *Runner) Events(ctx context.Context, buffer int) <-chan Event {
 	}
 	e.subscribers[s] = struct{}{}
 	e.observing.Store(true)
-	context.AfterFunc(ctx, func() { e.drop(s) })
+	s.stop = context.AfterFunc(ctx, func() { e.drop(s) })
 	return s.channel
 }
 
@@ -80,6 +81,7 @@ func (e *events) close() {
 	defer e.mu.Unlock()
 	e.closed = true
 	for s := range e.subscribers {
+		s.stop()
 		close(s.channel)
 	}
 	e.subscribers = nil

@@ -3,6 +3,9 @@ package runner_test
 import (
 	"context"
 	"errors"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"example.com/runner/internal/testkit"
@@ -110,4 +113,38 @@ func TestAllYieldsEveryTaskThatMatches(t *testing.T) {
 	for range r.All(t.Context(), jobs.Filter{}, runner.Page{}) {
 		break
 	}
+}
+
+// endlessContext is a context that never ends. It counts the functions that wait for its end.
+type endlessContext struct {
+	context.Context
+	done    chan struct{}
+	waiting atomic.Int64
+}
+
+// Done returns a channel that never closes. With it, package context does not take the context for one of its own.
+func (c *endlessContext) Done() <-chan struct{} { return c.done }
+
+// AfterFunc is the method that context.AfterFunc calls.
+func (c *endlessContext) AfterFunc(func()) (stop func() bool) {
+	c.waiting.Add(1)
+	return sync.OnceValue(func() bool { c.waiting.Add(-1); return true })
+}
+
+func TestNothingWaitsForAContextAfterClose(t *testing.T) {
+	ctx := &endlessContext{Context: t.Context(), done: make(chan struct{})}
+	r, err := runner.Open(t.Context(), filepath.Join(t.TempDir(), "test.db"), runner.Options{})
+	testkit.NoError(t, err)
+	events := r.Events(ctx, 1)
+	finished := make(chan error)
+	go func() { finished <- r.OnFinished(ctx, "audit", func(context.Context, jobs.Task) error { return nil }) }()
+	if ctx.waiting.Load() == 0 {
+		t.Error("got no function that waits for the end of the context before Close, want that of Events")
+	}
+	testkit.NoError(t, r.Close())
+	testkit.ErrorIs(t, <-finished, jobs.ErrClosed)
+	if _, open := <-events; open {
+		t.Error("got an open channel of events after Close, want a closed one")
+	}
+	testkit.Equal(t, "functions that wait for the end of the context after Close", ctx.waiting.Load(), 0)
 }
