@@ -32,9 +32,7 @@ func documentedKinds(t *testing.T) map[string][]string {
 	testkit.NoError(t, err)
 	kinds := map[string][]string{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `([A-Z]\\w*)` \\| (`Err.*) \\|$").FindAllStringSubmatch(string(page), -1) {
-		for _, kind := range regexp.MustCompile(`Err\w+`).FindAllString(row[2], -1) {
-			kinds[row[1]] = append(kinds[row[1]], kind)
-		}
+		kinds[row[1]] = append(kinds[row[1]], regexp.MustCompile(`Err\w+`).FindAllString(row[2], -1)...)
 	}
 	return kinds
 }

@@ -23,7 +23,8 @@ func validPath(path string) error {
 	case strings.HasPrefix(path, ":memory:"):
 		return invalidValue("the path of a file", "a database in memory cannot hold tasks, because other processes must share it")
 	case strings.HasPrefix(path, "file:"):
-		return invalidValue("a path without file: and without parameters; for a file of such a name, ./file:...", "%q is a URI, not a path", path)
+		return invalidValue("a path without file: and without parameters; for a file of such a name, ./file:...",
+			"%q is a URI, not a path", path)
 	}
 	return nil
 }
