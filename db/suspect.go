@@ -8,8 +8,8 @@ import (
 )
 
 // suspectSelect does the same as claimSelect for suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
-const suspectSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks} WHERE {unindexed}state = 'pending'
-	AND queue = ? AND job = ?
+const suspectSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
+	WHERE {unindexed}state = 'pending' AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
 // selectSuspects lists the queues and jobs of pending suspects, and the time since which each waits. Index: tasks_lost.
