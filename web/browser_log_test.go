@@ -32,7 +32,8 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 	id := shell(t, r, `seq 3000; for i in 1 2 3; do echo "  at frame $i" >&2; done; echo "ValueError: no such user" >&2; exit 1`)
 	runnerkit.Drain(t, r)
 	s := serve(t, r, webOptions)
-	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", id)), `Only the last <span id="shown">1,000 lines</span> are shown`, "Last lines of stderr")
+	testkit.Contains(t, s.page(fmt.Sprintf("/tasks/%d", id)), `Only the last <span id="shown">1,000 lines</span> are shown`,
+		"Last lines of stderr")
 	b := browse(t, s)
 	b.screen(1280, "light")
 	for name, script := range map[string]bool{"with": true, "without": false} {
