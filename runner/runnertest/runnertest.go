@@ -24,6 +24,10 @@
 // must survive. Crash and CrashAfterClaim simulate a worker that dies with its tasks, in a function or before it, and Lose simulates one
 // that hangs. FailBeforeCommit and FailAfterCommit make a commit fail. OpenDB opens a handle for the tables of the program, whose commits
 // can fail in the same way.
+//
+// The clock of a test stands still while a goroutine waits for a network connection. So replace the server that the program calls, and not
+// only its address: give the program an interface, or an http.Client whose Transport calls a handler. docs/embedding.md has such a
+// Transport.
 package runnertest
 
 import (
@@ -48,6 +52,9 @@ import (
 // delay. Goroutines that the test has started must have ended when the test returns. The test must use only the t that it gets: a Context
 // of the outer t that is first used in the bubble crashes the program. Commands cannot run in a bubble, so register functions. The options
 // are those of New.
+//
+// A goroutine that waits for the network does not count as waiting: the clock stands still, and Advance and the end of the test hang. The
+// listener of a net/http/httptest.Server waits so all the time, and so does an idle connection of http.DefaultClient.
 func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...runner.Options) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -177,8 +184,14 @@ var accessMu sync.Mutex
 
 // Drain runs the due tasks and the tasks that become due in the meantime. It returns the tasks that it ran, in their present state: one
 // element for each attempt, in the order of the starts. It does not run tasks that are due later, such as tasks that wait for their next
-// attempt. If a rate limit delays a due task, Drain waits, and the fake clock advances. Drain also enqueues the ticks of schedules that are
-// due. It deletes no old tasks; only Work does.
+// attempt. Drain waits, and the fake clock advances, if a rate limit delays a due task, or if the task waits for a full batch
+// (jobs.Handler.WaitToFill).
+//
+// Drain also enqueues the ticks of schedules that are due, including ticks during such a wait. If the tasks of a schedule wait for a full
+// batch, each tick may begin another wait, so the clock may advance by hours. In such a test run Work in another goroutine, and call
+// Advance. Do so in a test that counts ticks, too: after an Advance without Work, Drain enqueues one task for all missed ticks.
+//
+// Drain deletes no old tasks; only Work does.
 func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	t.Helper()
 	found, ok := kits.Load(r)

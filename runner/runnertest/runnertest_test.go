@@ -271,3 +271,24 @@ func TestFlashCollectsWritesAsOnTheDevice(t *testing.T) {
 		}, runner.Options{Sync: level, Concurrency: 2})
 	}
 }
+
+// TestDrainWaitsForAFullBatch checks that Drain advances the clock until a batch is full or its time has passed, and no further.
+func TestDrainWaitsForAFullBatch(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		var sizes []int
+		r.Register(sendEmail.BatchHandler(3, func(_ context.Context, tasks []jobs.BatchTask[email]) error {
+			sizes = append(sizes, len(tasks))
+			return nil
+		}).WaitToFill(10 * time.Minute))
+		began := time.Now()
+		for range 4 {
+			if _, err := r.Enqueue(t.Context(), sendEmail.With(email{})); err != nil {
+				t.Fatal(err)
+			}
+		}
+		ran, took := len(runnertest.Drain(t, r)), time.Since(began).Round(time.Second)
+		if fmt.Sprint(sizes) != "[3 1]" || ran != 4 || took != 10*time.Minute {
+			t.Errorf("got %d tasks in batches of %v after %v, want 4 in batches of 3 and 1 after 10m0s", ran, sizes, took)
+		}
+	})
+}
