@@ -50,6 +50,7 @@ var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000
 type outbox struct {
 	runner *runner.Runner
 	db     *sql.DB
+	client *http.Client
 	retry  jobs.Backoff
 }
 
@@ -59,14 +60,23 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 		return nil, err
 	}
 	db, err := runner.OpenDB(ctx, r.Path())
-	if err == nil {
-		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT`)
-	}
 	if err != nil {
 		_ = r.Close()
 		return nil, err
 	}
-	return &outbox{runner: r, db: db, retry: jobs.Backoff{Strategy: jobs.Exponential, Delay: backoff, Max: 100 * backoff}}, nil
+	o, err := newOutbox(ctx, r, db, backoff)
+	if err != nil {
+		_ = db.Close()
+		_ = r.Close()
+	}
+	return o, err
+}
+
+// newOutbox makes the table of the program. A test passes a runner and a handle of package runnertest.
+func newOutbox(ctx context.Context, r *runner.Runner, db *sql.DB, backoff time.Duration) (*outbox, error) {
+	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT`)
+	retry := jobs.Backoff{Strategy: jobs.Exponential, Delay: backoff, Max: 100 * backoff}
+	return &outbox{runner: r, db: db, client: http.DefaultClient, retry: retry}, err
 }
 
 func (o *outbox) close() {
@@ -94,9 +104,14 @@ func (o *outbox) record(ctx context.Context, device string, value float64) (Read
 	return r, tx.Commit()
 }
 
+// deliverTo registers the function that delivers readings to a URL.
+func (o *outbox) deliverTo(to string) {
+	o.runner.Register(deliver.Handler(func(ctx context.Context, r Reading) error { return o.post(ctx, to, r) }))
+}
+
 // post makes one attempt to deliver a reading. It returns an error if the server does not answer with a 2xx status; runner then tries
 // again.
-func post(ctx context.Context, to string, r Reading) error {
+func (o *outbox) post(ctx context.Context, to string, r Reading) error {
 	body, err := json.Marshal(r)
 	if err != nil {
 		return jobs.Cancel(err)
@@ -107,7 +122,7 @@ func post(ctx context.Context, to string, r Reading) error {
 	}
 	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("Idempotency-Key", r.key())
-	answer, err := http.DefaultClient.Do(request)
+	answer, err := o.client.Do(request)
 	if err != nil {
 		return err
 	}
@@ -153,7 +168,7 @@ func run(ctx context.Context, args []string) error {
 		}
 		return err
 	case flags.Arg(0) == "deliver" && flags.NArg() == 2:
-		o.runner.Register(deliver.Handler(func(ctx context.Context, r Reading) error { return post(ctx, flags.Arg(1), r) }))
+		o.deliverTo(flags.Arg(1))
 		return o.runner.Work(ctx)
 	}
 	return fmt.Errorf("usage: outbox [-db FILE] record DEVICE VALUE | deliver URL")
