@@ -36,6 +36,7 @@ type app struct {
 	db     *sql.DB
 	runner *runner.Runner
 	smtp   string
+	send   func(ctx context.Context, to string, text []byte) error
 	retry  jobs.Backoff
 	log    *slog.Logger
 }
@@ -46,17 +47,28 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 		return nil, err
 	}
 	db, err := runner.OpenDB(ctx, r.Path())
-	if err == nil {
-		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY,
-			email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)
-	}
 	if err != nil {
 		_ = r.Close()
 		return nil, err
 	}
-	a := &app{db: db, runner: r, smtp: smtp, retry: jobs.Backoff{Delay: 10 * time.Second}, log: log}
+	a, err := newApp(ctx, r, db, smtp, log)
+	if err != nil {
+		_ = db.Close()
+		_ = r.Close()
+	}
+	return a, err
+}
+
+// newApp makes the table of the program and registers its job. A test passes a runner and a handle of package runnertest.
+func newApp(ctx context.Context, r *runner.Runner, db *sql.DB, server string, log *slog.Logger) (*app, error) {
+	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY,
+		email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)
+	a := &app{db: db, runner: r, smtp: server, retry: jobs.Backoff{Delay: 10 * time.Second}, log: log}
+	a.send = func(_ context.Context, to string, text []byte) error {
+		return smtp.SendMail(server, nil, "hello@example.com", []string{to}, text)
+	}
 	r.Register(welcome.Handler(a.sendWelcome))
-	return a, nil
+	return a, err
 }
 
 func (a *app) close() {
@@ -99,7 +111,7 @@ func (a *app) sendWelcome(ctx context.Context, l Letter) error {
 		"<welcome-%d@example.com>\r\nDate: %s\r\n\r\nIt is good that you are here.\r\n",
 		l.To, task.ID, task.CreatedAt.Format(time.RFC1123Z))
 	runner.Logger(ctx).Info("sending", "server", a.smtp)
-	return smtp.SendMail(a.smtp, nil, "hello@example.com", []string{l.To}, []byte(text))
+	return a.send(ctx, l.To, []byte(text))
 }
 
 func (a *app) serveSignUp(w http.ResponseWriter, r *http.Request) {
