@@ -47,6 +47,8 @@ type library struct {
 	runner *runner.Runner
 	db     *sql.DB
 	thumbs string
+	hash   func(path string) (string, error)
+	thumb  func(ctx context.Context, from, to string) (size, error)
 }
 
 func open(ctx context.Context, path string, log *slog.Logger) (*library, error) {
@@ -55,20 +57,27 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 		return nil, err
 	}
 	db, err := runner.OpenDB(ctx, r.Path())
-	if err == nil {
-		_, err = db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS photos (hash TEXT NOT NULL, path TEXT NOT NULL,
-			width INTEGER NOT NULL, height INTEGER NOT NULL) STRICT`)
-	}
-	l := &library{runner: r, db: db, thumbs: r.Path() + ".thumbs"}
-	if err == nil {
-		err = os.MkdirAll(l.thumbs, 0o700)
-	}
 	if err != nil {
 		_ = r.Close()
 		return nil, err
 	}
+	l, err := newLibrary(ctx, r, db)
+	if err != nil {
+		_ = db.Close()
+		_ = r.Close()
+	}
+	return l, err
+}
+
+// newLibrary makes the table and the folder of the program, and registers its job. A test passes a runner and a handle of package
+// runnertest.
+func newLibrary(ctx context.Context, r *runner.Runner, db *sql.DB) (*library, error) {
+	l := &library{runner: r, db: db, thumbs: r.Path() + ".thumbs", hash: hashFile}
+	l.thumb = func(_ context.Context, from, to string) (size, error) { return makeThumb(from, to) }
+	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS photos (hash TEXT NOT NULL, path TEXT NOT NULL,
+		width INTEGER NOT NULL, height INTEGER NOT NULL) STRICT`)
 	r.Register(importPhoto.Handler(l.importOne))
-	return l, nil
+	return l, errors.Join(err, os.MkdirAll(l.thumbs, 0o700))
 }
 
 func (l *library) close() {
@@ -115,13 +124,13 @@ type size struct{ Width, Height int }
 // importOne imports one photo into the library in three steps. Each attempt calls the function from its beginning and skips the finished
 // steps.
 func (l *library) importOne(ctx context.Context, p Photo) error {
-	hash, err := runner.Step(ctx, "hash", func(context.Context) (string, error) { return hashFile(p.Path) })
+	hash, err := runner.Step(ctx, "hash", func(context.Context) (string, error) { return l.hash(p.Path) })
 	if err != nil {
 		return err
 	}
 	dim, err := runner.Step(ctx, "thumbnail", func(ctx context.Context) (size, error) {
 		runner.Progress(ctx, 1, 2, "scaling")
-		return makeThumb(p.Path, filepath.Join(l.thumbs, hash+".png"))
+		return l.thumb(ctx, p.Path, filepath.Join(l.thumbs, hash+".png"))
 	})
 	if err != nil {
 		return err
