@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"os/signal"
 	"slices"
@@ -28,6 +29,9 @@ type sizes struct {
 	idle                    time.Duration // how long the processor time of the mail service is measured while it is idle
 }
 
+// full are the sizes of the table in docs/comparison.md.
+var full = sizes{mails: 300, photos: 24, readings: 60, idle: time.Minute}
+
 // figures are the measurements of one library.
 type figures struct {
 	lines, binary map[string]int // lines of code of each program, and bytes of its stripped binary
@@ -41,8 +45,12 @@ type figures struct {
 
 func main() {
 	short := flag.Bool("short", false, "small sizes, only to check the programs")
+	toPage := flag.Bool("write", false, "also write the table into docs/comparison.md")
 	flag.Parse()
-	s := sizes{mails: 300, photos: 24, readings: 60, idle: time.Minute}
+	if *short && *toPage {
+		log.Fatal("-write needs the sizes of the page, so it excludes -short")
+	}
+	s := full
 	if *short {
 		s = sizes{mails: 20, photos: 8, readings: 8, outage: true}
 	}
@@ -52,7 +60,13 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	print(all, s)
+	text := table(all, s)
+	fmt.Print(text)
+	if *toPage {
+		if err := write(text); err != nil {
+			log.Fatal(err)
+		}
+	}
 }
 
 // compare builds and runs the programs of the libraries, all at the same time.
@@ -93,21 +107,22 @@ func compare(ctx context.Context, s sizes, names []string) (map[string]*figures,
 	return all, errors.Join(errs...)
 }
 
-// print prints the table as Markdown.
-func print(all map[string]*figures, s sizes) {
+// table returns the table as Markdown.
+func table(all map[string]*figures, s sizes) string {
+	var text strings.Builder
 	row := func(title string, cell func(f *figures) string) {
 		cells := []string{title}
 		for _, name := range libraries {
 			cells = append(cells, cell(all[name]))
 		}
-		fmt.Println("|", strings.Join(cells, " | "), "|")
+		fmt.Fprintln(&text, "|", strings.Join(cells, " | "), "|")
 	}
 	var heads []string
 	for _, name := range libraries {
 		heads = append(heads, titles[name])
 	}
-	fmt.Println("| |", strings.Join(heads, " | "), "|")
-	fmt.Println("|---|" + strings.Repeat("--:|", len(heads)))
+	fmt.Fprintln(&text, "| |", strings.Join(heads, " | "), "|")
+	fmt.Fprintln(&text, "|---|"+strings.Repeat("--:|", len(heads)))
 	for _, program := range []string{"mail", "photos", "collector"} {
 		row("lines of code, "+program, func(f *figures) string { return fmt.Sprint(f.lines[program]) })
 	}
@@ -118,11 +133,50 @@ func print(all map[string]*figures, s sizes) {
 		}
 		return fmt.Sprintf("%.0f MB", f.rss)
 	})
-	row("bytes written for each mail", func(f *figures) string { return fmt.Sprintf("%.0f", f.mailBytes) })
-	row("bytes written for each reading", func(f *figures) string { return fmt.Sprintf("%.0f", f.readingBytes) })
-	row("idle, of a core", func(f *figures) string { return fmt.Sprintf("%.2f %%", f.idle) })
+	row("bytes written for each mail", func(f *figures) string { return thousands(f.mailBytes) })
+	row("bytes written for each reading", func(f *figures) string { return thousands(f.readingBytes) })
+	row("processor time, idle, of a core", func(f *figures) string { return fmt.Sprintf("%.2f %%", f.idle) })
 	row("thumbnails complete after the restart", func(f *figures) string { return fmt.Sprintf("%.0f s", f.recovered.Seconds()) })
 	row("mails sent twice", func(f *figures) string { return fmt.Sprint(f.twice) })
+	return text.String()
+}
+
+// thousands rounds a number of bytes to hundreds, and separates its thousands with a comma.
+func thousands(bytes float64) string {
+	n := 100 * int(math.Round(bytes/100))
+	if n < 1000 {
+		return fmt.Sprint(n)
+	}
+	return fmt.Sprintf("%d,%03d", n/1000, n%1000)
+}
+
+const (
+	page       = "../../docs/comparison.md"
+	tableBegin = "<!-- table: begin -->\n"
+	tableEnd   = "<!-- table: end -->\n"
+)
+
+// splitPage returns the parts of the page of the comparison before, in and after its table.
+func splitPage(text string) (before, table, after string, err error) {
+	before, rest, found := strings.Cut(text, tableBegin)
+	table, after, ended := strings.Cut(rest, tableEnd)
+	if !found || !ended {
+		err = fmt.Errorf("%s has no table between %q and %q", page, strings.TrimSpace(tableBegin), strings.TrimSpace(tableEnd))
+	}
+	return before, table, after, err
+}
+
+// write replaces the table of the page.
+func write(table string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	before, _, after, err := splitPage(string(text))
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(page, []byte(before+tableBegin+table+tableEnd+after), 0o644)
 }
 
 // countLines counts the lines of a program that are neither empty nor comments.

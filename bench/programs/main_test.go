@@ -1,8 +1,10 @@
 package main
 
 import (
+	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -14,5 +16,34 @@ func TestTheProgramsDoTheSame(t *testing.T) {
 	}
 	if _, err := compare(t.Context(), sizes{mails: 20, photos: 8, readings: 8, outage: true}, names); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestThePageHasTheRowsOfTheProgram checks that the table of the page has the titles and the row labels that the program writes.
+func TestThePageHasTheRowsOfTheProgram(t *testing.T) {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, published, _, err := splitPage(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := func(table string) (list []string) {
+		for i, line := range strings.Split(strings.TrimSpace(table), "\n") {
+			if i == 0 {
+				list = append(list, line) // the names and versions of the libraries
+			} else {
+				list = append(list, strings.TrimSpace(strings.Split(line+"|", "|")[1]))
+			}
+		}
+		return list
+	}
+	empty := map[string]*figures{}
+	for _, name := range libraries {
+		empty[name] = &figures{}
+	}
+	if got, want := labels(published), labels(table(empty, full)); !slices.Equal(got, want) {
+		t.Errorf("%s: got labels %q, want %q; run bench/programs/run -write", page, got, want)
 	}
 }
