@@ -20,14 +20,7 @@ func TestConditionsOnAServerAreProblems(t *testing.T) {
 	}
 	const end = `psql -c "SELECT pg_terminate_backend(4711)"`
 	const stays = "; VACUUM removes no row that died since then"
-	rights := func(missing ...string) *admin.ServerHealth {
-		return &admin.ServerHealth{Rights: admin.Rights{User: "Ann", Schema: "jobs", Missing: missing}}
-	}
-	receives := `psql -c "SELECT * FROM pg_stat_wal_receiver"`
-	for name, test := range map[string]struct {
-		health             *admin.ServerHealth
-		code, message, try string
-	}{
+	testServerProblems(t, map[string]serverTest{
 		"a file":           {nil, "", "", ""},
 		"a healthy server": {&admin.ServerHealth{}, "", "", ""},
 		"a long snapshot": {session(func(*admin.Session) {}), "snapshot_held",
@@ -64,6 +57,13 @@ func TestConditionsOnAServerAreProblems(t *testing.T) {
 		"dead rows, vacuumed": {&admin.ServerHealth{Tables: []admin.TableHealth{{Live: 9, Dead: 200_000, Vacuumed: ago(time.Minute)}}},
 			"", "", ""},
 		"dead rows beside more": {&admin.ServerHealth{Tables: []admin.TableHealth{{Live: 900_000, Dead: 200_000}}}, "", "", ""},
+	})
+}
+
+func TestStandbysThatAreLateAreProblems(t *testing.T) {
+	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
+	receives := `psql -c "SELECT * FROM pg_stat_wal_receiver"`
+	testServerProblems(t, map[string]serverTest{
 		"a synchronous standby": {&admin.ServerHealth{SyncNames: "*", Standbys: []admin.Standby{{Name: "b", Sync: "sync"}}}, "", "", ""},
 		"an invisible standby":  {&admin.ServerHealth{SyncNames: "*", Unseen: true, Standbys: []admin.Standby{{Name: "b"}}}, "", "", ""},
 		"no synchronous standby": {&admin.ServerHealth{SyncNames: "b"}, "no_sync_standby",
@@ -81,6 +81,14 @@ func TestConditionsOnAServerAreProblems(t *testing.T) {
 			"replica_behind", "this server is a standby, and has applied no commit since its start; 2.0 GB of the log wait", receives},
 		"a replica alone": {&admin.ServerHealth{Replica: &admin.Replica{}}, "replica_behind",
 			"this server is a standby without a connection to its primary server; it shows old data", receives},
+	})
+}
+
+func TestMissingRightsAndAutovacuumAreProblems(t *testing.T) {
+	rights := func(missing ...string) *admin.ServerHealth {
+		return &admin.ServerHealth{Rights: admin.Rights{User: "Ann", Schema: "jobs", Missing: missing}}
+	}
+	testServerProblems(t, map[string]serverTest{
 		"no autovacuum": {&admin.ServerHealth{NoAutovacuum: true}, "autovacuum_off",
 			"autovacuum is off; dead rows make claims slower and slower",
 			`psql -c "ALTER SYSTEM SET autovacuum = on" -c "SELECT pg_reload_conf()"`},
@@ -92,7 +100,18 @@ func TestConditionsOnAServerAreProblems(t *testing.T) {
 		"a reader that may not read all": {rights("INSERT ON tasks", "SELECT ON output", "UPDATE ON tasks"), "missing_rights",
 			"role Ann lacks rights: INSERT ON tasks, SELECT ON output, UPDATE ON tasks",
 			`psql -c "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA jobs TO \"Ann\""`},
-	} {
+	})
+}
+
+// serverTest is the health of a server and the problem that it causes, or no problem.
+type serverTest struct {
+	health             *admin.ServerHealth
+	code, message, try string
+}
+
+func testServerProblems(t *testing.T, tests map[string]serverTest) {
+	t.Helper()
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			var want []present.Problem
 			if test.code != "" {
