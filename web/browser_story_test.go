@@ -24,7 +24,8 @@ func alertPage(t *testing.T, queue string) string {
 	if found == nil {
 		t.Fatal("the alert RunnerAttemptsFail has no page, want one")
 	}
-	return strings.ReplaceAll(string(found[1]), "{{ $labels.queue }}", queue)
+	page := strings.TrimPrefix(string(found[1]), "https://runner.example.com")
+	return strings.ReplaceAll(page, "{{ $labels.queue }}", queue)
 }
 
 // A user gets an alert at night and opens its page on a telephone. One click shows the traceback, and two more clicks retry all tasks with

@@ -74,9 +74,10 @@ var lists = group{
 		s.wantIDs(s.list(jobs.Filter{Match: "space_left"}), nil)
 	},
 	"a search finds the end of an attempt as lists show it": func(s *store) {
+		w := s.worker(jobs.CommandJob, "email.send")
 		fail := func(o lifecycle.Outcome, spec jobs.Spec) int64 {
 			id := s.insert(spec)[0]
-			s.finish(s.worker("command", "email.send"), s.claim(s.worker("command", "email.send"), 1)[0], o)
+			s.finish(w, s.claim(w, 1)[0], o)
 			return id
 		}
 		seven, seventy, missing := 7, 70, 127
