@@ -51,8 +51,8 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 }
 
 func TestOnlyPackageDbHasSQL(t *testing.T) {
-	// These files run no SQL on the tables of runner. They show statements and rights to the administrator of a server, recognize a statement
-	// of package db, or set up the servers of the selftest.
+	// These files run no SQL on the tables of runner. They show statements and rights to the administrator of a server, recognize a
+	// statement of package db, or set up the servers of the selftest.
 	showSQL := []string{"internal/present/server.go", "internal/doctor/doctor_server.go", "runner/runnertest/driver.go",
 		"internal/selftestrole/cluster_unix.go"}
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
