@@ -1,8 +1,10 @@
 package runner_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"example.com/runner/internal/testkit"
@@ -41,9 +43,14 @@ func TestReadOnlyReadsAndChangesNothing(t *testing.T) {
 	}
 	defer reader.Close()
 	testkit.Equal(t, "state", runnerkit.Get(t, reader, task.ID).State, jobs.Pending)
-	if _, err := reader.Enqueue(t.Context(), jobs.Command{Argv: []string{"true"}}.With()); err == nil {
-		t.Error("got no error from Enqueue on a read-only Runner, want one")
+	_, err = reader.Enqueue(t.Context(), jobs.Command{Argv: []string{"true"}}.With())
+	refused, ok := errors.AsType[*jobs.Error](err)
+	if !ok {
+		t.Fatalf("Enqueue on a read-only Runner: got error %v, want a *jobs.Error", err)
 	}
+	testkit.ErrorIs(t, refused, jobs.ErrPermission)
+	testkit.Equal(t, "reason", strings.Join(refused.Why, "; "), "the database was opened with Options.ReadOnly")
+	testkit.Equal(t, "hint", refused.Hint, "open it without Options.ReadOnly")
 	n, err := reader.Count(t.Context(), jobs.Filter{})
 	testkit.Equal(t, "number of tasks", n, 1)
 	testkit.NoError(t, err)

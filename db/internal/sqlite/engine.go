@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jmoiron/sqlx"
+	driver "modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"example.com/runner/db/internal/engine"
@@ -263,7 +264,15 @@ func (d *File) Space() error {
 }
 
 // Explain turns an error of the driver into a *jobs.Error that explains it.
-func (d *File) Explain(err error) error { return explain(err, d.path) }
+func (d *File) Explain(err error) error {
+	failure, ok := errors.AsType[*driver.Error](err)
+	// SQLite checks query_only before it checks the file, so with ReadOnly this code says nothing about the file.
+	if d.options.ReadOnly && ok && failure.Code() == sqlite3.SQLITE_READONLY {
+		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + d.path, Err: err,
+			Why: []string{"the database was opened with Options.ReadOnly"}, Hint: "open it without Options.ReadOnly"}
+	}
+	return explain(err, d.path)
+}
 
 // ExplainWrite does the same as Explain for an error of the writer. But if the file was replaced, it returns the error of Replaced, which
 // explains more than the error of SQLite.
@@ -271,7 +280,7 @@ func (d *File) ExplainWrite(err error) error {
 	if isDamage(err) {
 		err = cmp.Or(d.Replaced(), err)
 	}
-	return explain(err, d.path)
+	return d.Explain(err)
 }
 
 // Busy reports whether err means that other connections held the lock.
