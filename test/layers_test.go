@@ -303,3 +303,19 @@ func goOutput(t *testing.T, args ...string) string {
 	}
 	return string(out)
 }
+
+// TestModuleHasNoOpenTelemetry checks that no program that uses runner downloads OpenTelemetry. examples/tracing is a module of its own.
+func TestModuleHasNoOpenTelemetry(t *testing.T) {
+	var mod struct{ Require []struct{ Path string } }
+	if err := json.Unmarshal([]byte(goOutput(t, "mod", "edit", "-json")), &mod); err != nil {
+		t.Fatal(err)
+	}
+	if len(mod.Require) == 0 {
+		t.Fatal("got no required modules in go.mod, want some")
+	}
+	for _, r := range mod.Require {
+		if strings.HasPrefix(r.Path, "go.opentelemetry.io/") {
+			t.Errorf("go.mod: got %s, want no module of OpenTelemetry", r.Path)
+		}
+	}
+}
