@@ -233,21 +233,30 @@ func ExampleRunner_Queues() {
 	// Output: mail 1 pending, 1 scheduled <nil>
 }
 
-// This function of OnFinished logs each failed task: of any job, in any process, and also tasks that failed without an attempt.
+// This function of OnFinished prints each failed task: of any job, in any process, and also tasks that failed without an attempt.
 func ExampleRunner_OnFinished() {
-	ctx := context.Background() // a real program can use a context that ends with the program
+	ctx, stop := context.WithCancel(context.Background()) // in a real program, the context ends with the program
 	r, remove := temp()
 	defer remove()
-	err := r.OnFinished(ctx, "dead-letters", func(ctx context.Context, task jobs.Task) error {
-		if task.State != jobs.Failed {
-			return nil
+	if err := r.AddCursor(ctx, "dead-letters"); err != nil { // from here on, no end is missed
+		log.Fatal(err)
+	}
+	r.Register(SendEmail.Handler(func(context.Context, Email) error { return jobs.Fail(errors.New("no such address")) }))
+	enqueue(r, SendEmail.With(Email{To: "an@example.com"}))
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		log.Fatal(err)
+	}
+	err := r.OnFinished(ctx, "dead-letters", func(_ context.Context, task jobs.Task) error {
+		if task.State == jobs.Failed {
+			fmt.Printf("task %d of job %s failed: %s\n", task.ID, task.Job, task.Error)
 		}
-		log.Printf("task %d of job %s failed (%s): %s", task.ID, task.Job, task.Reason, task.Error)
+		stop()     // a real program goes on
 		return nil // the cursor then moves past this end
 	})
-	if ctx.Err() == nil { // OnFinished returns only when ctx ends, or when the database can no longer be used
-		log.Print(err)
-	}
+	fmt.Println(err) // OnFinished returns only when ctx ends, or when the database can no longer be used
+	// Output:
+	// task 1 of job email.send failed: no such address
+	// context canceled
 }
 
 // The goroutine of OnFinished may start at any later time. The cursor is already stored when AddCursor returns, so OnFinished misses no end

@@ -1,0 +1,96 @@
+package jobs_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// temp opens a database in a temporary directory. The function remove closes the database and deletes the directory.
+func temp() (r *runner.Runner, remove func()) {
+	dir, err := os.MkdirTemp("", "example")
+	if err != nil {
+		log.Fatal(err)
+	}
+	if r, err = runner.Open(context.Background(), filepath.Join(dir, "app.db"), runner.Options{}); err != nil {
+		log.Fatal(err)
+	}
+	return r, func() {
+		r.Close()
+		os.RemoveAll(dir)
+	}
+}
+
+// The hooks of a task are commands, which run when the task has ended.
+func ExampleOnEnd() {
+	spec := jobs.Command{Argv: []string{"backup.sh"}}.With(jobs.OnEnd(jobs.Hooks{
+		OnFailure:  "mail -s 'the backup failed' root",
+		OnRecovery: "mail -s 'the backup works again' root",
+	}))
+	fmt.Println(spec.OnFailure)
+	fmt.Println(spec.OnRecovery)
+	// Output:
+	// mail -s 'the backup failed' root
+	// mail -s 'the backup works again' root
+}
+
+// A completed task holds its key until it is deleted, so Ann gets one mail. A failed task frees its key, so it can be enqueued again.
+func ExampleUniqueStates() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Register(SendEmail.Handler(func(_ context.Context, mail Email) error {
+		fmt.Println("to", mail.To)
+		return nil
+	}))
+	welcome := SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann"), jobs.UniqueStates(jobs.Completed))
+	for range 2 {
+		task, err := r.Enqueue(ctx, welcome)
+		fmt.Println(task.ID, task.State, task.Kept, err)
+		if err := r.WorkUntilEmpty(ctx); err != nil {
+			log.Fatal(err)
+		}
+	}
+	// Output:
+	// 1 pending false <nil>
+	// to ann@example.com
+	// 1 completed true <nil>
+}
+
+// While a task waits or runs, another task of its job with the same arguments is not added.
+func ExampleUniqueArgs() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	for _, number := range []int{7, 7, 8} {
+		task, err := r.Enqueue(ctx, MakeInvoice.With(Invoice{Number: number}, jobs.UniqueArgs()))
+		fmt.Println(task.ID, task.Kept, err)
+	}
+	// Output:
+	// 1 false <nil>
+	// 1 true <nil>
+	// 2 false <nil>
+}
+
+// Ann gets at most one reminder that is due on the same day.
+func ExampleUniquePeriod() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	morning := time.Date(2100, time.January, 1, 9, 0, 0, 0, time.UTC)
+	for _, due := range []time.Time{morning, morning.Add(8 * time.Hour), morning.Add(24 * time.Hour)} {
+		reminder := SendEmail.With(Email{To: "ann@example.com"}, jobs.UniqueArgs(), jobs.UniquePeriod(24*time.Hour), jobs.At(due))
+		task, err := r.Enqueue(ctx, reminder)
+		fmt.Println(task.ID, task.Kept, err)
+	}
+	// Output:
+	// 1 false <nil>
+	// 1 true <nil>
+	// 2 false <nil>
+}

@@ -1,0 +1,95 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// Why returns the reason why a task waits. This task waits for another task, whose id is in Tasks.
+func ExampleRunner_Why() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	first := enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	second, err := r.Enqueue(ctx, SendEmail.With(Email{To: "bob@example.com"}, jobs.After(first)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	wait, err := r.Why(ctx, second)
+	fmt.Println(second.State, wait.Tasks, err)
+	// Output: blocked [1] <nil>
+}
+
+// Workers lists the workers of all processes. Here the function of a task calls it, so the list has the worker that runs the task.
+func ExampleRunner_Workers() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	r.Register(SendEmail.Handler(func(ctx context.Context, _ Email) error {
+		workers, err := r.Workers(ctx)
+		for _, worker := range workers {
+			fmt.Println(worker.State, worker.Slots, worker.Jobs, worker.Running)
+		}
+		return err
+	}))
+	enqueue(r, SendEmail.With(Email{To: "ann@example.com"}))
+	fmt.Println(r.WorkUntilEmpty(ctx))
+	// Output:
+	// ready 1 [email.send] [1]
+	// <nil>
+}
+
+// Sleep returns an error, which the function returns. The task becomes scheduled and uses no slot. When its time has come, the function
+// runs again, and Sleep returns nil.
+func ExampleSleep() {
+	ctx, stop := context.WithCancel(context.Background())
+	r, remove := temp()
+	defer remove()
+	r.Register(Order.Handler(func(ctx context.Context, number int) error {
+		fmt.Println("called for order", number)
+		if err := runner.Sleep(ctx, "cool off", 20*time.Millisecond); err != nil {
+			return err
+		}
+		fmt.Println("ship order", number)
+		return nil
+	}))
+	id := enqueue(r, Order.With(42))
+	go func() {
+		defer stop()
+		_, _ = r.Await(ctx, id)
+	}()
+	fmt.Println(r.Work(ctx))
+	// Output:
+	// called for order 42
+	// called for order 42
+	// ship order 42
+	// <nil>
+}
+
+// A task reads the results of the tasks that it has waited for.
+func ExampleUpstream() {
+	ctx := context.Background()
+	r, remove := temp()
+	defer remove()
+	album := jobs.Define[string]("album")
+	r.Register(MakeThumb.Handler(resize), album.Handler(func(ctx context.Context, title string) error {
+		upstream, err := runner.Upstream(ctx)
+		for _, task := range upstream {
+			thumb, err := MakeThumb.Result(task, nil)
+			fmt.Println(title, "has", thumb.Name, err)
+		}
+		return err
+	}))
+	sea, hill := enqueue(r, MakeThumb.With(Image{"sea.png"})), enqueue(r, MakeThumb.With(Image{"hill.png"}))
+	enqueue(r, album.With("summer", jobs.After(sea, hill)))
+	fmt.Println(r.WorkUntilEmpty(ctx))
+	// Output:
+	// summer has small sea.png <nil>
+	// summer has small hill.png <nil>
+	// <nil>
+}
