@@ -24,8 +24,48 @@
 //		return err // nil completes the task; any other error is tried again later
 //	}))
 //
-// Here r is a *runner.Runner, and package runner has the calls that use a database. Package runnertest tests the function and the code that
-// enqueues, on a real database and with a fake clock.
+// Here r is a *runner.Runner, and package runner has the calls that use a database. This is a whole program. It enqueues a task, and runs
+// tasks until no task is due:
+//
+//	package main
+//
+//	import (
+//		"context"
+//		"fmt"
+//		"log"
+//
+//		"example.com/runner/jobs"
+//		"example.com/runner/runner"
+//	)
+//
+//	var Greet = jobs.Define[string]("greet", jobs.MaxAttempts(3))
+//
+//	func main() {
+//		ctx := context.Background()
+//		r, err := runner.Open(ctx, "app.db", runner.Options{})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		defer r.Close()
+//		r.Register(Greet.Handler(func(_ context.Context, name string) error {
+//			fmt.Println("hello", name)
+//			return nil
+//		}))
+//		task, err := r.Enqueue(ctx, Greet.With("Ann"))
+//		log.Println(task.ID, err, r.WorkUntilEmpty(ctx))
+//	}
+//
+// Package runnertest tests the function and the code that enqueues, on a real database and with a fake clock:
+//
+//	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+//		r.Register(Greet.Handler(greet))
+//		if _, err := r.Enqueue(t.Context(), Greet.With("Ann")); err != nil {
+//			t.Fatal(err)
+//		}
+//		if ran := runnertest.Drain(t, r); ran[0].State != jobs.Completed {
+//			t.Errorf("got %s, want completed", ran[0].State)
+//		}
+//	})
 //
 // A task moves through these states:
 //

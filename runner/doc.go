@@ -3,7 +3,25 @@
 //
 //	package main
 //
+//	import (
+//		"context"
+//		"log"
+//		"os"
+//		"os/signal"
+//		"time"
+//
+//		"example.com/runner/jobs"
+//		"example.com/runner/runner"
+//	)
+//
+//	type Email struct{ To string }
+//
 //	var SendEmail = jobs.Define[Email]("email.send", jobs.MaxAttempts(8))
+//
+//	func send(_ context.Context, mail Email) error {
+//		log.Print("to ", mail.To)
+//		return nil
+//	}
 //
 //	func main() {
 //		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -13,7 +31,7 @@
 //			log.Fatal(err)
 //		}
 //		defer r.Close()
-//		r.Register(SendEmail.Handler(mailer.Send)) // func(context.Context, Email) error
+//		r.Register(SendEmail.Handler(send))
 //		task, err := r.Enqueue(ctx, SendEmail.With(Email{To: "ann@example.com"}, jobs.In(10*time.Minute)))
 //		log.Println(task.ID, err, r.Work(ctx)) // Work returns when ctx ends and the running tasks have ended
 //	}
@@ -35,7 +53,7 @@
 // Package runnertest gives a test a real database in a temporary directory and a fake clock. It also simulates crashes:
 //
 //	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-//		r.Register(SendEmail.Handler(mailer.Send))
+//		r.Register(SendEmail.Handler(send))
 //		signUp(t.Context(), r, "ann@example.com")
 //		runnertest.Advance(t, 10*time.Minute)
 //		runnertest.Drain(t, r) // runs what is due

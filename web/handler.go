@@ -2,22 +2,49 @@
 // pages, so they work without JavaScript. With JavaScript they refresh themselves. The pages load nothing from another host. No request to
 // this package can enqueue a command.
 //
-// A program that embeds runner mounts Handler behind its own authentication:
+// A program that embeds runner mounts Handler behind its own authentication. Authorize decides who may see the pages:
 //
-//	mux.Handle("/admin/tasks/", web.Handler(r, web.Options{
-//		BasePath: "/admin/tasks",
-//		Authorize: func(req *http.Request) error {
-//			if !isAdministrator(req) {
-//				return errors.New("not an administrator")
-//			}
-//			return nil
-//		},
-//	}))
+//	package main
+//
+//	import (
+//		"context"
+//		"errors"
+//		"log"
+//		"net/http"
+//
+//		"example.com/runner/runner"
+//		"example.com/runner/web"
+//	)
+//
+//	func authorize(req *http.Request) error {
+//		if _, password, _ := req.BasicAuth(); password != "correct horse" {
+//			return errors.New("not an administrator")
+//		}
+//		return nil
+//	}
+//
+//	func main() {
+//		r, err := runner.Open(context.Background(), "app.db", runner.Options{})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		defer r.Close()
+//		http.Handle("/admin/tasks/", web.Handler(r, web.Options{BasePath: "/admin/tasks", Authorize: authorize}))
+//		log.Print(http.ListenAndServe("127.0.0.1:8080", nil))
+//	}
 //
 // A handler around it can ask the browser for a password: it sets WWW-Authenticate and responds with 401 before it calls Handler.
 //
-// Listen serves the same pages on an address of its own, and requires a token. The command "runner serve" uses it. A test of the mounted
-// pages needs no browser: httptest.NewRecorder and a Runner of runnertest.New are enough, as in the example of Handler.
+// Listen serves the same pages on an address of its own, and requires a token. The command "runner serve" uses it.
+//
+// A test of the mounted pages needs no browser. It makes a Runner with package runnertest and records the response:
+//
+//	pages := web.Handler(runnertest.New(t), web.Options{BasePath: "/admin/tasks", Authorize: authorize})
+//	response := httptest.NewRecorder()
+//	pages.ServeHTTP(response, httptest.NewRequest(http.MethodGet, "/admin/tasks/", nil))
+//	if response.Code != http.StatusForbidden {
+//		t.Errorf("got status %d without a password, want 403", response.Code)
+//	}
 package web
 
 import (

@@ -1,6 +1,28 @@
 // Package runnertest helps to test programs that use package runner. A test gets a real database in a temporary directory and a clock that
 // it advances itself. Tasks run when the test calls Drain.
 //
+//	package main
+//
+//	import (
+//		"context"
+//		"testing"
+//		"time"
+//
+//		"example.com/runner/jobs"
+//		"example.com/runner/runner"
+//		"example.com/runner/runner/runnertest"
+//	)
+//
+//	type Email struct{ To string }
+//
+//	var SendEmail = jobs.Define[Email]("email.send")
+//
+//	// signUp is the code under test.
+//	func signUp(ctx context.Context, r *runner.Runner, to string) error {
+//		_, err := r.Enqueue(ctx, SendEmail.With(Email{To: to}, jobs.In(10*time.Minute)))
+//		return err
+//	}
+//
 //	func TestWelcomeMailIsSentLater(t *testing.T) {
 //		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 //			var sent []string
@@ -8,7 +30,9 @@
 //				sent = append(sent, mail.To)
 //				return nil
 //			}))
-//			signUp(t.Context(), r, "ann@example.com") // the code under test
+//			if err := signUp(t.Context(), r, "ann@example.com"); err != nil {
+//				t.Fatal(err)
+//			}
 //			if got := runnertest.Enqueued(t, r, SendEmail); len(got) != 1 {
 //				t.Errorf("got %v, want one mail", got)
 //			}

@@ -1,0 +1,112 @@
+package test
+
+import (
+	"fmt"
+	"go/parser"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// packagePages lists the packages whose comments have a whole program and show how to test it.
+var packagePages = []string{"jobs", "runner", "runner/postgres", "runner/runnertest", "web"}
+
+// TestProgramsOfPackageCommentsCompile compiles the programs in the package comments as a reader would: in a module of their own, which
+// requires this one. Each comment also says how to test with package runnertest.
+func TestProgramsOfPackageCommentsCompile(t *testing.T) {
+	dir := t.TempDir()
+	mod := strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1) +
+		fmt.Sprintf("\nrequire %s v0.0.0\n\nreplace %s => %s\n", module, module, absolute(t, "."))
+	files := map[string]string{"go.mod": mod, "go.sum": readFile(t, "go.sum")}
+	for _, pkg := range packagePages {
+		comment := packageComment(t, pkg)
+		if !strings.Contains(comment, "runnertest.") {
+			t.Errorf("%s: got a package comment without runnertest, want one that shows a test", pkg)
+		}
+		programs := programsOf(comment)
+		if len(programs) == 0 {
+			t.Errorf("%s: got no program in the package comment, want one", pkg)
+		}
+		for i, text := range programs {
+			name := "main.go"
+			if strings.Contains(text, "*testing.T") {
+				name = "main_test.go"
+			}
+			files[fmt.Sprintf("%s%d/%s", strings.ReplaceAll(pkg, "/", "_"), i, name)] = text
+		}
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	vet := exec.CommandContext(t.Context(), "go", "vet", "-mod=mod", "./...")
+	vet.Dir = dir
+	vet.Env = append(os.Environ(), "GOPROXY=off", "GOWORK=off")
+	if out, err := vet.CombinedOutput(); err != nil {
+		t.Errorf("go vet: got error %v, want none\n%s", err, out)
+	}
+	if out, err := exec.Command("gofmt", "-l", dir).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("gofmt -l: got error %v and these files, want none:\n%s", err, out)
+	}
+}
+
+func TestProgramsInACommentAreFound(t *testing.T) {
+	comment := "Text.\n\n\tf()\n\n\tpackage main\n\n\tfunc main() {\n\t\tf()\n\t}\n\nMore text.\n\n\tf()\n"
+	got := programsOf(comment)
+	if want := "package main\n\nfunc main() {\n\tf()\n}\n"; len(got) != 1 || got[0] != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// packageComment returns the package comment of a package.
+func packageComment(t *testing.T, pkg string) (comment string) {
+	t.Helper()
+	names, err := filepath.Glob(pkg + "/*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		comment += file.Doc.Text()
+	}
+	return comment
+}
+
+// programsOf returns the programs in the text of a comment: the indented lines from "package main" to the next line of prose.
+func programsOf(comment string) (programs []string) {
+	var program strings.Builder
+	end := func() {
+		if program.Len() > 0 {
+			programs = append(programs, strings.TrimRight(program.String(), "\n")+"\n")
+		}
+		program.Reset()
+	}
+	for line := range strings.Lines(comment) {
+		code, indented := strings.CutPrefix(line, "\t")
+		switch {
+		case code == "package main\n" && indented:
+			end()
+			program.WriteString(code)
+		case program.Len() > 0 && (indented || line == "\n"):
+			program.WriteString(code)
+		default:
+			end()
+		}
+	}
+	end()
+	return programs
+}
