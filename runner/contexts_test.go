@@ -35,20 +35,6 @@ func contextCalls(t *testing.T) map[string]contextCall {
 // handleCalls has the calls that open a database, and those in a transaction of the caller.
 func handleCalls(t *testing.T) map[string]contextCall {
 	one := []int64{1}
-	inTx := func(ctx context.Context, r *runner.Runner, do func(tx *sql.Tx) error) error {
-		handle, err := runner.OpenDB(context.Background(), r.Path())
-		if err != nil {
-			return err
-		}
-		defer handle.Close()
-		// a deferred transaction does not take the write lock when it begins
-		tx, err := handle.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		return do(tx)
-	}
 	return map[string]contextCall{
 		"Open": func(ctx context.Context, r *runner.Runner) error {
 			other, err := runner.Open(ctx, filepath.Join(t.TempDir(), "new.db"), runner.Options{})
@@ -77,19 +63,19 @@ func handleCalls(t *testing.T) map[string]contextCall {
 			return err
 		},
 		"AddTx": func(ctx context.Context, r *runner.Runner) error {
-			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, quick.With(nil)); return err })
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, quick.With(nil)); return err })
 		},
 		"CancelTx": func(ctx context.Context, r *runner.Runner) error {
-			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.CancelTx(ctx, tx, one, runner.CancelOptions{}); return err })
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.CancelTx(ctx, tx, one, runner.CancelOptions{}); return err })
 		},
 		"EnqueueTx": func(ctx context.Context, r *runner.Runner) error {
-			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, quick.With(nil)); return err })
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, quick.With(nil)); return err })
 		},
 		"GetTx": func(ctx context.Context, r *runner.Runner) error {
-			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.GetTx(ctx, tx, 1); return err })
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.GetTx(ctx, tx, 1); return err })
 		},
 		"RetryTx": func(ctx context.Context, r *runner.Runner) error {
-			return inTx(ctx, r, func(tx *sql.Tx) error { _, err := r.RetryTx(ctx, tx, one, 0); return err })
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := r.RetryTx(ctx, tx, one, 0); return err })
 		},
 	}
 }
@@ -289,22 +275,9 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 // attemptCalls has a call of each function of the package that fails and needs the context of an attempt.
 func attemptCalls() map[string]contextCall {
 	one := func(context.Context) (int, error) { return 1, nil }
-	inTx := func(r *runner.Runner, do func(tx *sql.Tx) error) error {
-		handle, err := runner.OpenDB(context.Background(), r.Path())
-		if err != nil {
-			return err
-		}
-		defer handle.Close()
-		tx, err := handle.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
-		if err != nil {
-			return err
-		}
-		defer func() { _ = tx.Rollback() }()
-		return do(tx)
-	}
 	return map[string]contextCall{
 		"FinishTx": func(ctx context.Context, r *runner.Runner) error {
-			return inTx(r, func(tx *sql.Tx) error { return runner.FinishTx(ctx, tx, nil) })
+			return inDeferredTx(r, func(tx *sql.Tx) error { return runner.FinishTx(ctx, tx, nil) })
 		},
 		"Sleep": func(ctx context.Context, r *runner.Runner) error { return runner.Sleep(ctx, "pause", time.Hour) },
 		"Step": func(ctx context.Context, r *runner.Runner) error {
@@ -312,7 +285,7 @@ func attemptCalls() map[string]contextCall {
 			return err
 		},
 		"StepTx": func(ctx context.Context, r *runner.Runner) error {
-			return inTx(r, func(tx *sql.Tx) error { _, err := runner.StepTx(ctx, tx, "ship", one); return err })
+			return inDeferredTx(r, func(tx *sql.Tx) error { _, err := runner.StepTx(ctx, tx, "ship", one); return err })
 		},
 		"Upstream": func(ctx context.Context, r *runner.Runner) error { _, err := runner.Upstream(ctx); return err },
 	}
@@ -371,4 +344,19 @@ func lockFile(t *testing.T, r *runner.Runner) (release func()) {
 		testkit.NoError(t, err)
 		testkit.NoError(t, other.Close())
 	}
+}
+
+// inDeferredTx calls the function do with a transaction that has not taken the write lock, because it is deferred.
+func inDeferredTx(r *runner.Runner, do func(tx *sql.Tx) error) error {
+	handle, err := runner.OpenDB(context.Background(), r.Path())
+	if err != nil {
+		return err
+	}
+	defer handle.Close()
+	tx, err := handle.BeginTx(context.Background(), &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = tx.Rollback() }()
+	return do(tx)
 }
