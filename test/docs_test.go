@@ -201,11 +201,3 @@ func runQuery(t *testing.T, b codeblock.Block, database string) {
 		t.Errorf("%s: got no row (%v), want at least one", b.At, rows.Err())
 	}
 }
-
-func absolute(t *testing.T, path string) string {
-	path, err := filepath.Abs(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
