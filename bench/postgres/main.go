@@ -7,6 +7,7 @@
 //	go run . -only drain     only the drains
 //	go run . -only many      throughput by number of processes and of concurrent tasks
 //	go run . -rows 10000000  only the cost of a claim beside this many rows
+//	go run . -snapshot 3m    only tasks that arrive one by one while a session holds a snapshot for this time
 package main
 
 import (
@@ -42,12 +43,17 @@ func main() {
 	rounds := flag.Int("rounds", 3, "how often each measurement is repeated, all of them in turns")
 	only := flag.String("only", "^[^m]", "regular expression: measurements whose `workload/system` it matches")
 	rows := flag.Int("rows", 0, "measure claims beside so many rows, and nothing else")
+	held := flag.Duration("snapshot", 0, "measure tasks that arrive while a session holds a snapshot for so long, and nothing else")
+	workers := flag.Int("workers", 4, "with -snapshot: the number of workers")
+	callers := flag.Int("callers", 32, "with -snapshot: the number of callers, each of which waits for its task")
 	address := flag.String("address", "", "of a server that is there already, with an empty database for this; default: a new one")
 	flag.Parse()
 	if *short {
 		*rounds = 1
 	}
-	if err := run(ctx, &env{address: *address, short: *short}, *rounds, *only, *rows); err != nil {
+	e := &env{address: *address, short: *short, rows: *rows,
+		snapshot: snapshotRun{held: *held, measured: min(20*time.Second, *held), workers: *workers, callers: *callers}}
+	if err := run(ctx, e, *rounds, *only); err != nil {
 		log.Fatal("bench: ", err)
 	}
 }
@@ -56,7 +62,10 @@ func main() {
 type env struct {
 	address string // address of an empty database
 	short   bool
-	cpu     []float64 // processor time per task of the last drain, of the server and of the workers, in microseconds; empty without one
+	// measurements that run alone, if they are not 0
+	rows     int
+	snapshot snapshotRun
+	cpu      []float64 // processor time per task of the last drain, of the server and of the workers, in microseconds; empty without one
 }
 
 // size returns n, or a twentieth of n, at least 20, in a short run.
@@ -80,7 +89,7 @@ type measurement struct {
 	cpu                    []float64 // processor time per task in microseconds, as in env; empty if the workload does not measure it
 }
 
-func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
+func run(ctx context.Context, e *env, rounds int, only string) error {
 	match, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -98,8 +107,11 @@ func run(ctx context.Context, e *env, rounds int, only string, rows int) error {
 	if err := renew(); err != nil {
 		return err
 	}
-	if rows > 0 {
-		return grown(ctx, e, rows)
+	switch {
+	case e.rows > 0:
+		return grown(ctx, e, e.rows)
+	case e.snapshot.held > 0:
+		return e.snapshot.snapshot(ctx, e, renew)
 	}
 	list := slices.DeleteFunc(all(), func(m *measurement) bool { return !match.MatchString(m.workload + "/" + m.system) })
 	if len(list) == 0 {
