@@ -12,7 +12,10 @@ import (
 
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
 const (
-	reapEvery   = time.Second
+	reapEvery = time.Second
+	// reapShare limits the share of its time that a reaper spends on reading workers and leases. An old snapshot on a server makes these
+	// reads slow.
+	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
 )
@@ -36,6 +39,7 @@ type reaper struct {
 	e        *Engine
 	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	lookedAt time.Time                  // time of the last update of seen
+	cost     time.Duration              // time that the last read of workers and leases took
 	again    bool                       // whether the guardians of a dead worker are about to end
 	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
 	freeSince map[string]time.Time
@@ -66,7 +70,7 @@ func (p *reaper) run() {
 
 // pause returns the time between two checks of the other workers.
 func (p *reaper) pause() time.Duration {
-	pause := reapEvery
+	pause := max(reapEvery, reapShare*p.cost)
 	if p.again {
 		pause = reapAgain
 	}
@@ -97,7 +101,9 @@ func (p *reaper) start() {
 
 // takeOver takes over the tasks of the dead workers, and returns the other workers. It returns false if it cannot read the workers.
 func (p *reaper) takeOver() (map[string]db.Owner, bool) {
+	began := now()
 	owners, err := p.e.worker.Owners(context.Background())
+	p.cost = now().Sub(began)
 	if err != nil {
 		return nil, false // the next write reports the error
 	}
@@ -195,11 +201,13 @@ func (p *reaper) canSweep(o db.Owner) bool {
 // records the loss.
 func (p *reaper) expire(owners map[string]db.Owner) {
 	ctx := context.Background()
+	began := now()
 	leases, err := p.e.worker.Leases(ctx)
 	if err != nil {
 		return // the next write reports the error
 	}
 	at := now()
+	p.cost += at.Sub(began)
 	var lost []db.Lease
 	p.seen, lost = p.expired(leases, at.Sub(p.lookedAt))
 	p.lookedAt = at
