@@ -104,6 +104,8 @@ type claimer struct {
 	suspects []suspect  // pending suspects of these jobs, as the last query found them
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
 	searched time.Time  // time of the last search that found no overdue task
+	floors   floors
+	above    bool // whether the claim of this cycle uses the floors
 }
 
 // newClaimer returns the claimer of a worker that can run the jobs of list.
@@ -112,7 +114,7 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 	batches := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Batch > 1 })
 	waits := slices.ContainsFunc(list, func(j ClaimJob) bool { return j.Wait > 0 })
 	return &claimer{id: id, jobs: list, batches: batches, waits: waits, tasks: claimTasks.Of(n),
-		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n)}
+		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n), floors: floors{cost: floorCost}}
 }
 
 // claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is the time at which a rate
@@ -124,6 +126,13 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 	}
 	if ask.Only != 0 {
 		return t.claimOnly(c, ask, now)
+	}
+	if c.above {
+		defer func() {
+			if again := c.floors.next(now); next.IsZero() || again.Before(next) {
+				next = again
+			}
+		}()
 	}
 	queues, err := t.queues(c, ask)
 	if err != nil || len(queues) == 0 {
@@ -146,6 +155,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 		}
 	}
 	if claimed, err = t.claimFrom(c, g, g.withCapacity(queues), ask, now); err == nil {
+		c.floors.took(claimed)
 		t.full = g.full()
 		next, err = t.saveAdmission(g, c, queues, claimed, now)
 	}
@@ -267,6 +277,9 @@ func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
 	args := c.jobArgs(queue, list, 5)
+	if c.above && text == c.tasks {
+		args, text = c.aboveArgs(queue, list)
+	}
 	ms := now.UnixMilli()
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }

@@ -100,6 +100,7 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 				return fmt.Errorf("look for suspects: %w", err)
 			}
 		}
+		w.claimer.above = w.db.traits.FastPath && w.claimer.floors.use(w.db, w.claimer.jobs, c.Now) && !t.released && !again
 		if c.Claim.Free > 0 {
 			if done.DiskFull = t.checkSpace(); done.DiskFull != nil {
 				return nil

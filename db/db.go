@@ -99,6 +99,10 @@ type DB struct {
 
 	lastTx  atomic.Pointer[outerTx] // last transaction of a caller; the check that it belongs to this database need not be repeated
 	closing sync.Once
+
+	looking  context.Context // context of the looks of floor.go; Close cancels it
+	endLooks context.CancelFunc
+	looks    sync.WaitGroup
 }
 
 // Open opens the database file at path, or the database on a server if path is its address. It creates the database if the options say
@@ -120,6 +124,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 		return nil, err
 	}
 	d.sql, d.read = d.engine.Dialect(), d.engine.Reader()
+	d.looking, d.endLooks = context.WithCancel(context.Background())
 	d.writer.start(d)
 	d.claims.start(d)
 	d.claims.broken = true
@@ -148,7 +153,9 @@ func (d *DB) Close() error {
 	var err error
 	d.closing.Do(func() {
 		d.engine.Quit()
+		d.endLooks()
 		d.claims.stop()
+		d.looks.Wait()
 		defer d.engine.BeforeClose()()
 		d.writer.stop()
 		err = d.engine.Close()

@@ -25,7 +25,10 @@ var smallNumbers = []string{"previousArgs", "selectPriorities", "addCount", "cut
 // derives the type of a parameter from its first use. A parameter that may be large must not be used with a constant first.
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
-		"assertCompleted": assertCompleted, "insertArrays": insertArrays}
+		"assertCompleted": assertCompleted, "insertArrays": insertArrays,
+		"selectLookAbove": selectLookAbove, "selectFirsts": selectFirsts, "selectQueuesAbove": selectQueuesAbove,
+		"selectQueuesBetween": selectQueuesBetween, "selectLastID": selectLastID,
+		"claimAbove": claimAbove.Of(1), "claimAbove 8": claimAbove.Of(8)}
 	for name, p := range plans {
 		statements[name] = p.Statement()
 	}
@@ -64,7 +67,8 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 		"claimThese": claimThese, "claimSuspects": claimSuspects.Of(2), "completeTasks": completeTasks, "assertCompleted": assertCompleted,
 		"completeTask": completeTask, "finishTask": finishTask, "releaseTask": releaseTask, "renewLeases": renewLeases,
 		"selectTask": selectTask, "selectOnly": selectOnly, "selectSuspects": selectSuspects, "selectLook": selectLook,
-		"selectQueues": selectQueues, "selectDue": selectDue} {
+		"selectQueues": selectQueues, "selectDue": selectDue, "claimAbove": claimAbove.Of(1), "claimAbove of 8 ranges": claimAbove.Of(8),
+		"selectLookAbove": selectLookAbove, "selectQueuesAbove": selectQueuesAbove} {
 		texts[name] = dialect.Text(s)
 	}
 	scan := regexp.MustCompile(`(Index|Tid|Seq|Bitmap)[a-zA-Z ]* Scan .*on tasks`)

@@ -32,6 +32,10 @@ var (
 var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
 
+// selectLookAbove does the same as selectLook for the queues of the ranges [1]; see floor.go.
+var selectLookAbove = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
+	(SELECT {json_list}(queue) FROM (` + queuesAbove + `) AS pending)`)
+
 // errDue is the error of a look on the fast path that found work for the slow path.
 var errDue = errors.New("tasks are due")
 
@@ -57,6 +61,7 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done
 	if c.Claim.Free > 0 || c.Look {
 		claiming.Go(func() {
 			claim = w.db.claims.updateFast(ctx, func(t *tx) (err error) {
+				w.claimer.above = w.claimer.floors.use(w.db, w.claimer.jobs, c.Now)
 				if c.Look {
 					if done.NextDue, done.NextLane, err = t.look(w.claimer, c.Now); err != nil {
 						return err
@@ -91,7 +96,11 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	var times dueTimes
 	var suspects bool
 	var queues []byte
-	if err := t.scan(selectLook, nil, &times.task, &times.expiry, &times.lane, &suspects, &queues); err != nil {
+	text, args := selectLook, []any(nil)
+	if c.above {
+		text, args = selectLookAbove, []any{c.rangesJSON()}
+	}
+	if err := t.scan(text, args, &times.task, &times.expiry, &times.lane, &suspects, &queues); err != nil {
 		return next, lane, err
 	}
 	first := times.next()
@@ -101,6 +110,9 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	c.names = []string{} // not nil: the names are known even if there are none
 	if queues != nil {
 		err = json.Unmarshal(queues, &c.names)
+	}
+	if c.above {
+		c.sortNames()
 	}
 	return number(first.Int64).time(), number(times.lane.Int64).time(), err
 }

@@ -51,8 +51,15 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 	var queues []string
 	if ask.Limit == nil {
 		if c.names == nil {
-			if err := t.list(&c.names, selectQueues); err != nil {
+			text, args := selectQueues, []any(nil)
+			if c.above {
+				text, args = selectQueuesAbove, []any{c.rangesJSON()}
+			}
+			if err := t.list(&c.names, text, args...); err != nil {
 				return nil, err
+			}
+			if c.above {
+				c.sortNames()
 			}
 		}
 		queues = c.names

@@ -79,9 +79,10 @@ var plans = statementtest.Plans{
 	"setProgress":     {Text: setProgress, By: []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
 	"setLastProgress": {Text: setLastProgress},
 
-	"renewLeases":          {Text: renewLeases, By: []string{"tasks_running (worker=? AND rowid=?)"}, Allow: []string{"SCAN json_each"}},
-	"selectOwned":          {Text: selectOwned, By: []string{"INDEX tasks_running (worker=?)"}},
-	"selectCancelRequests": {Text: selectCancelRequests, By: []string{"INDEX tasks_running (worker=?)"}},
+	"renewLeases": {Text: renewLeases, By: []string{"tasks_running (worker=? AND rowid=?)"}, Allow: []string{"SCAN json_each"}},
+	"selectOwned": {Text: selectOwned, By: []string{"INDEX tasks_running (worker=?)"}},
+	"selectCancelRequests": {Text: selectCancelRequests, By: []string{"INDEX tasks_running (worker=?)"},
+		Allow: []string{"SCAN cancel_requests EXISTS"}}, // reads one row
 	"selectLeases": {Text: selectLeases, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		Allow: []string{"SCAN tasks USING INDEX tasks_running"}},
 	"revokeClaim":   {Text: revokeClaim, By: []string{byID}},
@@ -359,8 +360,10 @@ var plans = statementtest.Plans{
 }
 
 // sharedTemplates are templates that several statements share.
-var sharedTemplates = []string{"completeAll", "claimed", "claimJobs", "pendingQueues"}
+var sharedTemplates = []string{"completeAll", "claimed", "claimJobs", "pendingQueues", "firstAbove", "queuesAbove", "aboveArm", "belowArm",
+	"aboveAndBelow"}
 
 // roundTrips are statements for engines where each statement is a round trip, those with the traits FastPath, CompletesAsJSON and
 // InsertsArrays. SQLite cannot prepare them. TestPostgreSQLPreparesEveryStatement prepares them.
-var roundTrips = []string{"assertUnused", "assertCompleted", "completeTasks", "insertArrays"}
+var roundTrips = []string{"assertUnused", "assertCompleted", "completeTasks", "insertArrays", "selectLookAbove",
+	"selectFirsts", "selectQueuesAbove", "selectQueuesBetween", "selectLastID", "claimAbove"}
