@@ -53,7 +53,7 @@ COLUMNS
   A narrow terminal omits columns: TRY, ERROR, QUEUE, AGE, TIME, NOTE, in this
   order.
   In a pipe, tabs separate id, state, queue, try, created_at, duration
-  (seconds), note, worker and job.
+  (seconds), note, worker, job and error.
 
 EXIT STATUS
   0   done; also if no task was found

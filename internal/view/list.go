@@ -21,7 +21,16 @@ func ListLine(p *term.Printer, t jobs.Task, held admin.Holds, now time.Time) {
 		lasted = record.Seconds(d).String()
 	}
 	p.Fields(strconv.FormatInt(t.ID, 10), string(t.State), t.Queue, present.Attempts(t), record.Stamp(t.CreatedAt).String(), lasted,
-		present.Note(t, held, now), t.Worker, present.JobText(t))
+		present.Note(t, held, now), t.Worker, present.JobText(t), failureText(t))
+}
+
+// failureText returns the last error line of a task, or its error. It returns "" for a command without an error line, because the note of
+// the task says the same as its error.
+func failureText(t jobs.Task) string {
+	if t.Job == jobs.CommandJob && t.ErrorLine == "" {
+		return ""
+	}
+	return present.ErrorLine(t)
 }
 
 // errorMost is the maximum length of the column ERROR, in bytes.
@@ -49,10 +58,8 @@ func ListTable(tasks []jobs.Task, held admin.Holds, now time.Time, wide bool) te
 		if d, ok := present.Lasted(task, now); ok && (task.State == jobs.Running || task.State.Finished()) {
 			lasted = humanize.Took(d)
 		}
-		failure := present.ErrorLine(task)
-		if task.Job == jobs.CommandJob && task.ErrorLine == "" {
-			failure = "" // the note says the same
-		} else if !wide {
+		failure := failureText(task)
+		if !wide {
 			failure = humanize.Cut(failure, errorMost)
 		}
 		t.Rows = append(t.Rows, []string{strconv.FormatInt(task.ID, 10), string(task.State), task.Queue, priority, lane,
