@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/csv"
 	"encoding/json"
@@ -8,11 +9,11 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/humanize"
 	"example.com/runner/jobs"
 )
@@ -24,6 +25,8 @@ const (
 	apiLimit    = 100 // default number of tasks in a response
 	apiMaxLimit = 1000
 )
+
+var apiParameters = []string{"q", "sort", "limit", "before", "from", "format"}
 
 // apiTask is a task of a response. The keys have the meaning of docs/json.md.
 type apiTask struct {
@@ -110,8 +113,8 @@ func (h *handler) apiList(w http.ResponseWriter, req *http.Request) {
 
 func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, error) {
 	for key := range req.URL.Query() {
-		if key != "q" && key != "limit" && key != "before" && key != "format" {
-			return apiTasks{}, &jobs.FieldError{Field: key, Msg: "unknown parameter; use q, limit, before or format"}
+		if !slices.Contains(apiParameters, key) {
+			return apiTasks{}, &jobs.FieldError{Field: key, Msg: "unknown parameter; use " + strings.Join(apiParameters, ", ")}
 		}
 	}
 	if format := req.FormValue("format"); format != "" && format != "json" && format != "csv" {
@@ -122,7 +125,8 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	if err != nil {
 		return apiTasks{}, err
 	}
-	if filter.Before, err = number(req.FormValue("before")); err != nil {
+	order, err := apiOrder(req, filter)
+	if err != nil {
 		return apiTasks{}, err
 	}
 	limit := apiLimit
@@ -131,23 +135,19 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 			return apiTasks{}, &jobs.FieldError{Field: "limit", Msg: "invalid number of tasks; use 1 to 1000"}
 		}
 	}
-	look, err := lookOf("", filter, sortByID)
+	look, err := lookOf("", filter, order)
 	if err != nil {
 		return apiTasks{}, err
 	}
-	tasks, rest, err := admin.ListBounded(ctx, h.r, filter, limit+1, look)
+	tasks, next, _, err := h.part(ctx, req, filter, order, limit, look)
 	if err != nil {
 		return apiTasks{}, err
 	}
 	list := apiTasks{Tasks: []apiTask{}}
-	if len(tasks) > limit {
-		tasks = tasks[:limit]
-		rest = tasks[limit-1].ID
-	}
-	if rest > 0 {
-		next := req.URL.Query()
-		next.Set("before", strconv.FormatInt(rest, 10))
-		list.Next = orNull(h.base + req.URL.Path + "?" + next.Encode())
+	if name, value, more := strings.Cut(next, "="); more {
+		query := req.URL.Query()
+		query.Set(name, value)
+		list.Next = orNull(h.base + req.URL.Path + "?" + query.Encode())
 	}
 	if len(tasks) == 0 {
 		better, err := h.correct(ctx, query)
@@ -160,6 +160,25 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 		list.Tasks = append(list.Tasks, h.newAPITask(t))
 	}
 	return list, nil
+}
+
+// apiOrder returns the order of the tasks of a response. It returns an error if the search cannot have the order, or if the parameter that
+// says where the part begins is that of another order.
+func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
+	asked := cmp.Or(req.FormValue("sort"), sortByID)
+	order, _ := sortOf(asked, filter.States)
+	if order != asked || order == sortByCause {
+		return "", &jobs.FieldError{Field: "sort",
+			Msg: "invalid order; use id, or ended for a search of finished tasks, or due for state:scheduled,retrying"}
+	}
+	begin, other := "before", "from"
+	if order != sortByID {
+		begin, other = other, begin
+	}
+	if req.FormValue(other) != "" {
+		return "", &jobs.FieldError{Field: other, Msg: fmt.Sprintf("invalid parameter; with sort=%s use %s", order, begin)}
+	}
+	return order, nil
 }
 
 // apiGet responds with one task.

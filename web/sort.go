@@ -24,8 +24,8 @@ const (
 
 // sortLink links to the same list in another order.
 type sortLink struct {
-	Name, Link string
-	Selected   bool
+	Order, Name, Link string
+	Selected          bool
 }
 
 // sortOf returns the order of a list, and the orders that the list can have. Without an order in the URL, failed tasks are ordered by the
@@ -52,13 +52,13 @@ func sortOf(asked string, states []jobs.State) (order string, orders []string) {
 
 var sortNames = map[string]string{sortByID: "newest", sortByEnd: "ended last", sortByDue: "due next", sortByCause: "grouped by cause"}
 
-// list reads the tasks of a page in its order, one more than the page shows. It sets the links to the other orders and pages.
+// list reads the tasks of a page in its order. It sets the links to the other orders and pages.
 func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, filter *jobs.Filter) (tasks []jobs.Task, err error) {
 	order, orders := sortOf(req.FormValue("sort"), filter.States)
 	first := v.Base + "/tasks?q=" + escaped(v.Query)
 	if len(orders) > 1 {
 		for _, name := range orders {
-			v.Sorts = append(v.Sorts, sortLink{sortNames[name], first + "&sort=" + name, name == order})
+			v.Sorts = append(v.Sorts, sortLink{name, sortNames[name], first + "&sort=" + name, name == order})
 		}
 	}
 	if req.FormValue("sort") != "" {
@@ -67,54 +67,65 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 	if order == sortByCause {
 		return nil, h.groups(ctx, v, *filter)
 	}
-	from, begun := "", false
 	if v.Looked, err = lookOf(req.FormValue("look"), *filter, order); err != nil {
 		return nil, err
 	}
-	if order == sortByID {
-		var rest int64
-		if filter.Before, err = number(req.FormValue("before")); err != nil {
-			return nil, err
-		}
-		begun = filter.Before > 0
-		if tasks, rest, err = admin.ListBounded(ctx, h.r, *filter, perPage+1, v.Looked); rest > 0 {
-			v.Further = first + "&before=" + strconv.FormatInt(rest, 10)
-		}
-	} else {
-		var rest admin.TimeMark
-		o := admin.TimeOrder{Due: order == sortByDue, Limit: perPage + 1}
-		if o.At, o.ID, err = timeMark(req.FormValue("from")); err != nil {
-			return nil, err
-		}
-		begun = o.ID > 0
-		if tasks, rest, err = admin.ListByTimeBounded(ctx, h.r, *filter, o, v.Looked); rest.ID > 0 {
-			v.Further = fmt.Sprintf("%s&from=%d.%d", first, rest.At.UnixMilli(), rest.ID)
-		}
-	}
-	if err != nil {
+	tasks, next, stopped, err := h.part(ctx, req, *filter, order, perPage, v.Looked)
+	switch {
+	case err != nil:
 		return nil, err
+	case stopped:
+		v.Further = first + "&" + next + "&look=" + strconv.Itoa(min(v.Looked*lookFurther, maxLook))
+	case next != "":
+		v.Older = first + "&" + next
 	}
-	if v.Further != "" {
-		v.Further += "&look=" + strconv.Itoa(min(v.Looked*lookFurther, maxLook))
-	}
-	if len(tasks) > perPage {
-		tasks = tasks[:perPage]
-		last := tasks[perPage-1]
-		switch order {
-		case sortByID:
-			from = "&before=" + strconv.FormatInt(last.ID, 10)
-		case sortByEnd:
-			from = fmt.Sprintf("&from=%d.%d", last.FinishedAt.UnixMilli(), last.ID)
-		default:
-			from = fmt.Sprintf("&from=%d.%d", last.RunAt.UnixMilli(), last.ID)
-		}
-		v.Older = first + from
-	}
-	if begun {
+	if req.FormValue("before") != "" || req.FormValue("from") != "" {
 		v.Newest = first
 	}
 	return tasks, nil
 }
+
+// part returns a part of a list: up to limit tasks that a filter selects. The parameter before or from of the URL says where the part
+// begins. The result next is the parameter of the URL of the following part, or "" if there is none. The result stopped reports whether
+// the search stopped because it has looked at as many tasks as the parameter look.
+func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
+	next string, stopped bool, err error) {
+	var after func(last jobs.Task) string
+	if order == sortByID {
+		var rest int64
+		if filter.Before, err = number(req.FormValue("before")); err != nil {
+			return nil, "", false, err
+		}
+		if tasks, rest, err = admin.ListBounded(ctx, h.r, filter, limit+1, look); rest > 0 {
+			next, stopped = beforeID(rest), true
+		}
+		after = func(last jobs.Task) string { return beforeID(last.ID) }
+	} else {
+		var rest admin.TimeMark
+		o := admin.TimeOrder{Due: order == sortByDue, Limit: limit + 1}
+		if o.At, o.ID, err = timeMark(req.FormValue("from")); err != nil {
+			return nil, "", false, err
+		}
+		if tasks, rest, err = admin.ListByTimeBounded(ctx, h.r, filter, o, look); rest.ID > 0 {
+			next, stopped = fromTime(rest.At, rest.ID), true
+		}
+		after = func(last jobs.Task) string {
+			if order == sortByDue {
+				return fromTime(last.RunAt, last.ID)
+			}
+			return fromTime(last.FinishedAt, last.ID)
+		}
+	}
+	if len(tasks) > limit {
+		tasks = tasks[:limit]
+		next = after(tasks[limit-1])
+	}
+	return tasks, next, stopped, err
+}
+
+func beforeID(id int64) string { return "before=" + strconv.FormatInt(id, 10) }
+
+func fromTime(at time.Time, id int64) string { return fmt.Sprintf("from=%d.%d", at.UnixMilli(), id) }
 
 // lookOf returns the number of tasks at which a search looks: the number in the URL, or a number that takes few milliseconds. A list by
 // time takes longer for each task, because it finds each one by a seek. A search for text or metadata takes longer, because it parses JSON.
@@ -132,7 +143,7 @@ func lookOf(text string, f jobs.Filter, order string) (int, error) {
 	return n, nil
 }
 
-// timeMark parses the time and the id of the last task before a page.
+// timeMark parses the time and the id of the last task before a part of a list.
 func timeMark(text string) (time.Time, int64, error) {
 	if text == "" {
 		return time.Time{}, 0, nil

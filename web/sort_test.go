@@ -1,8 +1,10 @@
 package web_test
 
 import (
+	"encoding/json"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +50,20 @@ func TestFailedTasksAreListedByTheirEndAndWaitingTasksByTheirDueTime(t *testing.
 			t.Errorf("%s: got tasks %v, want %s", path, got, want)
 		}
 	}
+	failed := s.page("/tasks?q=state:failed%20queue:default")
+	testkit.Contains(t, failed, `href="/api/v1/tasks?q=state%3Afailed%20queue%3Adefault&amp;sort=ended"`)
+	for path, want := range map[string]string{"state:failed%20queue:default&sort=ended": "1 3 2", "state:failed%20queue:default": "3 2 1",
+		"state:scheduled&sort=due": "5 6 4"} {
+		if got := apiIDs(t, s, "/api/v1/tasks?limit=2&q="+path); strings.Join(got, " ") != want {
+			t.Errorf("API, %s: got tasks %v, want %s", path, got, want)
+		}
+	}
+	for _, path := range []string{"q=state:failed&sort=due", "q=state:failed&sort=cause", "q=state:failed&sort=x", "sort=ended",
+		"q=state:failed&sort=ended&before=3", "q=state:failed&from=1.3"} {
+		if status, _ := s.get("/api/v1/tasks?" + path); status != http.StatusBadRequest {
+			t.Errorf("API, %s: got status %d, want 400", path, status)
+		}
+	}
 	all, more := rows("/tasks?q=state:failed")
 	rest, end := rows(more)
 	seen := map[string]bool{}
@@ -61,4 +77,25 @@ func TestFailedTasksAreListedByTheirEndAndWaitingTasksByTheirDueTime(t *testing.
 	if status, _ := s.get("/tasks?q=state:failed&from=x"); status != http.StatusBadRequest {
 		t.Errorf("got status %d, want 400", status)
 	}
+}
+
+// apiIDs returns the ids of the tasks of a search, from all parts of the list.
+func apiIDs(t *testing.T, s *site, path string) (ids []string) {
+	t.Helper()
+	for path != "" {
+		var part struct {
+			Tasks []struct {
+				ID int64 `json:"id"`
+			} `json:"tasks"`
+			Next string `json:"next"`
+		}
+		if err := json.Unmarshal([]byte(s.page(path)), &part); err != nil {
+			t.Fatalf("%s: got error %v, want JSON", path, err)
+		}
+		for _, task := range part.Tasks {
+			ids = append(ids, strconv.FormatInt(task.ID, 10))
+		}
+		path = part.Next
+	}
+	return ids
 }

@@ -69,7 +69,15 @@ type taskRow struct {
 }
 
 // API returns the URL of the same search as JSON.
-func (v *tasksView) API() string { return v.Base + "/api/v1/tasks?q=" + escaped(v.Query) }
+func (v *tasksView) API() string {
+	link := v.Base + "/api/v1/tasks?q=" + escaped(v.Query)
+	for _, order := range v.Sorts {
+		if order.Selected && order.Order != sortByID && order.Order != sortByCause {
+			link += "&sort=" + order.Order
+		}
+	}
+	return link
+}
 
 // queryAction is a button for an action on all tasks of the query.
 type queryAction struct{ Verb, Label string }
