@@ -36,8 +36,8 @@ EXIT STATUS
 	}
 }
 
-// completeCommand returns the command that the completion scripts call. The arguments after -- are the words from "runner" to the cursor,
-// without "runner" itself. The command prints one suggestion per line, followed by a tab and a description.
+// completeCommand returns the command that the completion scripts call. Its arguments are -- and the words before the cursor, without the
+// word "runner". It prints one suggestion per line: the word, a tab and a description.
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "__complete", Hidden: true, Usage: "print suggestions for the completion scripts",
@@ -49,7 +49,7 @@ func completeCommand(a *cli.App) *cli.Command {
 				words = append(words, "")
 			}
 			for _, s := range a.Complete(c.Context, words) {
-				if s.Word == shellescape.Quote(s.Word) { // only words that need no quoting: the scripts insert them unchanged
+				if s.Word == shellescape.Quote(s.Word) { // the scripts insert a word unchanged, so skip words that need quotes
 					a.Printer.Print(s.Word + "\t" + humanize.Safe(s.About) + "\n")
 				}
 			}

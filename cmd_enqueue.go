@@ -121,7 +121,7 @@ EXIT STATUS with --wait
 
 func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	if !o.many() && !o.wait {
-		runtime.GOMAXPROCS(1) // the command makes one write in one goroutine; more threads only slow it down
+		runtime.GOMAXPROCS(1) // the command has one goroutine and writes once, so more threads only slow it down
 	}
 	r, err := a.Open(c, true, runner.Options{})
 	if err != nil {
@@ -170,9 +170,9 @@ type enqueueOptions struct {
 	enqueue.Options
 	wait bool
 
-	batch     string      // a file, or "-" for stdin
+	batch     string      // value of --batch: a file, or "-" for stdin
 	each      *batch.Each // the commands of --each; nil without it
-	argFile   string      // as batch, for --each
+	argFile   string      // value of --arg-file: a file with one argument of --each per line, or "-" for stdin
 	keepGoing bool
 	stdin     io.Reader
 }

@@ -102,11 +102,11 @@ EXIT STATUS
 	}
 }
 
-// waitingOptions are the options of hold, release and top, which change waiting tasks.
+// waitingOptions are the options of the commands hold, release and top. These commands change only waiting tasks.
 type waitingOptions struct {
 	bulk.Action
 	apply   func(context.Context, *runner.Runner, []int64) ([]runner.ActionResult, error)
-	inOrder bool // whether one call must get all tasks, because their order counts
+	inOrder bool // whether a single call of apply must get all tasks, because it depends on their order
 }
 
 func readHoldOptions(c *cli.Context, a *cli.App) (waitingOptions, error) {
@@ -143,7 +143,7 @@ func readWaitingOptions(c *cli.Context, a *cli.App, done string,
 func runWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, o waitingOptions) error {
 	return o.Run(ctx, r, p, bulk.Change{
 		Read:        true,
-		OldestFirst: true, // top starts the oldest task first
+		OldestFirst: true, // top gives the first task of its list the highest priority, so the oldest task must be first
 		AtOnce:      o.inOrder,
 		Refusal:     func(t jobs.Task) string { return bulk.WhyNotWaiting(t.State) },
 		Apply:       func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return o.apply(ctx, r, ids) },

@@ -103,7 +103,7 @@ EXIT STATUS
 	}
 }
 
-// queueHooks are queues and their hooks.
+// queueHooks has the hooks that a command sets, and the names of the queues that get them.
 type queueHooks struct {
 	queues []string
 	hooks  jobs.Hooks

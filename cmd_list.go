@@ -67,7 +67,7 @@ EXIT STATUS
 
 type listOptions struct {
 	view.List
-	group bool // groups of failed tasks instead of tasks
+	group bool // whether to print groups of similar failed tasks instead of single tasks
 }
 
 func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
@@ -99,7 +99,8 @@ func readListOptions(c *cli.Context, a *cli.App) (listOptions, error) {
 	return o, err
 }
 
-// onlyFailed limits a list of groups to failed tasks. It rejects options that do not apply to groups.
+// onlyFailed prepares a list with --group, which shows only failed tasks. It returns an error if the user gave options that do not apply to
+// groups.
 func (o *listOptions) onlyFailed(c *cli.Context) error {
 	for _, name := range []string{"before", "reverse", "sort", "held", "reveal"} {
 		if c.IsSet(name) {

@@ -13,7 +13,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestAnUpgradeIsReported checks that the first command that opens a file of an older schema says that it has upgraded the file.
+// TestAnUpgradeIsReported checks that a command upgrades a file with an older schema and tells the user so.
 func TestAnUpgradeIsReported(t *testing.T) {
 	dump, err := os.ReadFile("db/testdata/schema-11.sql")
 	testkit.NoError(t, err)

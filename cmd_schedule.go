@@ -152,7 +152,7 @@ func readScheduleShowOptions(c *cli.Context, a *cli.App) (o scheduleShowOptions,
 	return o, err
 }
 
-// readScheduleName reads the only argument of a command as the name of a schedule.
+// readScheduleName reads the name of a schedule, which must be the only argument of the command.
 func readScheduleName(c *cli.Context, verb string) (string, error) {
 	names, err := readScheduleNames(c, nil)
 	switch {

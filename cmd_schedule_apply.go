@@ -110,8 +110,8 @@ EXIT STATUS
 	}
 }
 
-// readScheduleFile reads the file that the only argument names. The parameter unchanged is a sentence for its errors: it says that the
-// command has not changed the database.
+// readScheduleFile reads the file with schedules that the arguments of the command name. If the file is invalid, the error message contains
+// the sentence unchanged, which tells the user that the database is as before.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {
@@ -129,7 +129,7 @@ func applySchedules(c *cli.Context, a *cli.App, f *batch.ScheduleFile, how runne
 	skip := importing && cli.Get[bool](c, "skip-refused")
 	create := !how.DryRun && (skip || f.Refused(false) == nil)
 	r, err := a.Open(c, create, runner.Options{})
-	if !create && errors.Is(err, jobs.ErrNoDatabase) { // compare the file with an empty temporary database
+	if !create && errors.Is(err, jobs.ErrNoDatabase) { // without a database, compare the file with an empty temporary database
 		dir, tempErr := os.MkdirTemp("", "runner-")
 		if tempErr != nil {
 			return tempErr

@@ -117,7 +117,7 @@ func unitNameOption() *cli.Option {
 
 var unitName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
-// parseUnitName parses the name of a unit or of a user.
+// parseUnitName checks the name of a systemd unit or of a user.
 func parseUnitName(text string) (string, error) {
 	if !unitName.MatchString(text) || len(text) > 100 {
 		return "", errors.New("is no name: letters, digits, dots, underscores and hyphens")
@@ -125,7 +125,7 @@ func parseUnitName(text string) (string, error) {
 	return text, nil
 }
 
-// readUnit returns the unit that the options name.
+// readUnit returns the systemd unit that the command line selects.
 func readUnit(c *cli.Context, a *cli.App) (systemd.Unit, error) {
 	u := systemd.Unit{Name: cli.Get[string](c, "name"), PerUser: cli.Get[bool](c, "user"), Template: machineUnit}
 	if c.Args().Present() {
@@ -146,7 +146,7 @@ func readUnit(c *cli.Context, a *cli.App) (systemd.Unit, error) {
 	return u, nil
 }
 
-// readInstall returns the unit to install and the database of its worker.
+// readInstall returns the systemd unit to install, and the database that its worker will use.
 func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, err error) {
 	if u, err = readUnit(c, a); err != nil {
 		return u, "", err
@@ -197,7 +197,7 @@ func installService(c *cli.Context, a *cli.App) error {
 	return nil
 }
 
-// printService prints the result of the installation and the next commands that a person may type.
+// printService prints the result of the installation. It also prints commands that are useful next.
 func printService(p *term.Printer, u systemd.Unit, r record.Service, newUser string) {
 	scope, done := "", "unchanged"
 	if u.PerUser {

@@ -36,7 +36,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(data []byte) (int, error) { return f(data) }
 
-// TestStatusWithFollowShowsTheProgressOfABatch checks the bar of a batch, and that the screen is cut to the size of the terminal.
+// TestStatusWithFollowShowsTheProgressOfABatch checks that --follow shows a progress bar for a batch, and that its output fits the size of
+// the terminal.
 func TestStatusWithFollowShowsTheProgressOfABatch(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	for i := range 30 {

@@ -98,8 +98,8 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped changes the exit status of an error of runner itself if the command otherwise exits with the status of one task. Callers can then
-// tell a failed task from a failed wait. See failure.WhileWaiting.
+// mapped lets callers tell a failed wait from a failed task. If the command waits for one task, its exit status is that of the task. mapped
+// then gives an error of runner itself another exit status; see failure.WhileWaiting.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)
@@ -121,7 +121,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.Missing) > 0 && !p.JSON:
 		p.Say("runner: %s", failure.NoTasks(w.Missing).What)
 	}
-	ctx, stop := await.Context(ctx, o.timeout) // before the first message, because its reader may then send a signal
+	ctx, stop := await.Context(ctx, o.timeout) // before the first message, whose reader may send a signal
 	defer stop()
 	if err := w.Announce(ctx, r, p); ctx.Err() != nil {
 		return await.Stopped(p, context.Cause(ctx), w.IDs, len(w.IDs))

@@ -133,12 +133,12 @@ func workFlags() []cli.Flag {
 type workOptions struct {
 	engine     runner.Options
 	untilEmpty bool
-	commands   output.Copies      // copies of the output of commands
-	notifier   *systemd.Notifier  // reports to the service manager; nil if there is none
-	terminal   bool               // whether a person started the worker at a terminal; such a worker ends when the terminal closes
+	commands   output.Copies      // where to copy the output of commands
+	notifier   *systemd.Notifier  // informs systemd about the state of the worker; nil if systemd does not ask for that
+	terminal   bool               // whether the worker runs in a terminal; if so, it ends when the terminal closes
 	serve      *web.ServerOptions // options of the web pages; nil if they are not served
-	pagesURL   string             // URL of the pages for hooks; empty if it is unknown
-	printToken bool               // whether to print the address with the token to a log, too
+	pagesURL   string             // URL of the web pages, for the environment of hooks; empty if unknown
+	printToken bool               // whether to print the address of the pages even if stderr is a log; the address contains the token
 }
 
 func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
@@ -162,7 +162,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 		o.engine.Grace = -1 // -1 means no grace; 0 would mean the default
 	}
 	if o.engine.OutputLimit = cli.Get[int64](c, "output-limit"); o.engine.OutputLimit == 0 {
-		o.engine.OutputLimit = -1 // -1 means nothing; 0 would mean the default
+		o.engine.OutputLimit = -1 // -1 means that no output is stored; 0 would mean the default
 	}
 	o.engine.Keep, o.engine.KeepFailed = neverIfZero(cli.Get[time.Duration](c, "keep")),
 		neverIfZero(cli.Get[time.Duration](c, "keep-failed"))
@@ -198,7 +198,7 @@ func readWorkOptions(c *cli.Context, a *cli.App) (workOptions, error) {
 	return o, nil
 }
 
-// readSync reads --sync and --write-every. It leaves the default of the lease to the library, because that depends on --sync.
+// readSync reads --sync and --write-every. Without --lease it sets the lease to 0, so that the library chooses a default that fits --sync.
 func readSync(c *cli.Context, o *runner.Options) error {
 	switch cli.Get[string](c, "sync") {
 	case "normal":
@@ -215,8 +215,8 @@ func readSync(c *cli.Context, o *runner.Options) error {
 	return nil
 }
 
-// neverIfZero converts the value of an option that says how long to keep tasks. It turns 0 into -1, because the library uses its default
-// for 0.
+// neverIfZero converts the value of --keep or --keep-failed. For the user, 0 means "keep forever". For the library, -1 means that and 0
+// means the default.
 func neverIfZero(keep time.Duration) time.Duration {
 	if keep == 0 {
 		return -1
@@ -245,7 +245,7 @@ func parseQueueMax(text string) (runner.QueueMax, error) {
 	return q, err
 }
 
-// minLease is the shortest lease that is reliable on a busy machine.
+// minLease is the shortest lease that the command line allows. With a shorter lease a busy machine could renew it too late.
 const minLease = 5 * time.Second
 
 func parseLease(text string) (time.Duration, error) {
@@ -272,7 +272,8 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-// firstSet returns the name of the first option in list that the user gave, or an empty string.
+// firstSet returns the name of the first option in list that the user gave, apart from those in except. It returns an empty string if there
+// is none.
 func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 	for _, f := range list {
 		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(except, name) {
@@ -305,9 +306,9 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	}
 	err = work(ctx)
 	switch {
-	case errors.Is(err, jobs.ErrShutdown): // the log has already reported it
+	case errors.Is(err, jobs.ErrShutdown): // the log already contains the error
 		return failure.ExitStatus(1)
-	case ctx.Err() != nil && errors.Is(err, context.Canceled): // a signal came before the worker started
+	case ctx.Err() != nil && errors.Is(err, context.Canceled): // ctx ended because of a signal before the worker started
 		return nil
 	}
 	return err

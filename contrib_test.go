@@ -64,10 +64,10 @@ func TestManualPageIsTheHelp(t *testing.T) {
 	}
 }
 
-// globalOptions matches the reference to the global options in a help text.
+// globalOptions matches the lines in a help text that refer to the page about global options.
 var globalOptions = regexp.MustCompile(`\nglobal options .*\n  .*\n\n`)
 
-// manualPage returns the manual page: the unchanged help texts between .nf and .fi.
+// manualPage returns the manual page in roff format. It contains the unchanged help texts.
 func manualPage(list []*cli.Command, help func(...string) string) string {
 	var b strings.Builder
 	b.WriteString(`.\" Made of the help texts by a test (TestManualPage): do not edit.

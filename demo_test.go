@@ -20,7 +20,7 @@ type (
 	demoLetter struct{ To string }
 )
 
-// The following jobs are those of the program runnerdemo.
+// These jobs belong to the program runnerdemo of the test scripts.
 var (
 	demoAdd     = jobs.DefineResult[demoSum, int]("demo.add")
 	demoEcho    = jobs.DefineResult[json.RawMessage, json.RawMessage]("demo.echo")
@@ -33,8 +33,8 @@ var (
 	demoEmail   = jobs.DefineResult[demoLetter, string]("email.send")
 )
 
-// demo implements the program "runnerdemo [forever]" of the scripts. It runs the tasks of its functions in the database at $RUNNER_DB. It
-// ends when no task is due. With "forever" it ends at a signal.
+// demo is the program "runnerdemo [forever]", which the test scripts start. It runs tasks of the jobs above from the database at
+// $RUNNER_DB. It ends when no task is due, or, with "forever", at a signal.
 func demo() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -69,7 +69,8 @@ func runDemo(ctx context.Context, forever bool) error {
 	return r.WorkUntilEmpty(ctx)
 }
 
-// sleepUntilStopped waits until its context ends. It writes "begun" to a file, and later the cause of the end.
+// sleepUntilStopped writes "begun" to a file and waits until its context ends. Then it replaces the content of the file with the reason why
+// the context ended.
 func sleepUntilStopped(ctx context.Context, file string) error {
 	if err := os.WriteFile(file, []byte("begun\n"), 0o600); err != nil {
 		return err
@@ -81,7 +82,8 @@ func sleepUntilStopped(ctx context.Context, file string) error {
 	return context.Cause(ctx)
 }
 
-// once returns err in the first call for a marker and nil in later calls. The marker is the path of a file that the first call creates.
+// once returns err when it is called with a marker for the first time, and nil later. The marker is the path of a file, which the first
+// call creates.
 func once(marker string, err error) error {
 	if _, stat := os.Stat(marker); stat == nil {
 		return nil

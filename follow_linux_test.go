@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// numbers is a reader of the numbers from next to last. Each number is on its own line, as in the output of the command seq. numbers
-// generates the text while a test reads it, so that the text does not use much memory.
+// numbers is an io.Reader. It returns the numbers from next to last, one per line, as the command seq prints them. It generates the text
+// while a test reads it, so it needs little memory.
 type numbers struct {
 	next, last int64
 	left       []byte
@@ -37,7 +37,7 @@ func (n *numbers) Read(to []byte) (int, error) {
 	return size, nil
 }
 
-// differs compares two streams and returns the number of equal bytes before the first difference. It returns -1 if they are equal.
+// differs compares two streams. It returns the number of bytes before the first difference, or -1 if the streams are equal.
 func differs(got, want io.Reader) (at int64) {
 	g, w := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {

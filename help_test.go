@@ -92,7 +92,8 @@ func TestExamplesOfTheHelpParse(t *testing.T) {
 
 var startOfCall = regexp.MustCompile(`(?m)(?:^ *|\(|\| |sudo )runner `)
 
-// runnerCommands returns the arguments of the calls of runner in lines of shell. A call ends at an unquoted operator, comment or newline.
+// runnerCommands finds the calls of runner in lines of shell, and returns the arguments of each call. A call ends at an unquoted operator,
+// comment or newline.
 func runnerCommands(text string) (list []string) {
 	for _, at := range startOfCall.FindAllStringIndex(text, -1) {
 		call, quote := text[at[1]:], rune(0)

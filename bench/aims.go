@@ -12,13 +12,13 @@ type aim struct {
 	workload *workload
 	system   string
 	than     string // name of the other system, measured with the same workload; "" if the figure is not a ratio
-	low      bool   // whether the aim is an upper bound of the figure
+	low      bool   // true if the figure must not be higher than the aim; false if it must not be lower
 	figure   float64
 	unit     string // × for a ratio
 }
 
-// aims returns all performance goals. An earlier schema had a wider table of tasks. The goals in bytes are half of the figures that were
-// measured with that schema. The goal for the size of the file is 0.6 of such a figure.
+// aims returns all performance goals. A goal in bytes is half of the figure that was measured when tasks had more columns; the goal for the
+// size of the file is 0.6 of that figure.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}

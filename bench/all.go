@@ -59,7 +59,7 @@ const (
 	plainOne    = plain + " (one worker: it has no more)"
 )
 
-// normal and full are the levels of PRAGMA synchronous that the systems use.
+// normal and full are the two values of PRAGMA synchronous in this benchmark.
 const normal, full = "NORMAL", "FULL"
 
 // plan collects the measurements in the order of the report. Its other fields are the systems that several measurements use.
@@ -103,14 +103,14 @@ func (p *plan) add(w *workload, system string, run func(context.Context, *env) (
 
 func (p *plan) addDrains() {
 	for _, c := range []int{1, 10, 100} {
-		n := 100_000 // with this number a drain takes about two seconds, so the start and the stop of the workers add little
+		n := 100_000 // enough tasks for about two seconds, so that the start and the stop of the workers add little
 		if c == 1 {
 			n = 20_000
 		}
 		p.add(drains[c], own, p.mine.drain(n, c))
 		p.add(drains[c], limit, bareDrain(normal, n, c))
 		p.add(drains[c], ownDurable, p.durable.drain(n, c))
-		slow := 2000 // smaller number for systems that sleep between fetches; with more tasks a drain would take minutes
+		slow := 2000 // fewer tasks for the systems that sleep between fetches, because they would need minutes for more
 		if c > 1 {
 			p.add(drains[c], riverOne, p.river.drain(slow, c))
 		}
@@ -214,7 +214,7 @@ func (p *plan) addGrowthAndSizes() {
 		at := fmt.Sprintf(", %d at a time", c.concurrency)
 		p.add(writes, ownDurable+at, p.durable.written(c.tasks, c.concurrency))
 		p.add(writes, riverSynced+at, p.riverSynced.written(c.tasks, c.concurrency))
-		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite sleeps between tasks
+		p.add(writes, liteSynced+at, p.liteSynced.written(min(c.tasks, 200*c.concurrency), c.concurrency)) // backlite sleeps after a task
 	}
 	p.add(sizes, own, p.mine.kept(20_000, "runner.db"))
 	p.add(sizes, riverTuned, p.riverTuned.kept(20_000, "river.db"))

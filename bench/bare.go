@@ -11,8 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The bare loop is the upper limit of the throughput. It runs prepared statements on one connection to runner's own tables, in one
-// goroutine, without the rest of runner.
+// The bare loop shows the highest throughput that runner could reach. It runs prepared statements on one connection to runner's own tables,
+// in one goroutine, and uses no other part of runner.
 
 const (
 	bareClaim = `WITH next AS MATERIALIZED (SELECT id, generation_id FROM tasks
@@ -26,7 +26,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND state = 'running'`
 	bareInsert = `INSERT INTO tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses, created_at,
 	updated_at)
 VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
-	bareWorker = 1 // number of the worker, which has no row in the table of workers
+	bareWorker = 1 // id of an invented worker; the table of workers has no row for it
 )
 
 // bare is one connection with its prepared statements.
@@ -48,7 +48,7 @@ func openBare(ctx context.Context, path, level string) (*bare, func(), error) {
 	return &bare{conn, map[string]*sql.Stmt{}}, func() { conn.Close(); pool.Close() }, nil
 }
 
-// dsn returns the data source name of a file. Every Go system here opens its file with the same settings.
+// dsn returns the data source name of an SQLite file. All systems in Go open their files with the settings in this name.
 func dsn(path, level string) string {
 	return "file:" + path + "?_txlock=immediate&_pragma=busy_timeout(5000)&_pragma=journal_mode(WAL)&_pragma=synchronous(" + level + ")"
 }
@@ -74,7 +74,7 @@ func (b *bare) exec(ctx context.Context, text string, args ...any) error {
 
 type claimed struct{ id, generation int64 }
 
-// turn completes the tasks of a batch and claims up to k new tasks in one transaction.
+// turn completes the tasks of batch and claims up to k new tasks. It does both in one transaction.
 func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, err error) {
 	if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, e
 	return batch, b.exec(ctx, "COMMIT")
 }
 
-// drain claims and completes all pending tasks. The parameter k is the number of tasks in a transaction.
+// drain claims and completes all pending tasks. A transaction claims up to k tasks and completes the tasks of the previous transaction.
 func (b *bare) drain(ctx context.Context, k int) error {
 	batch, err := b.turn(ctx, nil, k)
 	for len(batch) > 0 && err == nil {
@@ -117,7 +117,7 @@ func (b *bare) drain(ctx context.Context, k int) error {
 	return err
 }
 
-// insert adds n pending rows. The argument together is the number of rows in a transaction.
+// insert adds n pending rows. Each transaction adds as many rows as the argument together says.
 func (b *bare) insert(ctx context.Context, n, together int) error {
 	for i := range n {
 		if i%together == 0 {
@@ -163,7 +163,8 @@ func bareDrain(level string, n, k int) func(context.Context, *env) (float64, err
 	}
 }
 
-// bareEnqueue measures the insertion of n rows, in rows per second. The argument together is the number of rows in a transaction.
+// bareEnqueue measures how fast the bare loop inserts n rows, in rows per second. Each transaction adds as many rows as the argument
+// together says.
 func bareEnqueue(level string, n, together int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

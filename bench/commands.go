@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// The workload "commands" runs /bin/true many times, two processes at a time. runner gets the commands as one batch and stores the exit
-// status and the output of each command.
+// The workload "commands" runs /bin/true many times, two processes at a time. runner adds all commands in one transaction. It also stores
+// the exit status and the output of each command, which the other programs do not store.
 
 const commandCount = 500
 
@@ -27,7 +27,7 @@ for i in $(seq %d); do tsp true >/dev/null; done; while tsp -l | grep -Eq 'queue
 	}
 }
 
-// shell measures a script that runs commandCount commands, in commands per second. A %d in the script stands for their number.
+// shell measures how many commands per second a shell script runs. A %d in the script stands for the number of commands.
 func shell(script string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(commandCount)

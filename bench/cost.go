@@ -24,7 +24,7 @@ type part struct {
 	drop func(schema []string) []string
 }
 
-// schemaOf returns the statements of the schema of a fresh database, in the order in which they were run.
+// schemaOf returns the SQL statements that create the tables, indexes and triggers of a new database, tables first.
 func schemaOf(ctx context.Context, e *env) ([]string, error) {
 	r, err := runner.Open(ctx, e.path("schema.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -130,12 +130,12 @@ const (
 	unused = "all indexes and triggers that a plain task does not need"
 )
 
-// plainIndexes are the indexes that contain every task at some time between its creation and its end.
+// plainIndexes are the indexes in which each task has an entry at some time of its life.
 var plainIndexes = []string{"tasks_pending", "tasks_running", "tasks_finished"}
 
 var comment = regexp.MustCompile(`--[^\n]*`)
 
-// checkName returns the subject of CHECK number i, from 0, of a CREATE TABLE: its column, or "the whole row".
+// checkName returns the name of the column to which CHECK number i of a CREATE TABLE belongs, or "the whole row". The numbers begin at 0.
 func checkName(text string, i int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range i {
@@ -151,8 +151,8 @@ func checkName(text string, i int) string {
 	return name
 }
 
-// withoutChecks removes n CHECKs from a CREATE TABLE. The argument after is the number of CHECKs before the first removed one.
-// withoutChecks also removes comments, because they may contain parentheses.
+// withoutChecks skips the first CHECKs of a CREATE TABLE, as many as after says, and removes the next n CHECKs. It also removes all
+// comments, because they may contain parentheses.
 func withoutChecks(text string, after, n int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range n {
@@ -176,8 +176,7 @@ func withoutChecks(text string, after, n int) string {
 	return regexp.MustCompile(`,\s*(,|\))`).ReplaceAllString(text, "\n$1")
 }
 
-// life measures the cost of a task, from its insertion to its end, with the schema without one part. The figure is microseconds of
-// processor time per task.
+// life measures how much processor time a task needs from its insertion to its end, in microseconds, if the schema lacks one part.
 func life(name string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

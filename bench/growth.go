@@ -8,13 +8,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// pile is a large number of other tasks in the database of a measurement. No worker claims them before the measured tasks.
+// A pile is a large number of tasks that fill a database before a measurement. The measurement then shows whether the worker slows down.
+// The worker leaves these tasks alone until it has run the measured tasks.
 type pile struct {
 	name, state, job string
 	rows             int
 }
 
-// piles lists the piles. The first one is small. The figures with the other piles are compared with the figure of the first one.
+// piles lists the fillings of the database. The first one is small: the report compares the other figures with its figure.
 var piles = []pile{
 	{"1 k pending", "pending", "noop", 1000},
 	{"5 M pending", "pending", "noop", 5_000_000},
@@ -23,9 +24,9 @@ var piles = []pile{
 	{"1 M of a foreign job", "pending", "foreign", 1_000_000},
 }
 
-// addPile adds ?3 tasks of job ?2 in state ?1. Scheduled tasks, and tasks of a job that no worker runs, have a higher priority than the
-// measured tasks. The other tasks have a lower priority. Finished tasks have ended within the last hours, so that workers do not delete
-// them as old tasks during the measurement.
+// addPile adds ?3 tasks of job ?2 in state ?1. Pending tasks of the measured job have a lower priority than the measured tasks, so the
+// worker runs them last. Tasks that the worker cannot run yet, or not at all, have a higher priority, so each search for a task meets them
+// first. Finished tasks have ended within the last hours, so the worker does not delete them as old.
 const addPile = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?3)
 INSERT INTO tasks (generation_id, state, queue, job, args, priority, run_at, max_attempts, max_losses, attempt, worker, started_at,
 	finished_at,
@@ -35,7 +36,7 @@ SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'fore
 	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END,
 		CASE ?1 WHEN 'completed' THEN unixepoch() * 1000 - i END, 1, 1 FROM n`
 
-// beside measures how long a worker takes to claim, run and finish a task while the tasks of p are in the same database. The worker runs
+// beside measures how long a worker needs to claim, run and finish a task while the tasks of p are in the same database. The worker runs
 // ten tasks at a time. The result is in microseconds per task.
 func (p pile) beside(ctx context.Context, e *env) (float64, error) {
 	const tasks = 10_000

@@ -10,9 +10,11 @@ import (
 	"strings"
 )
 
-// A history is a file with one line per aim and run: the time, the commit, the name of the aim and the measured value, separated by tabs.
+// A history is a text file with the results of all runs. Each line has the result of one aim in one run: the time, the commit, the name of
+// the aim and the measured value, separated by tabs.
 
-// lastOf returns the values of the last run in a history, by the names of the aims. It returns nil if the file does not exist yet.
+// lastOf returns the values of the last run in a history file. The key is the name of the aim. lastOf returns nil if the file does not
+// exist yet.
 func lastOf(path string) (map[string]float64, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -38,11 +40,11 @@ func lastOf(path string) (map[string]float64, error) {
 	return last, lines.Err()
 }
 
-// worse is the maximum ratio of a figure to the figure of the last run. A greater ratio counts as a regression. On a shared machine the
-// figures of two runs may differ by a factor up to this maximum.
+// worse is the limit for the ratio of a result to the result of the last run. A greater ratio counts as a regression. A smaller one may be
+// chance, because other programs use the machine, too.
 const worse = 1.15
 
-// remember prints the figures that are worse than in the last run of a history, and adds this run to the history.
+// remember prints the results that are worse than those of the last run in the history file, and adds this run to the file.
 func (r *report) remember(w io.Writer, path, commit string) error {
 	last, err := lastOf(path)
 	if err != nil {

@@ -31,14 +31,14 @@ func (p payload) json() string {
 type ledger struct {
 	ran   []atomic.Int32
 	count atomic.Int32
-	over  chan struct{} // channel that is closed when as many runs as tasks have ended
+	over  chan struct{} // closed when the total number of runs equals the number of tasks
 }
 
 func newLedger(n int) *ledger {
 	return &ledger{ran: make([]atomic.Int32, n), over: make(chan struct{})}
 }
 
-// note records a run of task n. The function of a measured task does nothing else.
+// note records a run of task n. The measured tasks do nothing but call note.
 func (l *ledger) note(n int) {
 	l.ran[n].Add(1)
 	if int(l.count.Add(1)) == len(l.ran) {
@@ -56,7 +56,7 @@ func (l *ledger) check() error {
 	return nil
 }
 
-// wait returns when there are as many runs as tasks.
+// wait returns when the total number of runs equals the number of tasks.
 func (l *ledger) wait(ctx context.Context) error {
 	select {
 	case <-l.over:

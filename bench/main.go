@@ -67,14 +67,14 @@ type env struct {
 	binary string // path of the runner binary; if empty, measurements that start processes are left out
 }
 
-// size returns n. In a short run it returns a part of n.
+// size returns n, or a part of n if this is a short run.
 func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
-	case n >= 5000 && n <= 100_000: // a drain of only a thousand tasks would mainly measure the start of a fresh process
+	case n >= 5000 && n <= 100_000: // a drain of fewer tasks would mainly measure how a new process starts
 		return n / 4
-	case n < 1000: // percentiles of single waits need more than a twentieth of the waits
+	case n < 1000: // with fewer waits the percentiles would depend on chance
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)
@@ -144,13 +144,12 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 	return finish(os.Stdout, list, to)
 }
 
-// target names the files for the results. The program also prints the results to standard output. It does not write a file whose path is
-// empty.
+// target says where to write the results, besides standard output. A path that is empty means that the file is not written.
 type target struct {
 	dir  string // directory for results.json and the plots
-	page string // file whose tables are replaced
+	page string // Markdown page whose tables bench replaces
 
-	history string // file to which this run is added
+	history string // file to which bench appends the results of this run
 	commit  string
 }
 
@@ -194,7 +193,7 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// percentile returns the duration that the share p of all durations does not exceed. The share is between 0 and 1.
+// percentile returns the duration that a share p of all durations does not exceed. For the median p is 0.5.
 func percentile(sorted []time.Duration, p float64) time.Duration {
 	return sorted[min(int(p*float64(len(sorted))), len(sorted)-1)]
 }

@@ -10,8 +10,9 @@ import (
 	"syscall"
 )
 
-// Until a new process executes its program, Linux counts the memory of its parent as memory of the new process, too. Therefore a process
-// with little memory must start the measured program. That process runs this program a second time.
+// Linux counts the memory of the parent process as memory of a new process until the new process executes its program. A large parent would
+// therefore spoil the measurement. So this program starts a copy of itself, which needs little memory, and the copy starts the measured
+// program.
 
 const memoryVariable = "BENCH_MEMORY"
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// plots writes a bar plot of each table that compares systems.
+// plots writes a bar chart for each table that compares systems.
 func (r *report) plots(dir string) error {
 	for _, t := range r.Tables {
 		if !t.plotted() {
@@ -22,7 +22,7 @@ func (r *report) plots(dir string) error {
 	return nil
 }
 
-// plotted reports whether a table gets a plot. Such a table compares systems, and its rows fit into one small picture.
+// plotted reports whether a table gets a bar chart: it must compare systems and have few rows.
 func (t *table) plotted() bool { return len(t.Rows) > 1 && len(t.Rows) <= 16 }
 
 const (
@@ -32,7 +32,7 @@ const (
 	lineHigh  = 26
 )
 
-// svg draws a horizontal bar for each system, in colours that are legible on white and on black.
+// svg draws a horizontal bar for each system. The colours are legible on a white and on a black page.
 func (t *table) svg() string {
 	most := 0.0
 	for _, row := range t.Rows {

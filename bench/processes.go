@@ -26,7 +26,7 @@ type child struct {
 	Path        string
 	Concurrency int
 	UntilEmpty  bool
-	Held        bool // whether the worker waits for a call of let before it begins
+	Held        bool // if true, the worker begins only after the parent has called let
 }
 
 // childReport is the report that a worker process prints when it ends.
@@ -88,7 +88,7 @@ func beChild(ctx context.Context, text string) error {
 	return json.NewEncoder(os.Stdout).Encode(report)
 }
 
-// probe is a job whose result is the time between the moment in its argument and its start.
+// probe is a job whose argument is a time. Its result is the duration from that time to the start of the task.
 var probe = jobs.DefineResult[int64, time.Duration]("probe")
 
 // worker is a running worker process.
@@ -98,7 +98,7 @@ type worker struct {
 	out *bufio.Scanner
 }
 
-// let allows a held worker to begin.
+// let allows a worker that was started with Held to begin.
 func (w *worker) let() error {
 	_, err := w.in.Write([]byte{'\n'})
 	return err
@@ -151,7 +151,7 @@ func (w *worker) end(interrupt bool) (childReport, error) {
 	return report, w.cmd.Wait()
 }
 
-// filled creates a database with n pending tasks.
+// filled creates a database and adds n pending tasks.
 func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{Sync: runner.Normal})
 	if err != nil {
@@ -161,8 +161,9 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	return r, err
 }
 
-// manyProcesses measures how fast several processes, each with concurrency 10, drain one file, in tasks per second. If starved is set, it
-// measures the longest time that a process waits for its next task instead, in milliseconds. The wait for the first task does not count.
+// manyProcesses measures how fast several processes drain one file, in tasks per second. Each process runs ten tasks at a time. If starved
+// is set, manyProcesses instead measures the longest time that a process waits for its next task, in milliseconds. The wait for the first
+// task does not count.
 func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -179,7 +180,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			}
 			workers = append(workers, w)
 		}
-		began := time.Now() // the start of the workers does not count, because in practice workers run for a long time
+		began := time.Now() // the time begins after the start of the workers, because in practice workers run for a long time
 		for _, w := range workers {
 			if err := w.let(); err != nil {
 				return 0, err
@@ -209,8 +210,8 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 	}
 }
 
-// kept measures the speed of a drain while this process enqueues a task every 5 ms, in percent of the speed without these enqueues.
-// Periods with and without enqueues alternate in the same drain.
+// kept measures how much a worker slows down while this process enqueues a task every 5 ms. The result is its speed in percent of its speed
+// without these enqueues. Periods with and without enqueues alternate.
 func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(200_000))
@@ -247,7 +248,7 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 				return 0, fmt.Errorf("the drain was over before the enqueueing")
 			}
 			rates[i%2] += perSecond(now-done, took)
-			if _, done, err = ourCounts(ctx, r); err != nil { // count again, because the first count took some time
+			if _, done, err = ourCounts(ctx, r); err != nil { // count again, because tasks have completed during the first count
 				return 0, err
 			}
 		}
@@ -261,7 +262,8 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// beside measures percentile p of the time of an enqueue by this process, in milliseconds, while another process drains at full speed.
+// beside measures how long this process needs to enqueue a task while another process drains at full speed. The result is percentile p, in
+// milliseconds.
 func beside(concurrency int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(100_000))
@@ -297,7 +299,8 @@ func beside(concurrency int, p float64) func(context.Context, *env) (float64, er
 	}
 }
 
-// latencyAcross measures percentile p of the time from an enqueue in this process to the start in another process, in milliseconds.
+// latencyAcross measures the time from an enqueue in this process to the start of the task in another process. The result is percentile p,
+// in milliseconds.
 func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -332,7 +335,7 @@ func latencyAcross(n int, p float64) func(context.Context, *env) (float64, error
 	}
 }
 
-// start measures the time of a process that enqueues a task while an idle worker uses the same file. The result is the median of n
+// start measures how long a new process needs to enqueue one task while an idle worker uses the same file. The result is the median of n
 // processes, in milliseconds.
 func start(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {

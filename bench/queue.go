@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// queue is a job queue of some system on a new file, with the operations that workloads need.
+// queue is an open queue of one of the compared systems, on a new file. Its functions are the operations that the workloads need.
 type queue struct {
-	add       func(context.Context, payload) error   // add returns when the task is committed
+	add       func(context.Context, payload) error   // adds a task and returns after the commit
 	addMany   func(context.Context, []payload) error // adds all tasks in one transaction
-	start     func(context.Context) error            // starts to run tasks
-	stop      func(context.Context) error            // stop returns when the system has stored the outcomes of all tasks that have run
+	start     func(context.Context) error            // starts the workers
+	stop      func(context.Context) error            // stops the workers after they have stored the results of all tasks that have run
 	count     func(context.Context) (waiting, completed int, err error)
 	misplaced func(context.Context) (int, error) // counts tasks that started before an older task; nil if the system promises no order
 	close     func() error
@@ -27,7 +27,7 @@ type system struct {
 	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
 }
 
-// run runs the tasks of a ledger and returns the time that they took. The time includes the writes that store the ends of the tasks.
+// run runs the tasks of a ledger and returns how long they took. The time includes the last writes of their results.
 func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	began := time.Now()
 	if err := q.start(ctx); err != nil {
@@ -42,8 +42,8 @@ func (q *queue) run(ctx context.Context, l *ledger) (time.Duration, error) {
 	return time.Since(began), l.check()
 }
 
-// drain measures how fast workers run n tasks that are in the file already, in tasks per second. The time ends when all tasks are completed
-// in the file.
+// drain measures how fast workers run n tasks that are in the file already, in tasks per second. The clock stops when the file says that
+// all tasks are completed.
 func (s system) drain(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -104,8 +104,8 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// both measures the speed of enqueueing and running tasks at the same time, in tasks per second. The number of goroutines that enqueue
-// equals the number of tasks that run at the same time.
+// both measures how fast tasks pass through the system while goroutines enqueue them and workers run them at the same time, in tasks per
+// second. There are as many of these goroutines as tasks that run at the same time.
 func (s system) both(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / concurrency * concurrency
@@ -136,8 +136,8 @@ func (s system) both(n, concurrency int) func(context.Context, *env) (float64, e
 	}
 }
 
-// loaded measures percentile p of the time from an enqueue call to the start of its task, in milliseconds. Four goroutines enqueue n
-// tasks, some hundred per second each, so that the queue is never idle and never grows.
+// loaded measures the time from an enqueue call to the start of the task. Four goroutines enqueue n tasks in total, some hundred tasks per
+// second each, so the queue is never idle and never grows. The result is percentile p, in milliseconds.
 func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		const callers = 4
@@ -173,7 +173,7 @@ func (s system) loaded(n int, p float64) func(context.Context, *env) (float64, e
 	}
 }
 
-// latency measures percentile p of the time from an enqueue call to the start of its task, on an idle queue, in milliseconds.
+// latency measures the time from an enqueue call to the start of the task on an idle queue. The result is percentile p, in milliseconds.
 func (s system) latency(n int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -224,7 +224,7 @@ func (q *queue) inOrder(ctx context.Context) error {
 	return err
 }
 
-// misplaced counts the rows of a table, ordered by id, whose time is earlier than the time of the previous row.
+// misplaced sorts the rows of a table by id. It counts the rows whose time is earlier than that of the row before.
 func misplaced(ctx context.Context, pool *sql.DB, table, column string) (n int, err error) {
 	err = pool.QueryRowContext(ctx,
 		`SELECT count(*) FROM (SELECT `+column+` AS at, lag(`+column+`) OVER (ORDER BY id) AS before FROM `+
@@ -240,7 +240,7 @@ func payloads(from, n int) []payload {
 	return list
 }
 
-// callersDo calls do(0) to do(n-1) and returns the first error. The argument callers is the number of goroutines that call do.
+// callersDo calls do(0) to do(n-1) in as many goroutines as callers says, and returns the first error.
 func callersDo(n, callers int, do func(int) error) error {
 	var wg sync.WaitGroup
 	errs := make(chan error, callers)

@@ -33,7 +33,7 @@ type table struct {
 	Rows  []tally `json:"rows"`
 }
 
-// tally is the row of a system in a table. It has the median of the rounds and the factor by which the first row of the table is better.
+// tally is the row of one system in a table: the median of all rounds, and how many times as good the first row of the table is.
 type tally struct {
 	System string    `json:"system"`
 	Median float64   `json:"median"`

@@ -99,7 +99,7 @@ func (b bench) end(p *exec.Cmd) error {
 	return err
 }
 
-// processes returns the processes whose costs count: the program, and Redis.
+// processes returns the ids of the processes whose resources count: the program, and Redis if the library needs it.
 func (b bench) processes(p *exec.Cmd) []int {
 	if b.redis == nil {
 		return []int{p.Process.Pid}
@@ -115,7 +115,7 @@ func written(pids []int) (sum float64) {
 	return sum
 }
 
-// ran returns the processor time of all threads of the processes.
+// ran returns how much processor time the processes have used, in all threads.
 func ran(pids []int) (sum time.Duration) {
 	for _, pid := range pids {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
@@ -129,7 +129,7 @@ func ran(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// field returns the number that follows a name in a file, or 0.
+// field reads the number that follows a name in the file at path. It returns 0 if the name is missing.
 func field(path, name string) float64 {
 	text, _ := os.ReadFile(path)
 	_, after, _ := strings.Cut("\n"+string(text), "\n"+name)
@@ -176,7 +176,7 @@ func newReceiver(refuse func(body string, tries int) bool) *receiver {
 	return r
 }
 
-// got returns the number of different bodies, and how many of them came again.
+// got returns the number of different bodies, and the number of those that arrived more than once.
 func (r *receiver) got() (different, again int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

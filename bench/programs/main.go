@@ -22,14 +22,14 @@ var (
 	titles    = map[string]string{"runner": "runner", "river": "River 0.49", "backlite": "backlite 0.6", "asynq": "asynq 0.26"}
 )
 
-// sizes say how much the programs do.
+// sizes say how much work the measured programs do.
 type sizes struct {
 	mails, photos, readings int
-	outage                  bool          // whether the server of the collector fails for some seconds
-	idle                    time.Duration // how long the processor time of the mail service is measured while it is idle
+	outage                  bool          // whether the server that receives the readings fails for some seconds
+	idle                    time.Duration // period in which the mail service is idle and its processor time is measured
 }
 
-// full are the sizes of the table in docs/comparison.md.
+// full holds the amounts of work for the table in docs/comparison.md.
 var full = sizes{mails: 300, photos: 24, readings: 60, idle: time.Minute}
 
 // figures are the measurements of one library.
@@ -156,7 +156,7 @@ const (
 	tableEnd   = "<!-- table: end -->\n"
 )
 
-// splitPage returns the parts of the page of the comparison before, in and after its table.
+// splitPage splits the page of the comparison: the text before its table, the table, and the text after the table.
 func splitPage(text string) (before, table, after string, err error) {
 	before, rest, found := strings.Cut(text, tableBegin)
 	table, after, ended := strings.Cut(rest, tableEnd)

@@ -67,7 +67,7 @@ func photos(_ context.Context, b bench, s sizes, f *figures) error {
 	if err := errors.Join(err, p.Process.Kill()); err != nil {
 		return err
 	}
-	_ = p.Wait() // the error says that the process was killed
+	_ = p.Wait() // Wait returns an error because the process was killed
 	if n := count(); n == s.photos {
 		return errors.New("the program was done before it was killed")
 	}

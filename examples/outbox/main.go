@@ -38,15 +38,16 @@ type Reading struct {
 	At     time.Time `json:"at"`
 }
 
-// key returns the name of the reading for the server. Each attempt sends the same name.
+// key is the name of the reading in requests to the server. It is the same in all attempts, so the server can detect a reading that it has
+// already stored.
 func (r Reading) key() string { return r.Device + "/" + strconv.FormatInt(r.Seq, 10) }
 
-// deliver is the job that delivers a reading. It has practically no limit of attempts. A reading waits until the server is available again,
-// and the later readings of its device wait, too. deliver has practically no limit of losses either: if the machine loses power during a
-// delivery, the reading is not the cause.
+// deliver is the job that delivers a reading. Its limits are so high that a task practically never fails: a reading waits until the server
+// is available again, and the later readings of its device wait, too. The limit MaxLosses counts attempts that ended because the machine
+// lost power or the process was killed.
 var deliver = jobs.Define[Reading]("reading.deliver", jobs.MaxAttempts(1_000_000), jobs.MaxLosses(1_000_000), jobs.Timeout(10*time.Second))
 
-// outbox is one file, opened as a runner and as the program's own database.
+// outbox uses one file in two ways: as the database of a runner, and as the program's own database.
 type outbox struct {
 	runner *runner.Runner
 	db     *sql.DB
@@ -72,7 +73,8 @@ func open(ctx context.Context, path string, backoff time.Duration, log *slog.Log
 	return o, err
 }
 
-// newOutbox makes the table of the program. A test passes a runner and a handle of package runnertest.
+// newOutbox creates the table of the program if it is missing. A test passes the runner and the database handle that package runnertest has
+// made.
 func newOutbox(ctx context.Context, r *runner.Runner, db *sql.DB, backoff time.Duration) (*outbox, error) {
 	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS devices (name TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT`)
 	retry := jobs.Backoff{Strategy: jobs.Exponential, Delay: backoff, Max: 100 * backoff}

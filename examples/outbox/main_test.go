@@ -30,10 +30,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server is a server that often fails, before or after it has stored a reading.
+// server is an HTTP server that fails often: sometimes before it has stored a reading, and sometimes after that.
 type server struct {
 	mu     sync.Mutex
-	stable bool // whether no request fails
+	stable bool // if true, the server does not fail
 	calls  int
 	seen   map[string]bool
 	stored map[string][]int64
@@ -63,8 +63,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// check checks that the server has all readings of all devices in order, and that it has failed now and then. It returns the number
-// of calls.
+// check checks that the server has received all readings of all devices in order, although it failed at times. It returns the number of
+// calls.
 func (s *server) check(t *testing.T, devices, readings int) (calls int) {
 	t.Helper()
 	s.mu.Lock()
@@ -172,7 +172,7 @@ func TestAReadingSurvivesRepeatedKills(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "outbox.db")
 	calls, stable := make(chan bool), make(chan struct{})
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // until the server has read the body, it does not detect that the sender is dead
+		_, _ = io.Copy(io.Discard, r.Body) // the server detects that the sender is dead only after it has read the body
 		select {
 		case <-stable:
 		case calls <- true:

@@ -15,11 +15,12 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// fakeServer answers requests without a network, so that the fake clock goes on. It stores each key once.
+// fakeServer answers requests without a network, because the fake clock stops while a goroutine waits for the network. It stores a reading
+// only once, even if it receives the same key twice.
 type fakeServer struct {
 	calls  []time.Time
 	stored []string
-	before func(ctx context.Context) error // called before a reading is stored; an error is that of the connection
+	before func(ctx context.Context) error // called before a reading is stored; if it returns an error, the request fails with that error
 	after  func(ctx context.Context)       // called when a reading is stored
 }
 
@@ -92,7 +93,7 @@ func TestAnOutageDelaysAllReadings(t *testing.T) {
 			t.Error(err)
 		}
 		wantStored(t, s, "boiler/1", "boiler/2", "boiler/3")
-		if got, want := len(s.calls), 7; got != want { // at 0, 1, 3, 7 and 15 minutes, and one for each later reading
+		if got, want := len(s.calls), 7; got != want { // five for the first reading, at 0, 1, 3, 7 and 15 minutes; one for each later one
 			t.Errorf("got %d calls at %v, want %d", got, s.calls, want)
 		}
 	})
@@ -125,7 +126,8 @@ func TestAFailedAttemptIsTriedAgainAfterTheBackoff(t *testing.T) {
 	})
 }
 
-// TestACrashAfterTheRequestSendsTheSameKey kills the sender when the server has stored the reading and the task has not ended.
+// TestACrashAfterTheRequestSendsTheSameKey kills the sender after the server has stored the reading and before the sender has completed the
+// task. The sender must then send the same key again.
 func TestACrashAfterTheRequestSendsTheSameKey(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, o *outbox, s *fakeServer) {
 		s.after = func(ctx context.Context) {
@@ -145,8 +147,8 @@ func TestACrashAfterTheRequestSendsTheSameKey(t *testing.T) {
 	})
 }
 
-// TestACommitWithAnUnknownEndKeepsNumberAndTask checks that the number and the task of a reading are stored together, although the caller
-// gets an error.
+// TestACommitWithAnUnknownEndKeepsNumberAndTask checks a commit that returns an error. Afterwards the database must contain either both the
+// number and the task of the reading, or neither.
 func TestACommitWithAnUnknownEndKeepsNumberAndTask(t *testing.T) {
 	for want, fail := range map[string]func(testing.TB, *runner.Runner){
 		"[boiler/1]":          runnertest.FailBeforeCommit,

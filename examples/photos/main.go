@@ -42,7 +42,8 @@ type Photo struct{ Path string }
 
 var importPhoto = jobs.Define[Photo]("photo.import", jobs.MaxAttempts(3), jobs.MaxLosses(1000))
 
-// library is one file, opened as a runner and as the program's own database, and the folder of thumbnails beside it.
+// library uses one file in two ways: as the database of a runner, and as the program's own database. It also has a folder for the
+// thumbnails beside that file.
 type library struct {
 	runner *runner.Runner
 	db     *sql.DB
@@ -69,8 +70,8 @@ func open(ctx context.Context, path string, log *slog.Logger) (*library, error) 
 	return l, err
 }
 
-// newLibrary makes the table and the folder of the program, and registers its job. A test passes a runner and a handle of package
-// runnertest.
+// newLibrary creates the table and the folder of the program, and registers its job. A test passes the runner and the database handle that
+// package runnertest has made.
 func newLibrary(ctx context.Context, r *runner.Runner, db *sql.DB) (*library, error) {
 	l := &library{runner: r, db: db, thumbs: r.Path() + ".thumbs", hash: hashFile}
 	l.thumb = func(_ context.Context, from, to string) (size, error) { return makeThumb(from, to) }
@@ -100,7 +101,7 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 		if err := l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM photos WHERE path = ?)`, path).Scan(&there); err != nil || there {
 			return err
 		}
-		sum := sha256.Sum256([]byte(path)) // the key is a hash, because a path may be longer than a unique key
+		sum := sha256.Sum256([]byte(path)) // use a hash of the path as unique key, because a path may be longer than a key may be
 		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])),
 			jobs.Label(filepath.Base(path))))
 		return nil
@@ -118,11 +119,11 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 	return added, err
 }
 
-// size is the size of a photo, which is the result of a step.
+// size is the size of a photo in pixels. The step "thumbnail" returns it.
 type size struct{ Width, Height int }
 
-// importOne imports one photo into the library in three steps. Each attempt calls the function from its beginning and skips the finished
-// steps.
+// importOne imports one photo into the library. An attempt that follows a failed one calls importOne again from the beginning, but
+// runner.Step returns the stored results of the steps that are already finished.
 func (l *library) importOne(ctx context.Context, p Photo) error {
 	hash, err := runner.Step(ctx, "hash", func(context.Context) (string, error) { return l.hash(p.Path) })
 	if err != nil {
@@ -135,7 +136,7 @@ func (l *library) importOne(ctx context.Context, p Photo) error {
 	if err != nil {
 		return err
 	}
-	// One transaction writes the row of the photo and the end of the task, so no crash can separate them.
+	// One transaction adds the row of the photo and completes the task, so a crash cannot separate these two changes.
 	tx, err := l.db.BeginTx(ctx, nil)
 	if err != nil {
 		return err
@@ -169,8 +170,8 @@ func hashFile(path string) (string, error) {
 
 const thumbSize = 64
 
-// makeThumb writes a thumbnail to a temporary file and renames that file. A thumbnail is therefore always complete, and a second call for
-// the same photo gives the same file.
+// makeThumb writes a thumbnail to a temporary file and then renames that file. So an incomplete thumbnail never has the final name, and a
+// second call for the same photo does no harm.
 func makeThumb(from, to string) (size, error) {
 	file, err := os.Open(from)
 	if err != nil {
@@ -192,7 +193,7 @@ func makeThumb(from, to string) (size, error) {
 	if err != nil {
 		return size{}, err
 	}
-	defer func() { _ = os.Remove(part.Name()) }() // after the rename this file does not exist, and the error is ignored
+	defer func() { _ = os.Remove(part.Name()) }() // fails without harm after the rename, when this file no longer exists
 	if err := errors.Join(png.Encode(part, small), part.Sync(), part.Close()); err != nil {
 		return size{}, err
 	}
@@ -257,7 +258,7 @@ func run(ctx context.Context, args []string) error {
 			return err
 		}
 		fmt.Println("importing", added, "photos")
-		return l.runner.WorkUntilEmpty(ctx) // also runs tasks that remain from an earlier start of the program
+		return l.runner.WorkUntilEmpty(ctx) // this call also runs tasks that an earlier start of the program has left
 	case flags.Arg(0) == "list" && flags.NArg() == 1:
 		return l.list(ctx, os.Stdout)
 	}

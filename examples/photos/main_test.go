@@ -64,7 +64,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 		}
 		ended := make(chan error, 1)
 		go func() { ended <- p.Wait() }()
-		// The program runs until it has imported some photos, and then for a random time.
+		// Let the program import some photos, and kill it a random time later.
 		want := min(imported()+1+rand.IntN(2*photos/kills-2), photos)
 		err := look.runner.Changes(t.Context(), func() (bool, error) { return imported() >= want, nil })
 		if err != nil {
@@ -81,7 +81,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 		t.Fatalf("the last import: got error %v, want none: %s", err, out)
 	}
 
-	// There is one thumbnail, one row and one completed task for each photo, and no incomplete thumbnail.
+	// Each photo must have exactly one thumbnail, one row and one completed task. No incomplete thumbnail may remain.
 	thumbs := countThumbnails(t, look.thumbs)
 	completed, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// onFakeTime runs a test on fake time with a folder of one image.
+// onFakeTime runs a test with a fake clock. The test gets a folder with one image.
 func onFakeTime(t *testing.T, test func(t *testing.T, l *library, folder string)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l, err := newLibrary(t.Context(), r, runnertest.OpenDB(t, r))
@@ -63,7 +63,8 @@ func TestACrashBetweenTwoStepsRepeatsNoStep(t *testing.T) {
 	})
 }
 
-// TestARetryAfterTheBackoffImportsThePhoto makes the folder of thumbnails unavailable for the first attempt.
+// TestARetryAfterTheBackoffImportsThePhoto makes the folder of thumbnails unavailable during the first attempt. The second attempt must
+// import the photo, after the backoff.
 func TestARetryAfterTheBackoffImportsThePhoto(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		if err := os.Remove(l.thumbs); err != nil {
@@ -95,14 +96,15 @@ func TestARetryAfterTheBackoffImportsThePhoto(t *testing.T) {
 	})
 }
 
-// TestAnImportWithAnUnknownEndAddsOneTask repeats an import whose commit took effect although the caller got an error.
+// TestAnImportWithAnUnknownEndAddsOneTask repeats an import. The first import got an error although its commit succeeded, so the second one
+// must add nothing.
 func TestAnImportWithAnUnknownEndAddsOneTask(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		runnertest.FailAfterCommit(t, l.runner)
 		if _, err := l.enqueueFolder(t.Context(), folder); !errors.Is(err, runnertest.ErrInjected) {
 			t.Errorf("got error %v, want %v", err, runnertest.ErrInjected)
 		}
-		if n, err := l.enqueueFolder(t.Context(), folder); n != 0 || err != nil { // the unique key finds the first task
+		if n, err := l.enqueueFolder(t.Context(), folder); n != 0 || err != nil { // the task of the first call has the same unique key
 			t.Errorf("second call: got %d new tasks and error %v, want none", n, err)
 		}
 		if got := runnertest.Enqueued(t, l.runner, importPhoto); len(got) != 1 {
@@ -113,7 +115,7 @@ func TestAnImportWithAnUnknownEndAddsOneTask(t *testing.T) {
 	})
 }
 
-// TestACrashAfterTheClaimLosesNoPhoto kills a worker before it calls the function.
+// TestACrashAfterTheClaimLosesNoPhoto kills a worker after it has claimed a task and before it calls the task's function.
 func TestACrashAfterTheClaimLosesNoPhoto(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, l *library, folder string) {
 		if _, err := l.enqueueFolder(t.Context(), folder); err != nil {

@@ -59,7 +59,8 @@ func open(ctx context.Context, path, smtp string, log *slog.Logger) (*app, error
 	return a, err
 }
 
-// newApp makes the table of the program and registers its job. A test passes a runner and a handle of package runnertest.
+// newApp creates the table of the program and registers its job. A test passes the runner and the database handle that package runnertest
+// has made.
 func newApp(ctx context.Context, r *runner.Runner, db *sql.DB, server string, log *slog.Logger) (*app, error) {
 	_, err := db.ExecContext(ctx, `CREATE TABLE IF NOT EXISTS users (id INTEGER PRIMARY KEY,
 		email TEXT NOT NULL UNIQUE, welcome INTEGER) STRICT`)
@@ -78,8 +79,8 @@ func (a *app) close() {
 
 var errTaken = errors.New("this address is registered already")
 
-// signUp adds a user and enqueues the welcome mail in one transaction. It does not notify the worker, because the worker detects commits
-// itself.
+// signUp adds a user and enqueues the welcome mail in one transaction. It need not notify the worker, because the worker notices each
+// commit to the file.
 func (a *app) signUp(ctx context.Context, address string) (task int64, err error) {
 	tx, err := a.db.BeginTx(ctx, nil)
 	if err != nil {
@@ -103,8 +104,8 @@ func (a *app) signUp(ctx context.Context, address string) (task int64, err error
 	return letter.ID, tx.Commit()
 }
 
-// sendWelcome sends a letter to the mail server. If this process is killed after that and before the task is finished, the next attempt
-// sends the letter again with the same Message-ID. Mail programs then show only one letter.
+// sendWelcome sends a letter to the mail server. If the process is killed after the letter is sent and before the task is completed, the
+// next attempt sends the letter again with the same Message-ID. Mail programs then show only one letter.
 func (a *app) sendWelcome(ctx context.Context, l Letter) error {
 	task, _ := runner.TaskFrom(ctx)
 	text := fmt.Sprintf("From: Example <hello@example.com>\r\nTo: <%s>\r\nSubject: Welcome\r\nMessage-ID: "+
@@ -143,9 +144,9 @@ func (a *app) run(ctx context.Context, listener net.Listener) error {
 	served := make(chan error, 1)
 	go func() {
 		served <- server.Serve(listener)
-		stop() // end the whole process, because without its pages it is useless
+		stop() // the process is useless without its pages, so stop the worker, too
 	}()
-	err := a.runner.Work(ctx) // Work returns when ctx has ended; running tasks then have the time Options.Grace to end
+	err := a.runner.Work(ctx) // returns after ctx has ended; running tasks may first go on for the time Options.Grace
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	err = errors.Join(err, server.Shutdown(end))

@@ -89,7 +89,7 @@ func (m *mailServer) serve(c net.Conn) {
 	}
 }
 
-// byID counts the mails with each Message-ID.
+// byID returns how many mails have each Message-ID.
 func (m *mailServer) byID() map[string]int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -110,14 +110,15 @@ func post(base, email string) (int, string, error) {
 	return answer.StatusCode, string(text), err
 }
 
-// TestEachUserGetsOneMail checks that each user gets one mail when the mail server is available. A rejected address gets no mail.
+// TestEachUserGetsOneMail starts the mail server only after users have signed up. Each user must then get one mail. An address that the
+// program rejects must get none.
 func TestEachUserGetsOneMail(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	address := closed.Addr().String()
-	_ = closed.Close() // this address has no mail server yet
+	_ = closed.Close() // no mail server runs at this address yet
 	path := filepath.Join(t.TempDir(), "app.db")
 	a, err := open(t.Context(), path, address, slog.New(slog.DiscardHandler))
 	if err != nil {
@@ -142,7 +143,7 @@ func TestEachUserGetsOneMail(t *testing.T) {
 			t.Errorf("%q: got status %d, text %s and error %v, want status %d", c.email, got, text, err, c.want)
 		}
 	}
-	err = a.runner.Changes(t.Context(), func() (bool, error) { // wait for failed attempts; they fail because no mail server runs
+	err = a.runner.Changes(t.Context(), func() (bool, error) { // wait until the first task has failed, because no mail server runs
 		first, err := a.runner.Get(t.Context(), 1)
 		return first.Attempt > 1, err
 	})
@@ -184,8 +185,8 @@ func checkCommandLine(t *testing.T, path string) {
 	}
 }
 
-// TestKillingTheProcessLosesNoUser kills the process repeatedly while users sign up. Each user in the table has one task and gets a mail.
-// Each user who got status 201 is in the table.
+// TestKillingTheProcessLosesNoUser kills the process repeatedly while users sign up. Each user who got status 201 must be in the table.
+// Each user in the table must have one task and get a mail.
 func TestKillingTheProcessLosesNoUser(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	mail := startMail(t, "127.0.0.1:0")
@@ -224,7 +225,7 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 						}
 					}
 					mu.Lock()
-					// status 409 means that the reading is already stored, and that an earlier reply (201) was lost
+					// status 409 means that the user is in the table, because the process was killed before it could send the reply 201
 					if status == http.StatusCreated || status == http.StatusConflict {
 						confirmed[email] = true
 					}
@@ -260,8 +261,8 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 	t.Logf("%d users, %d letters", users, len(letters))
 }
 
-// checkUsers checks that each user in the table has a completed task and a letter. It deletes the users from confirmed, and returns their
-// number.
+// checkUsers checks that each user in the table has a completed task and a letter, and returns the number of users. It removes each of them
+// from confirmed.
 func checkUsers(t *testing.T, a *app, letters map[string]int, confirmed map[string]bool) (users int) {
 	t.Helper()
 	rows, err := a.db.QueryContext(t.Context(), `SELECT users.email,

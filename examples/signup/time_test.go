@@ -13,7 +13,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// onFakeTime runs a test on fake time. The mail server is a function, because the fake clock stands still while a program uses the network.
+// onFakeTime runs a test with a fake clock. A function replaces the mail server, because the fake clock stops while a goroutine waits for
+// the network.
 func onFakeTime(t *testing.T, test func(t *testing.T, a *app)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		a, err := newApp(t.Context(), r, runnertest.OpenDB(t, r), "mail.example:25", slog.New(slog.DiscardHandler))
@@ -58,7 +59,8 @@ func TestAnOutageOfTheMailServerDelaysTheMail(t *testing.T) {
 	})
 }
 
-// TestACrashAfterTheMailSendsTheSameMessageID kills the program when the mail server has accepted the mail and the task has not ended.
+// TestACrashAfterTheMailSendsTheSameMessageID kills the program after the mail server has accepted the mail and before the task is
+// completed. The next attempt must use the same Message-ID.
 func TestACrashAfterTheMailSendsTheSameMessageID(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		ids := map[string]int{}
@@ -83,7 +85,8 @@ func TestACrashAfterTheMailSendsTheSameMessageID(t *testing.T) {
 	})
 }
 
-// TestASignUpWithAnUnknownEndAddsOneTask repeats a sign-up whose commit took effect although the caller got an error.
+// TestASignUpWithAnUnknownEndAddsOneTask repeats a sign-up. The first one got an error although its commit succeeded, so the second one
+// must add nothing.
 func TestASignUpWithAnUnknownEndAddsOneTask(t *testing.T) {
 	onFakeTime(t, func(t *testing.T, a *app) {
 		runnertest.FailAfterCommit(t, a.runner)

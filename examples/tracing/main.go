@@ -1,5 +1,5 @@
-// Command tracing shows the spans of OpenTelemetry for tasks: a request adds a task, the task is snoozed and retried, and it adds another
-// task. The program prints each span as JSON. All of them have the same TraceID.
+// Command tracing shows how OpenTelemetry follows tasks. A request adds a task, an attempt snoozes it, another attempt fails, and the last
+// attempt adds a second task. The program prints each span as JSON. All spans have the same TraceID.
 package main
 
 import (
@@ -24,7 +24,8 @@ var (
 	mail   = jobs.Define[string]("mail.send")
 )
 
-// register registers the functions. The first call of image.resize is snoozed, the second one fails, and the third one adds a mail.
+// register registers the functions of both jobs. The first call of image.resize asks for a snooze, the second call fails, and the third
+// call adds a mail.
 func register(r *runner.Runner) {
 	calls := 0
 	r.Register(
@@ -35,7 +36,7 @@ func register(r *runner.Runner) {
 			case 2:
 				return errors.New("out of memory")
 			}
-			_, err := r.Enqueue(ctx, mail.With(name+" is ready")) // ctx has the span of the attempt
+			_, err := r.Enqueue(ctx, mail.With(name+" is ready")) // ctx contains the span, so the new task belongs to the same trace
 			return err
 		}),
 		mail.Handler(func(context.Context, string) error { return nil }),
@@ -80,11 +81,11 @@ func run(ctx context.Context) (err error) {
 		if err != nil || left == 0 {
 			return err
 		}
-		time.Sleep(100 * time.Millisecond) // wait until the snooze, or the delay of the retry, is over
+		time.Sleep(100 * time.Millisecond) // wait until the snooze or the backoff is over
 	}
 }
 
-// upload is a request of the application, in a span of its own.
+// upload stands for a request of a web application. It has a span of its own.
 func upload(ctx context.Context, r *runner.Runner, tracer trace.Tracer, name string) error {
 	ctx, span := tracer.Start(ctx, "POST /images")
 	defer span.End()

@@ -13,8 +13,8 @@ import (
 // Store returns the database of a *runner.Runner.
 var Store func(r any) *db.DB
 
-// Fenced returns the number of results and heartbeats of a *runner.Runner that the database refused, because a newer generation of the
-// task existed.
+// Fenced returns how many results and heartbeats of a *runner.Runner the database refused. It refuses them if another worker has claimed
+// the task since.
 var Fenced func(r any) int64
 
 // User returns the name of the user who acts through a *runner.Runner.
@@ -23,14 +23,15 @@ var User func(r any) string
 // Notify tells the workers and waiting calls of a *runner.Runner that tasks have changed.
 var Notify func(r any)
 
-// HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
+// HeadSize returns how many bytes a worker stores from the start of an output that is longer than limit. The other bytes that it stores are
+// from the end of the output.
 var HeadSize func(limit int64) int64
 
-// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more. It returns jobs.ErrInvalid for an
-// invalid expression or time zone.
+// NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer times if the schedule ends
+// before, and jobs.ErrInvalid for an invalid expression or time zone.
 var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 
-// AddThen adds a task to the database of a *runner.Runner. It calls the function then before the transaction commits.
+// AddThen adds a task to the database of a *runner.Runner. Before the transaction commits, AddThen calls its argument then.
 var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error
 
 // WorkOnly does the same as the method Work of a *runner.Runner, but for one task only.

@@ -40,10 +40,10 @@ func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 // database. It returns nil for a path that does not exist, and for a server.
 func Insecure(address string) error { return db.Insecure(address) }
 
-// InsecureFor returns an error if a user other than root and the user with the number uid may write the file of a database.
+// InsecureFor does the same as Insecure, but instead of the user of this process it lets the user with the number uid write the file.
 func InsecureFor(address string, uid int) error { return db.InsecureFor(address, uid) }
 
-// FileOwner returns the number of the user who owns the database at path, if the system reports it.
+// FileOwner returns the number of the user who owns the database file. The result is false if the operating system does not tell the owner.
 func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 
 // UserName returns the name of the user with the number uid, or the number if the system does not know it.
@@ -53,9 +53,9 @@ func UserName(uid int) string { return db.UserName(uid) }
 // commands, and the sockets of processes that follow the output of tasks.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
 
-// AddThen adds one task like Runner.Add. It calls the function then with the result before the transaction commits, so that no worker can
-// find the task yet. If the function returns an error, AddThen does not add the task. The function must return quickly, because no other
-// process can write to the database meanwhile.
+// AddThen adds one task like Runner.Add. Before the transaction commits, it calls its argument then with the result. At that moment no
+// worker can find the task yet. If then returns an error, AddThen adds nothing. The call must be short, because no other process can write
+// to the database until it returns.
 func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(runner.Enqueued) error) (added runner.Enqueued, err error) {
 	err = access.AddThen(ctx, r, spec, func(i db.Inserted) error {
 		added = runner.Enqueued(i)
@@ -91,7 +91,8 @@ func Integrity(ctx context.Context, r *runner.Runner, thorough bool) ([]string, 
 	return store(r).Integrity(ctx, thorough)
 }
 
-// MaxTimestamp returns the latest time in the database. If this time is in the future, a clock was set back.
+// MaxTimestamp returns the latest time at which a task was created, a task ended or a worker sent a heartbeat. If this time is in the
+// future, somebody has set the clock back.
 func MaxTimestamp(ctx context.Context, r *runner.Runner) (time.Time, error) {
 	return store(r).MaxTimestamp(ctx)
 }
@@ -116,21 +117,21 @@ func Writable(r *runner.Runner) error {
 	return store(r).Space()
 }
 
-// Readers returns the processes that read the database now. SQLite can reset the write-ahead log only after these processes end their
-// transactions. The list may be incomplete, because some systems and some kinds of locks do not tell which process holds a lock.
+// Readers returns the processes that are reading the database now. SQLite can reset the write-ahead log only after these processes have
+// ended their transactions. The list may be incomplete, because not every operating system tells who holds a lock.
 func Readers(r *runner.Runner) []Process { return store(r).Readers() }
 
-// Token reads the secret that a user needs for the pages of the database from a file. An empty name means the file that TokenFile returns.
-// Token creates a missing file with 256 random bits, and only this user can read that file. Errors are of kind jobs.ErrPermission or
-// jobs.ErrInvalid.
+// Token reads the secret that the web pages of the database require from the file with the given name. An empty name means the file that
+// TokenFile returns. If the file does not exist, Token creates it with 256 random bits, and only this user can read it. Errors are of kind
+// jobs.ErrPermission or jobs.ErrInvalid.
 func Token(r *runner.Runner, file string) (string, error) { return store(r).Token(file) }
 
 // TokenFile returns the path of the file that Token creates beside the database.
 func TokenFile(r *runner.Runner) string { return store(r).TokenFile() }
 
-// BusyRetries returns the number of times that a write of this process found the database locked by another process and tried again.
+// BusyRetries returns how often a write of this process found the database locked by another process and tried again.
 func BusyRetries(r *runner.Runner) int64 { return store(r).BusyRetries() }
 
-// Fenced returns the number of results and heartbeats of this process that the database refused, because a newer generation of the task
-// existed.
+// Fenced returns how many results and heartbeats of this process the database refused. It refuses them if another worker has claimed the
+// task since.
 func Fenced(r *runner.Runner) int64 { return access.Fenced(r) }

@@ -34,13 +34,13 @@ func Fence(ctx context.Context, r *runner.Runner, id, generation int64) error {
 	return lifecycle.CheckOwner(task, generation)
 }
 
-// Hold keeps waiting tasks from starting until Release. It does not change tasks that run or have finished.
+// Hold stops waiting tasks from starting until somebody calls Release. It does not change tasks that are running or have finished.
 func Hold(ctx context.Context, r *runner.Runner, ids []int64, reason string) ([]runner.ActionResult, error) {
 	done, err := store(r).Hold(ctx, ids, access.User(r), reason, time.Now())
 	return results(r, done, err)
 }
 
-// Release ends the hold of tasks. Each task then starts when a new task with its settings would start.
+// Release lifts the hold of tasks. A released task starts under the same conditions as a new task.
 func Release(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionResult, error) {
 	done, err := store(r).Release(ctx, ids, access.User(r), time.Now())
 	return results(r, done, err)
@@ -55,12 +55,12 @@ func Top(ctx context.Context, r *runner.Runner, ids []int64) ([]runner.ActionRes
 // Edited is the result of an edit.
 type Edited struct {
 	runner.ActionResult
-	Text string // the changes, for people; empty if nothing changed
+	Text string // description of the changes, for people; empty if nothing changed
 }
 
-// Edit changes the settings of a waiting task. The function change gets the task, and its settings as a Spec, which it changes. It must not
-// take long, because no other process can write to the database meanwhile. Edit validates the new settings. It does not change a task that
-// runs or has finished.
+// Edit changes the settings of a waiting task. It passes the task and its settings to the function change, which modifies the Spec. That
+// function must be fast, because no other process can write to the database until it returns. Edit validates the new settings. It does not
+// change a task that is running or has finished.
 func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error) (Edited, error) {
 	var e db.Edit
 	now := time.Now()
@@ -72,7 +72,7 @@ func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task
 	return Edited{runner.ActionResult(done), e.Text}, err
 }
 
-// editOf returns the edit that the function change makes.
+// editOf calls change with the task and its settings, and returns the edit for the database.
 func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error) (db.Edit, error) {
 	was := taskoption.SpecOf(&t)
 	was.After, was.AfterAny, was.RunAt, was.CreatedBy = nil, nil, t.RunAt, t.CreatedBy

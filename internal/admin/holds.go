@@ -8,8 +8,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// Holds are the reasons why due tasks do not start and running tasks do not continue: pauses, limits that allow no start now, and dead
-// workers.
+// Holds lists what stops tasks from starting or finishing now: pauses, limits that allow no further start, and dead workers that have
+// running tasks.
 type Holds struct {
 	Pauses runner.Pauses
 	Limits map[jobs.Target]runner.LimitStatus // all limits
@@ -17,7 +17,7 @@ type Holds struct {
 	Dead   map[string]bool                    // ids of dead workers with running tasks
 }
 
-// ReadHolds returns the pauses, limits and dead workers that keep tasks from starting or continuing now.
+// ReadHolds reads the pauses, limits and dead workers from the database.
 func ReadHolds(ctx context.Context, r *runner.Runner) (h Holds, err error) {
 	if h.Pauses, err = r.Pauses(ctx); err != nil {
 		return h, err

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// SetHooks sets the hooks of a queue. They apply to its tasks that do not have the same hook. Empty hooks remove them. The result reports
-// whether the queue had hooks before.
+// SetHooks sets the hooks of a queue. A task's own hook has precedence over the hook of its queue. Empty hooks remove those of the queue.
+// The result reports whether the queue had hooks before.
 func SetHooks(ctx context.Context, r *runner.Runner, queue string, h jobs.Hooks) (had bool, err error) {
 	return store(r).SetQueueHooks(ctx, queue, h)
 }

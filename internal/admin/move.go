@@ -10,8 +10,8 @@ import (
 
 // MoveResult is the result of a finished move.
 type MoveResult struct {
-	To     string                // path or address of the database that has the tasks now: see Runner.Path
-	Before bool                  // whether the move was finished before this call
+	To     string                // path or address of the database that the tasks were moved to; see Runner.Path
+	Before bool                  // whether an earlier call has already finished the move
 	Rows   []transfer.TableCount // number of rows of each table, which is the same in both databases; nil if Before is true
 }
 

@@ -12,26 +12,26 @@ import (
 	"example.com/runner/runner"
 )
 
-// OrphanProcess is a process of a command that should be dead: its attempt has ended or should have ended, or its worker is dead. Its
-// task does not start again while the process lives, unless Unawaited is set.
+// OrphanProcess is a process of a task's command that should be dead: its attempt has ended or should have ended, or its worker is dead.
+// The task does not start again while the process lives, unless Unawaited is set.
 type OrphanProcess struct {
 	PID       int
 	Name      string
-	State     string // state letter as in ps; a process in state D receives no signal until the system call that it waits for returns
-	UID       int    // real user of the process
+	State     string // state letter as in ps; "D" means that no signal reaches the process until its current system call returns
+	UID       int    // user who runs the process
 	TaskID    int64
-	Alone     bool // whether no worker is left that would kill the process
-	Unawaited bool // whether the attempt ended without waiting for this process, because the worker is not permitted to kill it
+	Alone     bool // whether no worker lives that would kill the process
+	Unawaited bool // whether the attempt has ended although this process lives, because the worker may not kill it
 }
 
 const (
-	orphanWait = 2 * time.Second        // time in which a guardian or another worker kills every process that it is permitted to kill
+	orphanWait = 2 * time.Second        // in this time a guardian or another worker kills every process that it may kill
 	orphanLook = 100 * time.Millisecond // interval between two searches
-	stopWait   = 5 * time.Second        // time after kill_after within which a worker ends an attempt
+	stopWait   = 5 * time.Second        // a worker ends an attempt at most this long after kill_after
 )
 
-// OrphanProcesses returns the processes of this user that should be dead. If it finds any, it repeats the search for up to 2 s. It returns
-// the processes that still live then, because workers cannot kill them. It finds processes on Linux only.
+// OrphanProcesses returns the processes of this user that should be dead but live. Workers may be killing such processes at this moment, so
+// OrphanProcesses searches repeatedly for up to 2 s. It returns only those that live for the whole time. It works on Linux only.
 func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	found, err := orphans(ctx, r)
 	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
@@ -49,8 +49,8 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 	return found, err
 }
 
-// OrphansOf returns the processes of one task that should be dead. It does not wait: when an attempt ends, its worker has already killed
-// the processes that it may kill.
+// OrphansOf returns the processes of one task that should be dead but live. It does not wait like OrphanProcesses, because a worker kills
+// the processes of an attempt before the attempt ends.
 func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
 	for _, p := range supervisor.FindMarked() {
 		if p.Mark.Task() != task.ID {
@@ -67,7 +67,7 @@ func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []O
 	return found, nil
 }
 
-// markOf returns the mark of the processes of an attempt.
+// markOf returns the mark in the environment by which the processes of an attempt are found.
 func markOf(a jobs.Attempt) supervisor.Mark {
 	return supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
 }
@@ -104,18 +104,18 @@ func orphans(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	return found, nil
 }
 
-// isDead reports whether a worker is dead or hangs. Call it for a worker that has not recorded its own end in the database.
+// isDead reports whether a worker has died or hangs. Do not call it for a worker that has recorded its end in the database.
 func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 	lock, err := supervisor.TakeLock(supervisor.LockPath(store(r).Dir(), w.ID))
 	if err == nil {
-		_ = lock.Close() // closing the file releases the lock; a worker that could not take the lock meanwhile tries again later
+		_ = lock.Close() // this releases the lock; a worker that needs the lock at this moment tries again
 	}
 	return err == nil || time.Since(w.BeatAt) > w.Lease
 }
 
-// isOver examines the attempt to which the mark of a process belongs. The result over is true if the attempt has ended or should have
-// ended. The result ended is true only if it has ended. If known is false, the worker of the mark is not in this database, so the mark may
-// belong to another database.
+// isOver checks whether the attempt of a marked process is over. The result over is true if the attempt has ended or should have ended. The
+// result ended is true only if the attempt has ended. The parameter known says whether the worker in the mark belongs to this database. If
+// it does not, the process may belong to a task of another database.
 func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
 	task, err := r.Get(ctx, m.Task())
 	switch {
@@ -131,8 +131,8 @@ func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool
 		i := slices.IndexFunc(attempts, func(a jobs.Attempt) bool { return m == markOf(a) })
 		over = known || i >= 0
 		if i >= 0 && attempts[i].ChildrenLeft > 0 {
-			// The command left processes behind with --leave-children. The guardian gives such processes another mark, but it cannot do
-			// that for a process of another user. So such a process may still run with the mark of the attempt.
+			// With --leave-children a command may leave processes behind. The guardian removes the attempt's mark from them, but not from
+			// the processes of another user. So a process that was left on purpose may still have the mark.
 			over = false
 		}
 		return over, over, nil

@@ -50,7 +50,7 @@ type Problem struct {
 	Object    any // the object that ServerProblems describes
 }
 
-// snapshot is the data that problems are derived from.
+// snapshot is the data in which Problems looks for problems.
 type snapshot struct {
 	queues    []runner.Queue
 	pauses    runner.Pauses
@@ -92,7 +92,7 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 	return s.found
 }
 
-// FailuresOnly reports whether there are so many failed tasks that the counts may be counts of failures; see runner.Queue.
+// FailuresOnly reports whether there are very many failed tasks. runner.Queue then counts failures instead of failed tasks; see there.
 func FailuresOnly(queues []runner.Queue) bool {
 	failed := 0
 	for _, q := range queues {
@@ -101,8 +101,8 @@ func FailuresOnly(queues []runner.Queue) bool {
 	return failed >= 1000
 }
 
-// SortProblems puts a missing worker first. Pauses come after the other problems, because a user has decided on them. Pauses without a
-// pending task come last.
+// SortProblems moves a missing worker to the front and pauses to the end, because a user has chosen the pauses. The last ones are pauses
+// for which no task waits.
 func SortProblems(list []Problem) {
 	rank := func(p Problem) int {
 		switch {
@@ -118,13 +118,13 @@ func SortProblems(list []Problem) {
 	slices.SortStableFunc(list, func(a, b Problem) int { return rank(a) - rank(b) })
 }
 
-// tickWaits is the longest time that a tick of a schedule with a function may be due. After that time the schedule has a problem.
+// tickWaits is how long a due tick of a schedule may remain without a task. After that time it is a problem.
 const tickWaits = time.Minute
 
-// cursorBehind is the longest time that a cursor may need to deliver an end. After that time the cursor has a problem.
+// cursorBehind is how long a cursor may need to report the end of a task. After that time it is a problem.
 const cursorBehind = time.Hour
 
-// MoreProblems reads conditions that need attention and that Problems cannot derive from its parameters.
+// MoreProblems finds the problems that Problems cannot find in its parameters. It reads the database.
 func MoreProblems(ctx context.Context, r *runner.Runner, now time.Time) (found []Problem, err error) {
 	stuck, err := store(r).Stuck(ctx, now)
 	if len(stuck) > 0 {
@@ -181,7 +181,7 @@ func (s *snapshot) checkWorkers() {
 		case w.State == WorkerLost, w.State == WorkerDraining:
 		default:
 			s.ready = append(s.ready, w)
-			if w.State != WorkerReady { // the code of the problem is the state: overloaded or low_memory
+			if w.State != WorkerReady { // such a worker is overloaded or low_memory, which are also codes of problems
 				s.add(Problem{Code: w.State, Worker: w.Name})
 			}
 			if w.Leaked > 0 {
@@ -195,7 +195,7 @@ func (s *snapshot) checkWorkers() {
 func (s *snapshot) unserved() {
 	waiting := 0
 	for _, q := range s.queues {
-		for _, n := range q.Counts { // the sum includes tasks in state running, because no worker exists that runs them
+		for _, n := range q.Counts { // running tasks count, too, if there is no worker
 			waiting += n
 		}
 	}
@@ -221,12 +221,12 @@ func (s *snapshot) unserved() {
 	}
 }
 
-// NamesQueue reports whether a worker serves a queue by its name. A worker whose Queues are nil serves all queues and names none.
+// NamesQueue reports whether the list of a worker's queues contains a queue. A worker without a list serves all queues, but names none.
 func NamesQueue(w runner.Worker, queue string) bool {
 	return slices.ContainsFunc(w.Queues, func(q runner.QueueMax) bool { return q.Queue == queue })
 }
 
-// Ticking counts the schedules that are not paused.
+// Ticking counts the active schedules, which are those that are not paused.
 func Ticking(schedules []jobs.Schedule) (n int) {
 	for _, s := range schedules {
 		if s.PausedAt.IsZero() {
@@ -236,8 +236,8 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 	return n
 }
 
-// LiveWorkers counts the workers that are not lost, and sums up their slots. A worker that runs at least as many tasks as it has slots
-// counts as busy, although the tasks of a batch share a slot.
+// LiveWorkers returns the number of workers that are not lost, the sum of their busy slots, and the sum of all their slots. The tasks of a
+// batch share a slot, so a worker may run more tasks than it has slots. All its slots are then busy.
 func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
 		if w.State != WorkerLost {

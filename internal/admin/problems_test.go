@@ -14,7 +14,8 @@ import (
 
 var slow = jobs.Define[time.Duration]("slow", jobs.Timeout(time.Minute), jobs.MaxAttempts(1))
 
-// withStuckHandler runs a test on fake time beside a worker. Its handler runs for an hour, although the timeout of the task is a minute.
+// withStuckHandler runs a test with a fake clock while a worker runs a task. The task has a timeout of one minute, but its handler returns
+// only after an hour.
 func withStuckHandler(t *testing.T, options runner.Options, test func(t *testing.T, r *runner.Runner, task jobs.Task)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(slow.Handler(func(_ context.Context, d time.Duration) error { time.Sleep(d); return nil }))
@@ -24,14 +25,14 @@ func withStuckHandler(t *testing.T, options runner.Options, test func(t *testing
 		worked := make(chan error)
 		go func() { worked <- r.Work(ctx) }()
 		test(t, r, task)
-		runnertest.Advance(t, 2*time.Hour) // the handler returns
+		runnertest.Advance(t, 2*time.Hour) // now the handler returns
 		stop()
 		testkit.NoError(t, <-worked)
 	}, options)
 }
 
-// TestAStuckTaskIsAProblem checks that the time of the problem and of Why is 10 s, whatever Options.StuckAfter of the worker is. Another
-// process does not know the option.
+// TestAStuckTaskIsAProblem checks that a task counts as stuck 10 s after its timeout. The worker's own option StuckAfter does not matter,
+// because other processes do not know it.
 func TestAStuckTaskIsAProblem(t *testing.T) {
 	for _, after := range []time.Duration{-1, time.Second, time.Minute} {
 		withStuckHandler(t, runner.Options{StuckAfter: after}, func(t *testing.T, r *runner.Runner, task jobs.Task) {
@@ -69,7 +70,7 @@ func TestALeakedHandlerIsAProblem(t *testing.T) {
 		}
 		runnertest.Advance(t, time.Minute)
 		testkit.Len(t, "problems before the release", leaked(), 0)
-		runnertest.Advance(t, time.Minute) // there is a heartbeat after the release
+		runnertest.Advance(t, time.Minute) // until the first heartbeat after the worker has released the slot
 		testkit.Equal(t, "problems", leaked(), []admin.Problem{{Code: "leaked", Worker: "w", Tasks: 1}})
 		runnertest.Advance(t, time.Hour)
 		testkit.Len(t, "problems after the handler has returned", leaked(), 0)

@@ -10,14 +10,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// CountUpTo counts the tasks that a filter selects. It stops when the count reaches the number in most.
+// CountUpTo counts the tasks that a filter selects, and stops at the number in most.
 func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) (int, error) {
 	return store(r).CountUpTo(ctx, filter, most)
 }
 
-// PreviousRuns returns up to n earlier tasks that are similar to the given task and have started, the latest first. If the task has a
-// schedule, the similar tasks are those of the same schedule. Otherwise they have the same function, label or command line, and they are
-// among the last few thousand tasks.
+// PreviousRuns returns up to n earlier runs of a task, the latest first. For a task of a schedule these are the earlier tasks of that
+// schedule. Otherwise they are tasks with the same function, label or command line, among the last few thousand tasks.
 func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) ([]jobs.Task, error) {
 	ids, err := store(r).PreviousRuns(ctx, task, n)
 	if err != nil || len(ids) == 0 {
@@ -26,7 +25,7 @@ func PreviousRuns(ctx context.Context, r *runner.Runner, task jobs.Task, n int) 
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
-// ScheduleRuns returns the last n tasks of a schedule that have not been deleted, newest first.
+// ScheduleRuns returns the last n tasks of a schedule, newest first. It cannot return deleted tasks.
 func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]jobs.Task, error) {
 	ids, err := store(r).Runs(ctx, name, n)
 	if err != nil || len(ids) == 0 {
@@ -35,13 +34,13 @@ func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
-// NextTicks returns the next n ticks of a schedule, as if it were not paused, or fewer if it has no more. It returns jobs.ErrInvalid for an
-// invalid expression or time zone.
+// NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer times if the schedule ends
+// before, and jobs.ErrInvalid for an invalid expression or time zone.
 func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return access.NextTicks(s, n) }
 
-// Changes calls the function changed after commits of any process. It calls the function at most once in the interval that every gives.
-// It returns when ctx ends, or with jobs.ErrReplaced if the file was replaced. Runner.Changes detects commits earlier, but the cost of
-// this function does not depend on the number of commits.
+// Changes calls the function changed after commits of any process, but at most once in each interval of length every. It returns when ctx
+// ends, or with jobs.ErrReplaced if the database file was replaced. Runner.Changes detects commits earlier, but it does more work the more
+// commits there are. Changes does not.
 func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -77,55 +76,55 @@ func Input(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
 	return store(r).Input(ctx, id)
 }
 
-// LastOutput returns the last pieces of output of an attempt in order, at most as many as limit. The attempt may still run.
+// LastOutput returns the last pieces of an attempt's output in order, at most as many as limit says. The attempt may still be running.
 func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
 	return store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
 }
 
-// OutputBefore returns the pieces of output of an attempt that come just before piece seq, in order, at most as many as limit.
+// OutputBefore returns the pieces of an attempt's output that come just before piece seq, in order, at most as many as limit says.
 func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }
 
-// HeadSize returns the number of bytes at the start of an attempt's output that a worker stores when the output has more than limit bytes.
+// HeadSize returns how many bytes a worker stores from the start of an output that is longer than limit. The other bytes that it stores are
+// from the end of the output.
 func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
 
-// LastBackup returns the time of the last backup by runner, or the zero time if none was recorded.
+// LastBackup returns the time of the last backup that runner made, or the zero time if it made none.
 func LastBackup(r *runner.Runner) time.Time { return store(r).LastBackup() }
 
-// TimeOrder orders a list by a time, and says where the list begins.
+// TimeOrder says by which time a list is sorted and where it begins.
 type TimeOrder = db.TimeOrder
 
-// TimeMark is the place of a task in a list that is ordered by time.
+// TimeMark is a position in a list of tasks that is sorted by a time.
 type TimeMark = db.TimeMark
 
-// ListBounded returns the newest tasks that a filter selects, up to the number in limit. If no index serves the filter, it looks at no more
-// tasks than the number in look. It then returns in rest the id of the last task at which it looked; a list of tasks before rest continues
-// the search.
+// ListBounded returns the newest tasks that a filter selects, at most as many as limit says. If no index serves the filter, it stops the
+// search after as many tasks as look says. The result rest is then the id of the last task that it examined. To continue the search, call
+// it for the tasks before rest.
 func ListBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	return store(r).ListBounded(ctx, filter, limit, look)
 }
 
-// ListByTimeBounded returns the tasks that a filter selects in the order of a time: scheduled and retrying tasks by due time, the earliest
-// first, or finished tasks by the time of their end, the latest first. Like ListBounded it may stop after the number of tasks in look.
+// ListByTimeBounded returns the tasks that a filter selects, sorted by a time: scheduled and retrying tasks by due time, earliest first, or
+// finished tasks by the time at which they ended, latest first. Like ListBounded it may stop after as many tasks as look says.
 func ListByTimeBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task,
 	rest TimeMark, err error) {
 	return store(r).ListByTimeBounded(ctx, filter, o, look)
 }
 
-// Failures returns up to most failed tasks that a filter selects, the latest failure first. It sets only the fields that identify a task
-// and describe its failure.
+// Failures returns the failed tasks that a filter selects, the latest failure first, at most as many as most says. It sets only the fields
+// that identify a task and describe its failure.
 func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]jobs.Task, error) {
 	return store(r).Failures(ctx, filter, most)
 }
 
-// FailureMarks returns the ends and the ids of the tasks that Failures returns for the same arguments. It reads no other fields, so it is
-// ten times as fast.
+// FailureMarks selects the same tasks as Failures, but returns only their ids and the times of their failures. So it is ten times as fast.
 func FailureMarks(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]TimeMark, error) {
 	return store(r).FailureMarks(ctx, filter, most)
 }
 
-// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. It looks at no more tasks than the number in look.
+// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. It examines at most as many tasks as look says.
 func RecentNames(ctx context.Context, r *runner.Runner, look int) ([]db.RecentNames, error) {
 	return store(r).RecentNames(ctx, look)
 }

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// These types describe the conditions on a server.
+// These types describe the health of a PostgreSQL server.
 type (
 	ServerHealth = db.ServerHealth
 	Session      = db.Session
@@ -21,18 +21,18 @@ type (
 	Rights       = db.Rights
 )
 
-// The thresholds above which a condition on a server is a problem.
+// These limits say when a condition on a server becomes a problem.
 const (
-	openTooLong   = time.Minute      // greatest age of a transaction that holds a snapshot or is idle
-	lockedTooLong = 10 * time.Second // greatest age of a transaction that holds the write lock
-	farBehind     = 100_000          // greatest number of transactions since a snapshot, for a snapshot whose age is unknown
-	longLog       = 1 << 30          // greatest number of bytes of the write-ahead log that a standby has not applied, or that a slot keeps
-	lateReplica   = time.Minute      // greatest delay with which a standby applies the log
-	manyDead      = 100_000          // greatest number of dead rows in a table that has fewer other rows
-	vacuumOverdue = 10 * time.Minute // longest time without a VACUUM of such a table
+	openTooLong   = time.Minute      // age of a transaction that holds a snapshot or is idle
+	lockedTooLong = 10 * time.Second // age of a transaction that holds the write lock
+	farBehind     = 100_000          // for a snapshot of unknown age: number of transactions since then
+	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a replication slot keeps
+	lateReplica   = time.Minute      // delay with which a standby applies the log
+	manyDead      = 100_000          // number of dead rows, in a table that has fewer live rows
+	vacuumOverdue = 10 * time.Minute // time since the last VACUUM of a table with that many dead rows
 )
 
-// Health describes the conditions on the server of the database. It returns nil for a file.
+// Health describes the health of the database server. It returns nil for a database in a file.
 func Health(ctx context.Context, r *runner.Runner, now time.Time) (*ServerHealth, error) {
 	return store(r).Health(ctx, now)
 }
@@ -93,7 +93,7 @@ func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 	if r := h.Replica; r != nil && (!r.Receives || r.Bytes > longLog || appliesLate(*r, now)) {
 		add("replica_behind", r.Applied, *r)
 	}
-	if h.NoAutovacuum && h.Replica == nil { // a standby does not vacuum
+	if h.NoAutovacuum && h.Replica == nil { // a standby cannot vacuum
 		add("autovacuum_off", time.Time{}, nil)
 	}
 	if len(h.Rights.Missing) > 0 && !h.Rights.ReadOnly() {
@@ -102,17 +102,17 @@ func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 	return found
 }
 
-// appliesLate reports whether a replica has not applied a commit for a while, although it has received more of the log. Applied is zero if
-// the replica has applied no commit since its start.
+// appliesLate reports whether a replica has received parts of the log that it has not applied for more than a minute. Applied is the time
+// of the last commit that it has applied, or zero if it has applied none since its start.
 func appliesLate(r Replica, now time.Time) bool {
 	return r.Bytes > 0 && !r.Applied.IsZero() && now.Sub(r.Applied) > lateReplica
 }
 
-// sessionProblem returns the code of the problem that a session causes, or "".
+// sessionProblem returns the code of the problem that a session causes, or "" if it causes none.
 func sessionProblem(s Session, now time.Time) string {
 	age := now.Sub(s.Begun)
 	switch {
-	case s.Begun.IsZero(): // the server does not show the age
+	case s.Begun.IsZero(): // the server does not tell the age of the transaction
 		if s.Behind > farBehind {
 			return "snapshot_held"
 		}
@@ -127,12 +127,12 @@ func sessionProblem(s Session, now time.Time) string {
 	return ""
 }
 
-// missesSync reports whether commits wait for a synchronous standby that is not connected.
+// missesSync reports whether commits must wait because no synchronous standby is connected.
 func missesSync(h *ServerHealth) bool {
 	return h.SyncNames != "" && h.Replica == nil && !slices.ContainsFunc(h.Standbys, func(s Standby) bool {
 		return s.Sync == "sync" || s.Sync == "quorum" || h.Unseen
 	})
 }
 
-// Identifier returns the name of a role as an identifier of SQL.
+// Identifier returns the name of a role in the form that SQL requires, with quotes if necessary.
 func Identifier(name string) string { return db.Identifier(name) }

@@ -11,14 +11,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// HistoryPoint counts the tasks of one queue that ended in the same state within the same minute. For tasks that ended more than two days
-// ago, the period is one hour.
+// HistoryPoint counts the tasks of one queue that reached the same final state within the same minute. Older points, from two days ago,
+// count the tasks of a whole hour.
 type HistoryPoint = db.HistoryPoint
 
-// Total counts the attempts of one job in one queue that have ended with the same result. It counts from the creation of the database.
+// Total counts the ended attempts of one job in one queue that had the same result, since the database was created.
 type Total = db.Total
 
-// QueueStats are statistics of the last hour of a queue.
+// QueueStats are statistics about a queue in the last hour.
 type QueueStats = db.QueueStats
 
 // StatsOf returns the statistics of a queue.
@@ -32,19 +32,20 @@ func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryP
 	return store(r).History(ctx, since)
 }
 
-// Totals returns the numbers of attempts by queue, job and result. The numbers never decrease. Workers add to them with their heartbeats.
+// Totals returns the numbers of ended attempts by queue, job and result. The numbers never decrease. Each worker adds its attempts when it
+// sends a heartbeat.
 func Totals(ctx context.Context, r *runner.Runner) ([]Total, error) { return store(r).Totals(ctx) }
 
-// PendingCount is the number of pending tasks of a queue and a job.
+// PendingCount is the number of pending tasks of one job in one queue.
 type PendingCount = db.PendingCount
 
-// PendingAmong counts the pending tasks among the tasks with these ids.
+// PendingAmong counts how many of the tasks with these ids are pending.
 func PendingAmong(ctx context.Context, r *runner.Runner, ids []int64) ([]PendingCount, error) {
 	return store(r).PendingAmong(ctx, ids)
 }
 
-// QueuesWith returns the same as Runner.Queues, but it does not count the pending tasks: it uses the given counts. So its cost does not
-// depend on the number of pending tasks.
+// QueuesWith does the same as Runner.Queues, but it takes the numbers of pending tasks from its parameter and does not count them. So it is
+// fast even if there are many pending tasks.
 func QueuesWith(ctx context.Context, r *runner.Runner, pending []PendingCount) ([]runner.Queue, error) {
 	stats, err := store(r).QueuesWith(ctx, pending, time.Now().Add(-24*time.Hour))
 	queues := make([]runner.Queue, 0, len(stats))
@@ -56,8 +57,8 @@ func QueuesWith(ctx context.Context, r *runner.Runner, pending []PendingCount) (
 	return queues, err
 }
 
-// TimeBucket describes the tasks that ended within a period. Its durations come from a sample of the tasks. WaitP50 is the median time
-// between the due time of a task and its start.
+// TimeBucket describes the tasks that ended within a period. The durations come from a sample of these tasks. A wait is the time from the
+// due time of a task to its start.
 type TimeBucket struct {
 	At               time.Time // start of the period
 	Ended            map[jobs.State]int
@@ -68,12 +69,12 @@ type TimeBucket struct {
 	waits, runs []time.Duration // durations of the sampled tasks, sorted
 }
 
-// sampled is the maximum number of tasks in the sample of a bucket.
+// sampled is the maximum number of sampled tasks in a bucket.
 const sampled = 30
 
-// Trend returns the last n buckets. The last element is the current bucket. The length of a bucket must be a whole number of minutes. The
-// counts include deleted tasks. The durations come from a sample of up to 30 tasks of each bucket that still exist. The cost of Trend does
-// not depend on the number of tasks.
+// Trend divides the time until now into buckets and returns the last n of them, the current one last. The length of a bucket must be a
+// whole number of minutes. The numbers of ended tasks include tasks that were deleted since. The durations come from a sample of up to 30
+// tasks of each bucket that still exist. The cost of Trend does not depend on the number of tasks.
 func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) ([]TimeBucket, error) {
 	since := time.Now().Truncate(length).Add(-time.Duration(n-1) * length)
 	list, err := store(r).Trend(ctx, since, length, n, sampled)
@@ -90,8 +91,8 @@ func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) (
 	return buckets, nil
 }
 
-// Whole returns one bucket for the whole period of the given buckets. Its percentiles use the samples of all buckets. Each sampled task has
-// a weight: the number of ended tasks that it stands for.
+// Whole combines the given buckets to one bucket for the whole period. Its percentiles use the samples of all buckets. A sampled task has
+// more weight if it stands for more ended tasks.
 func Whole(buckets []TimeBucket) TimeBucket {
 	whole := TimeBucket{Ended: map[jobs.State]int{}}
 	var waits, runs []weighted
@@ -105,7 +106,7 @@ func Whole(buckets []TimeBucket) TimeBucket {
 			ended += n
 		}
 		whole.Sampled += b.Sampled
-		for j := range b.runs { // a bucket has as many waits as runs
+		for j := range b.runs { // waits has as many elements as runs
 			weight := float64(max(ended, b.Sampled)) / float64(b.Sampled)
 			waits, runs = append(waits, weighted{b.waits[j], weight}), append(runs, weighted{b.runs[j], weight})
 		}
@@ -115,13 +116,13 @@ func Whole(buckets []TimeBucket) TimeBucket {
 	return whole
 }
 
-// weighted is a duration of a sample, and the number of tasks that it stands for.
+// weighted is the duration of a sampled task, and the number of ended tasks that this task stands for.
 type weighted struct {
 	d      time.Duration
 	weight float64
 }
 
-// weightedRanks returns the 50th and the 95th percentile of a sample by nearest rank. It sorts the sample.
+// weightedRanks returns the median and the 95th percentile of a sample, by nearest rank. It sorts the sample.
 func weightedRanks(list []weighted) (p50, p95 time.Duration) {
 	slices.SortFunc(list, func(a, b weighted) int { return cmp.Compare(a.d, b.d) })
 	all := 0.0

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestThePercentilesOfAWholePeriodWeighTheTasks checks that a sampled task counts as often as the tasks that it stands for. The first
-// period has 10 tasks of an hour, and the second has 990 tasks of a second, of which two are sampled.
+// TestThePercentilesOfAWholePeriodWeighTheTasks checks that a sampled task has the weight of all tasks that it stands for. The first period
+// has 10 tasks, each of an hour, and all are sampled. The second has 990 tasks, each of a second, and only two are sampled.
 func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	hours, seconds := make([]time.Duration, 10), []time.Duration{time.Second, time.Second}
 	for i := range hours {
@@ -22,14 +22,14 @@ func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	})
 	for name, got := range map[string]time.Duration{"wait p50": whole.WaitP50, "wait p95": whole.WaitP95, "run p50": whole.RunP50,
 		"run p95": whole.RunP95} {
-		testkit.Equal(t, name, got, time.Second) // without weights, ten of twelve durations are an hour
+		testkit.Equal(t, name, got, time.Second) // without weights the result would be an hour, because ten of the twelve sampled durations are an hour
 	}
 	testkit.Equal(t, "sampled tasks", whole.Sampled, 12)
 	testkit.Equal(t, "completed tasks", whole.Ended[jobs.Completed], 998)
 	testkit.Equal(t, "failed tasks", whole.Ended[jobs.Failed], 2)
 	testkit.Equal(t, "start", whole.At, at)
 
-	// A task that was deleted since counts in Ended but is not in a sample. If the sample is larger than the count, each task counts once.
+	// Ended may be smaller or larger than the sample. If it is smaller, each task counts once.
 	whole = Whole([]TimeBucket{
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 1}, Sampled: 10, waits: hours, runs: hours},
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 2}, Sampled: 2, waits: seconds, runs: seconds},

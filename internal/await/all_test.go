@@ -14,7 +14,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestALongWaitShowsItsProgress waits for four tasks. The clock of the test goes forward one minute with the end of each task.
+// TestALongWaitShowsItsProgress waits for four tasks, which end one after the other, one minute apart.
 func TestALongWaitShowsItsProgress(t *testing.T) {
 	for _, test := range []struct {
 		what    string
@@ -59,7 +59,8 @@ func TestALongWaitShowsItsProgress(t *testing.T) {
 	}
 }
 
-// TestAWaitThatEndsEarlyRemovesTheBar checks that the message about the end of a wait stands on a line of its own.
+// TestAWaitThatEndsEarlyRemovesTheBar checks that the message at the end of an interrupted wait does not follow the progress bar on the
+// same line.
 func TestAWaitThatEndsEarlyRemovesTheBar(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	var ids []int64

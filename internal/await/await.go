@@ -1,4 +1,4 @@
-// Package await waits for tasks, shows the progress of a long wait, and maps the end of a task to an exit status.
+// Package await waits for tasks, shows the progress of a long wait, and chooses the exit status of the command.
 package await
 
 import (
@@ -19,7 +19,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// TimedOut is the cause of a context that ends because the wait took too long.
+// TimedOut is the cause of a context that ended at the timeout of a wait.
 type TimedOut struct{ After time.Duration }
 
 func (g TimedOut) Error() string { return "gave up waiting after " + timetext.WriteDuration(g.After) }
@@ -34,8 +34,9 @@ func Context(ctx context.Context, timeout time.Duration) (context.Context, func(
 	return ctx, func() { cancel(); release() }
 }
 
-// NoteMissingWorker prints a note if no worker is running, because the wait could then last for ever. The parameter option names the option
-// that limits the wait. NoteMissingWorker prints nothing if it cannot read the workers, because the wait itself reports that error.
+// NoteMissingWorker prints a note if no worker is running, because the wait could then last for ever. The parameter option is the name of
+// the option that limits the wait. If NoteMissingWorker cannot read the workers, it prints nothing, because the wait will fail with the
+// same error.
 func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, option string) {
 	workers, err := r.Workers(ctx)
 	if alive, _, _ := admin.LiveWorkers(workers); err == nil && alive == 0 && !p.JSON {
@@ -43,8 +44,8 @@ func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, o
 	}
 }
 
-// Stopped returns the error to report after a signal, --timeout or an error has ended a wait. The error says how many tasks go on. The
-// parameter left is their number.
+// Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The error says how many tasks are
+// not finished, which is the number in left.
 func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
@@ -72,12 +73,12 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 }
 
 // Each waits until every task has finished or was deleted. It calls the function ended for each task, in the order in which they end. A
-// deleted task has no state. Each returns early when the function returns more = false. When ctx ends, Each returns the cause.
+// deleted task has an empty state. If ended returns more = false, Each returns at once. If ctx ends, Each returns the cause.
 func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
 	return poll(ctx, r, ids, ended, func() {})
 }
 
-// poll waits like Each. It calls the function polled after each read that leaves tasks to wait for.
+// poll waits like Each. After each look at the database it calls the function polled, unless all tasks have ended.
 func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
 	left := slices.Clone(ids)
 	return Changes(ctx, r, func() (bool, error) {
@@ -126,11 +127,11 @@ const (
 	maxPause = time.Second
 )
 
-// Changes calls the function poll immediately, then after each commit of any process, and at least every two seconds. After each call it
-// makes a pause, so that the polls of a busy database take at most a fifth of the time. Changes returns when poll returns true or an error.
-// When ctx ends, Changes returns its cause.
+// Changes calls the function poll immediately, then after each commit of any process, and at least every two seconds. It pauses after each
+// call, so that poll uses at most a fifth of the time if there are many commits. Changes returns when poll returns true or an error. If ctx
+// ends, Changes returns its cause.
 func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
-	var next time.Time // the earliest time of the next poll
+	var next time.Time // poll is not called before this time
 	err := r.Changes(ctx, func() (bool, error) {
 		if err := sleepUntil(ctx, next); err != nil {
 			return false, err

@@ -11,7 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// NoteDependencies prints to a terminal which tasks a new task waits for, or that a failed dependency has already cancelled it.
+// NoteDependencies prints which tasks a new task waits for, or that the task was cancelled because a dependency has failed. It prints only
+// to a terminal.
 func NoteDependencies(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) error {
 	t, err := r.Get(ctx, id)
 	switch {
@@ -27,7 +28,7 @@ func NoteDependencies(ctx context.Context, r *runner.Runner, p *term.Printer, id
 	return nil
 }
 
-// joined returns a list of ids as text. It names at most 5 of them.
+// joined returns a list of ids as text, with at most 5 ids.
 func joined(ids []int64) string {
 	text := ""
 	for i, id := range ids {

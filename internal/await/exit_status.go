@@ -9,14 +9,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The exit statuses of a wait that do not come from a task.
+// These exit statuses of a wait are not the exit status of a task's command.
 const (
-	StatusTimedOut = 124 // --timeout of the wait, or the task's own timeout
-	NoResult       = 125 // there is no result to report
+	StatusTimedOut = 124 // the --timeout of the wait has passed, or the task exceeded its own timeout
+	NoResult       = 125 // the task has no result, for example because it was cancelled
 )
 
-// ExitStatus returns the exit status for the end of a task and the reason of that status. The reason is empty if the output of the task
-// explains the end. A task without a state was deleted.
+// ExitStatus returns the exit status for a task that has ended, and the reason as text. The reason is empty if the output of the task tells
+// it. A task with an empty state was deleted.
 func ExitStatus(t jobs.Task) (status int, why string) {
 	line := FirstLine(t.Error)
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
@@ -50,7 +50,7 @@ func ExitStatus(t jobs.Task) (status int, why string) {
 	return NoResult, what
 }
 
-// FailedText returns one line that says that a task did not complete.
+// FailedText returns a line that says why a task did not complete.
 func FailedText(t jobs.Task) string {
 	if _, why := ExitStatus(t); why != "" {
 		return why
@@ -63,8 +63,8 @@ func FirstLine(text string) string {
 	return line
 }
 
-// Finish ends the wait for one task. It returns the exit status as an error and prints the reason to stderr. It prints nothing if the
-// output or the record of the task already explains the end.
+// Finish returns an error with the exit status of a task that has ended, and prints the reason to stderr. It prints nothing if the output
+// of the task or its JSON record already tells the reason.
 func Finish(p *term.Printer, t jobs.Task) error {
 	status, why := ExitStatus(t)
 	switch {

@@ -13,14 +13,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// Tasks are the tasks to wait for.
+// Tasks are the tasks that a command waits for.
 type Tasks struct {
-	IDs     []int64 // tasks that existed at the start
-	Missing []int64 // ids without a task
+	IDs     []int64 // tasks that exist when the wait begins
+	Missing []int64 // ids on the command line for which no task exists
 }
 
-// Select returns the selected tasks: the tasks with the given ids, or the tasks that match the filter and are unfinished now. The tasks of
-// a batch include those that have already failed or were cancelled, because they count for the exit status.
+// Select returns the tasks to wait for. With ids in the filter, these are the tasks with the ids. Otherwise they are the unfinished tasks
+// that match the filter. If the filter names a batch, its failed and cancelled tasks belong to the result, too, because they affect the
+// exit status.
 func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err error) {
 	if len(f.IDs) == 0 {
 		states := jobs.Unfinished()
@@ -47,7 +48,7 @@ func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err 
 	return w, err
 }
 
-// Announce prints to a terminal which tasks the command waits for.
+// Announce prints which tasks the command waits for. It prints only to a terminal.
 func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	ids := w.IDs
 	if !p.Interactive() || len(ids) == 0 {
@@ -75,8 +76,8 @@ func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) 
 	return nil
 }
 
-// One waits until one of the tasks ends, and calls show for it. The result end contains the exit status of that task. The result err is an
-// error that ended the wait early.
+// One waits until the first of the tasks ends, and calls show for it. The result end contains the exit status of that task. The result err
+// is an error that ended the wait early.
 func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
 	err = Each(ctx, r, w.IDs, func(t jobs.Task) (more bool, err error) {
 		err = show(t)
@@ -106,7 +107,7 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 	return nil, nil
 }
 
-// NoneInBatch returns an error if a batch has no tasks at all.
+// NoneInBatch returns an error if a batch does not exist or has no task left. It returns nil if all its tasks are finished.
 func NoneInBatch(ctx context.Context, r *runner.Runner, id int64) error {
 	n, err := admin.CountUpTo(ctx, r, jobs.Filter{Batch: id}, 1)
 	if err == nil && n == 0 {

@@ -99,7 +99,7 @@ func open(ctx context.Context, path, schema string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db.SetMaxOpenConns(1) // as the documentation of the driver says
+	db.SetMaxOpenConns(1) // the documentation of the driver requires one connection
 	_, err = db.ExecContext(ctx, schema)
 	return db, err
 }

@@ -70,7 +70,7 @@ func run(ctx context.Context, dir, photos string) error {
 	return nil
 }
 
-// thumbnail writes a small copy of an image. It can write the same copy again, because it renames a finished file.
+// thumbnail writes a small copy of an image. It writes a temporary file and renames it, so a second call for the same image does no harm.
 func thumbnail(from, dir string) error {
 	file, err := os.Open(from)
 	if err != nil {
@@ -81,7 +81,7 @@ func thumbnail(from, dir string) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond) // a large image would take this time
+	time.Sleep(200 * time.Millisecond) // stands for the time that a large image would take
 	small := image.NewRGBA(image.Rect(0, 0, 32, 32))
 	size := source.Bounds().Size()
 	for x := range 32 {

@@ -44,7 +44,7 @@ func run(ctx context.Context, dir, photos string) error {
 		return err
 	}
 	defer db.Close()
-	// A task of a killed process is claimed until ReleaseAfter has passed. That must be longer than the longest task.
+	// After a process is killed, its tasks stay claimed until ReleaseAfter has passed. ReleaseAfter must be longer than the longest task.
 	client, err := backlite.NewClient(backlite.ClientConfig{DB: db, NumWorkers: 4, ReleaseAfter: 20 * time.Second,
 		CleanupInterval: time.Hour})
 	if err != nil {
@@ -61,7 +61,7 @@ func run(ctx context.Context, dir, photos string) error {
 	}
 	for _, path := range paths {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
-			continue // it is done; a task that waits or runs may get a second one
+			continue // the thumbnail exists; an image without one may already have a task, and then gets a second task
 		}
 		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil {
 			return err
@@ -72,7 +72,7 @@ func run(ctx context.Context, dir, photos string) error {
 	return nil
 }
 
-// thumbnail writes a small copy of an image. It can write the same copy again, because it renames a finished file.
+// thumbnail writes a small copy of an image. It writes a temporary file and renames it, so a second call for the same image does no harm.
 func thumbnail(from, dir string) error {
 	file, err := os.Open(from)
 	if err != nil {
@@ -83,7 +83,7 @@ func thumbnail(from, dir string) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond) // as a large image would take
+	time.Sleep(200 * time.Millisecond) // stands for the time that a large image would take
 	small := image.NewRGBA(image.Rect(0, 0, 32, 32))
 	size := source.Bounds().Size()
 	for x := range 32 {

@@ -53,7 +53,7 @@ func run(ctx context.Context, dir, photos string) error {
 		return err
 	}
 	defer db.Close()
-	db.SetMaxOpenConns(1) // as the documentation of the driver says
+	db.SetMaxOpenConns(1) // the documentation of the driver requires one connection
 	migrator, err := rivermigrate.New(riversqlite.New(db), nil)
 	if err != nil {
 		return err
@@ -63,7 +63,8 @@ func run(ctx context.Context, dir, photos string) error {
 	}
 	workers := river.NewWorkers()
 	river.AddWorker(workers, &shrinker{thumbs: thumbs})
-	// A job of a killed process is running until RescueStuckJobsAfter has passed. That must be longer than the longest job.
+	// After a process is killed, its jobs count as running until RescueStuckJobsAfter has passed. RescueStuckJobsAfter must be longer than
+	// the longest job.
 	client, err := river.NewClient(riversqlite.New(db), &river.Config{Workers: workers, JobTimeout: 10 * time.Second,
 		RescueStuckJobsAfter: 20 * time.Second, Queues: map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: 4}}})
 	if err != nil {
@@ -89,7 +90,7 @@ func run(ctx context.Context, dir, photos string) error {
 	return nil
 }
 
-// thumbnail writes a small copy of an image. It can write the same copy again, because it renames a finished file.
+// thumbnail writes a small copy of an image. It writes a temporary file and renames it, so a second call for the same image does no harm.
 func thumbnail(from, dir string) error {
 	file, err := os.Open(from)
 	if err != nil {
@@ -100,7 +101,7 @@ func thumbnail(from, dir string) error {
 	if err != nil {
 		return err
 	}
-	time.Sleep(200 * time.Millisecond) // as a large image would take
+	time.Sleep(200 * time.Millisecond) // stands for the time that a large image would take
 	small := image.NewRGBA(image.Rect(0, 0, 32, 32))
 	size := source.Bounds().Size()
 	for x := range 32 {
