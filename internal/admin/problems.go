@@ -92,7 +92,7 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 	return s.found
 }
 
-// FailuresOnly reports whether there are very many failed tasks. runner.Queue then counts failures instead of failed tasks; see there.
+// FailuresOnly reports whether runner.Queue counts failures, even of tasks that have completed since. It does that if there are very many.
 func FailuresOnly(queues []runner.Queue) bool {
 	failed := 0
 	for _, q := range queues {

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// FindRefused removes the schedules that the database would reject from the file. It returns an error if the import of the other schedules
-// must not go on.
+// FindRefused asks the database which schedules it would reject, and removes them from f. If skip is false and there are such schedules, it
+// returns an error, because the import must not go on.
 func (f *ScheduleFile) FindRefused(ctx context.Context, r *runner.Runner, how runner.ApplyOptions, skip bool) error {
 	how.DryRun = true
 	for {

@@ -23,24 +23,25 @@ import (
 	"example.com/runner/runner"
 )
 
-// Without --keep-going, Run reads a batch twice. The first pass checks every line. The second pass adds all tasks in one transaction. The
-// second pass reads from a file, because with a slow pipe it would hold the write lock of the database for a long time. If the input is not
-// a file, the first pass copies it to a file.
+// Without --keep-going, Run reads a batch twice. First it checks every line, and then it adds all tasks in one transaction. For the second
+// pass it needs a file, because a slow pipe would keep the transaction open and so block other writers. If the input is not a file, the
+// first pass copies it to one.
 
 const batchPart = 1000 // number of lines that --keep-going commits together
 
 // Options say where a batch comes from and how to process it.
 type Options struct {
-	File      string // a path, or - for stdin
-	Option    string // option that has File as its value, for errors
+	File      string // path of the input, or - for stdin
+	Option    string // option that has the value File; named in errors
 	Each      *Each  // the commands of --each; nil if the file has JSON Lines
 	Stdin     io.Reader
 	Base      jobs.Spec // defaults for the fields of each line
 	Caller    invocation.Invocation
-	NoResolve bool                                                       // whether only the worker looks up the programs of commands
+	NoResolve bool                                                       // whether only the worker looks for the programs of commands
 	KeepGoing bool                                                       // whether to add the valid lines and report the others
-	Notes     func(context.Context, *runner.Runner, *term.Printer) error // called after the tasks are added, to print notes
-	// Wait waits for the added tasks; nil if the caller does not wait. With --json Wait prints the records, and Run prints none.
+	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks are added
+	// Wait waits for the added tasks; nil if the caller does not wait. With --json Wait prints the records of the tasks, so Run prints
+	// none.
 	Wait func(context.Context, []runner.Enqueued) error
 }
 
@@ -72,7 +73,7 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 			p.Say("nothing was enqueued")
 			return failure.ExitStatus(s.Status())
 		}
-		// This error occurs if the file was changed after the check, or if a line names a task that does not exist.
+		// The line may refer to a task that does not exist, or the file was changed after the check.
 		if bad, ok := errors.AsType[*LineError](err); ok {
 			return bad.Failure("nothing was enqueued")
 		}
@@ -89,8 +90,8 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	return o.Wait(waiting, added)
 }
 
-// untilSignal returns a context that a signal ends if the caller waits for the tasks. Otherwise a signal ends the process. The function
-// must not be called while the batch is read, because a read that blocks does not end with the context.
+// untilSignal returns a context that ends at a signal, if the caller waits for the tasks. Otherwise a signal ends the process. Call
+// untilSignal only after the batch has been read: a context cannot interrupt a read from a pipe.
 func (b *batch) untilSignal(ctx context.Context) (context.Context, func()) {
 	if b.wait == nil {
 		return ctx, func() {}
@@ -103,13 +104,13 @@ type batch struct {
 	p      *term.Printer
 	name   string
 	lines  *lineReader
-	ids    *lineIDs // ids of the lines; nil during the first pass
-	first  lineIDs  // ids that the first pass has found
+	ids    *lineIDs // ids of the lines and their tasks; nil during the first pass
+	first  lineIDs  // ids that the first pass found
 	bar    term.Bar
 	in     io.Reader
 	opened *os.File // the opened file; nil for stdin
 	kept   *os.File // file for the second pass: the input itself, or a copy
-	from   int64    // start of the batch in kept
+	from   int64    // offset in kept at which the batch starts
 	wait   func(context.Context, []runner.Enqueued) error
 }
 
@@ -135,14 +136,14 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		os.Remove(b.kept.Name()) // on systems that do not remove open files, keep could not remove the file
+		os.Remove(b.kept.Name()) // needed where keep could not remove the file because it was open
 	}
 	if b.opened != nil {
 		b.opened.Close()
 	}
 }
 
-// keep returns a reader of the batch. After it has been read, b.kept contains the same data for a second read.
+// keep returns a reader of the batch. It also sets b.kept to a file from which the same data can be read again later.
 func (b *batch) keep() (io.Reader, error) {
 	if file, ok := b.in.(*os.File); ok {
 		if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
@@ -155,7 +156,7 @@ func (b *batch) keep() (io.Reader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("keep the batch: %w", err)
 	}
-	os.Remove(file.Name()) // the open file stays usable, and no file remains when the process ends
+	os.Remove(file.Name()) // the open file stays usable, and the system deletes it when the process ends
 	b.kept = file
 	return io.TeeReader(b.in, file), nil
 }
@@ -182,7 +183,7 @@ func (b *batch) check() (int, error) {
 	return n, err
 }
 
-// specs is the second pass: it reads the checked file again. It does not validate the Specs, because the functions that add them do.
+// specs is the second pass: it reads the checked file again. It does not validate the Specs again, because EnqueueAll does that.
 func (b *batch) specs() iter.Seq[jobs.Spec] {
 	return func(yield func(jobs.Spec) bool) {
 		n := 0
@@ -225,7 +226,7 @@ func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineErro
 	}
 }
 
-// batchOf returns the id of the batch that a call of EnqueueAll began, or 0 if the call added no task.
+// batchOf returns the id of the batch that EnqueueAll has created, or 0 if EnqueueAll added no task.
 func batchOf(added []runner.Enqueued) int64 {
 	i := slices.IndexFunc(added, func(one runner.Enqueued) bool { return !one.Kept && !one.Replaced })
 	if i < 0 {
@@ -252,7 +253,7 @@ func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqu
 	return b.p.Flush()
 }
 
-// note prints to a terminal how to follow the batch.
+// note prints a command with which the user can follow the batch. It prints only to a terminal.
 func (b *batch) note(id int64, n int) {
 	if b.p.Interactive() && id != 0 && b.wait == nil {
 		b.p.Note("batch %d has %s; follow: runner wait --batch %[1]d", id, humanize.Plural(n, "task"))
@@ -264,7 +265,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	good, bad := 0, 0
 	batch := int64(jobs.NewBatch)
 	var part []jobs.Spec
-	var all []runner.Enqueued // tasks to wait for
+	var all []runner.Enqueued // all added tasks, to wait for them
 	commit := func(ctx context.Context) error {
 		if len(part) == 0 {
 			return nil
@@ -336,7 +337,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 // LineError is the error of one line of a batch.
 type LineError struct {
 	File string // name of the batch file
-	Line int    // number from 1
+	Line int    // number of the line, from 1
 	Err  error
 }
 

@@ -19,11 +19,11 @@ import (
 type Each struct {
 	Words []string // words of the command, with placeholders
 	Shell string   // script of --shell, whose first parameter is the line; Words is then empty
-	Null  bool     // whether a NUL ends a line, instead of a newline
-	Label bool     // whether a task has its line as label
+	Null  bool     // if true, a NUL byte ends a line instead of a newline
+	Label bool     // if true, each task gets its line as label
 }
 
-// The placeholders in the words of a command are those of GNU parallel.
+// These placeholders are replaced in the words of a command. They are the same as in GNU parallel.
 var placeholders = []struct {
 	text  string
 	value func(line string) string
@@ -50,7 +50,7 @@ func dirName(path string) string {
 	return path[:max(i, 1)] // the directory of "/a" is "/"
 }
 
-// withoutExtension returns a path without the last dot of its base name and the text after this dot.
+// withoutExtension removes the extension from a path. The extension is the last dot of the base name and the text after it.
 func withoutExtension(path string) string {
 	if i := strings.LastIndexByte(path, '.'); i > lastSeparator(path) {
 		return path[:i]
@@ -67,10 +67,10 @@ func lastSeparator(path string) int {
 	return -1
 }
 
-// pattern is a parsed word of the command. It has texts, and the index of a placeholder between each two texts.
+// pattern is a parsed word of the command. The value of a placeholder belongs between each text and the next one.
 type pattern struct {
 	texts  []string
-	values []int // one less than texts
+	values []int // indexes in placeholders; one less than texts
 }
 
 func newPattern(word string) pattern {
@@ -94,7 +94,7 @@ func newPattern(word string) pattern {
 	return p
 }
 
-// with returns the word, with its placeholders replaced by the values of a line.
+// with returns the word for a line: it replaces the placeholders by their values.
 func (p pattern) with(line string) string {
 	if len(p.values) == 0 {
 		return p.texts[0]
@@ -108,10 +108,10 @@ func (p pattern) with(line string) string {
 	return b.String()
 }
 
-// hasPlaceholder reports whether a word has a placeholder.
+// hasPlaceholder reports whether a word contains a placeholder.
 func hasPlaceholder(word string) bool { return len(newPattern(word).values) > 0 }
 
-// Validate returns an error if a command line with --each cannot mean what its user wants.
+// Validate returns an error if the command of --each cannot do what the user probably wants.
 func (e *Each) Validate() error {
 	switch {
 	case e.Shell == "":
@@ -125,23 +125,24 @@ func (e *Each) Validate() error {
 	return nil
 }
 
-// lineCommand makes the Specs of the lines of --each. It is safe for concurrent use.
+// lineCommand makes a Spec for each line of --each. It is safe for concurrent use.
 type lineCommand struct {
 	patterns []pattern
 	path     string // path of the shell; empty without --shell
 	label    bool
-	text     bool // whether the words are UTF-8
-	plain    bool // whether every short line is valid: the program is fixed, and the words are few and short
+	text     bool // whether all words of the command are valid UTF-8
+	plain    bool // whether no short line can be invalid, because the program is fixed and the words are few and short
 }
 
-// If a command is within these limits, its arguments as JSON are below taskspec.MaxArgs. A byte takes at most six bytes of JSON.
+// With these limits the arguments of a command, as JSON, are always shorter than taskspec.MaxArgs. A byte becomes at most six bytes of
+// JSON.
 const (
-	shortLine    = 4096 // bytes of a line; the longest path of Linux
+	shortLine    = 4096 // bytes of a line; no path on Linux is longer
 	shortCommand = 32 << 10
 	fewReplaced  = 16 // placeholders
 )
 
-// surelyValid reports whether a line is valid without a look at its Spec.
+// surelyValid reports whether a line is valid. If it returns false, the caller must make the Spec to find out.
 func (c *lineCommand) surelyValid(text []byte) bool {
 	return c.plain && len(text) <= shortLine && bytes.IndexByte(text, 0) < 0
 }
@@ -173,7 +174,7 @@ func newLineCommand(e *Each) *lineCommand {
 	return c
 }
 
-// fill sets the fields of s that come from the line.
+// fill sets the fields of s that depend on the line.
 func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	argv := make([]string, len(c.patterns))
 	for i := range c.patterns {
@@ -183,7 +184,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
 	var err error
-	if c.text && utf8.ValidString(line) { // this shortcut takes half of the time of With
+	if c.text && utf8.ValidString(line) { // takes half as long as With
 		s.Args, err = taskjson.Marshal(argv)
 	} else {
 		made := jobs.Command{Argv: argv}.With()
@@ -199,7 +200,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	return nil
 }
 
-// each converts one line of --each to a Spec. It keeps no reference to text.
+// each makes the Spec of one line of --each. The result does not refer to the memory of text.
 func (l *lineReader) each(text []byte) (jobs.Spec, lineNames, error) {
 	s := l.defaults()
 	err := l.command.fill(&s, string(text))

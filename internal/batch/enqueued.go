@@ -24,13 +24,13 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 		}
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
-			if i < 0 && one.Kept { // the task that holds the unique key was deleted
+			if i < 0 && one.Kept { // another task has the unique key, and was deleted since
 				if err := p.Record(record.Record{{Key: "id", Value: one.ID}, {Key: "enqueued", Value: record.WasKept}}); err != nil {
 					return err
 				}
 			}
 			if i < 0 {
-				continue // the task has finished and was deleted
+				continue // the task was deleted after it had finished
 			}
 			if err := p.Record(EnqueuedRecord(tasks[i], one, p.Now())); err != nil {
 				return err
@@ -40,7 +40,8 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 	return nil
 }
 
-// EnqueuedRecord returns the record of a task, with the way its Spec was enqueued.
+// EnqueuedRecord returns the JSON record of a task. The record says whether the task is new, or what EnqueueAll did because of its unique
+// key.
 func EnqueuedRecord(t jobs.Task, one runner.Enqueued, now time.Time) record.Record {
 	became := record.WasCreated
 	switch {

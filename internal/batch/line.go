@@ -21,7 +21,7 @@ import (
 
 // lineReader converts the lines of a batch to Specs. It is safe for concurrent use.
 type lineReader struct {
-	base      jobs.Spec // options of the command line, which are the defaults for a line
+	base      jobs.Spec // defaults from the options of the command line
 	caller    invocation.Invocation
 	noResolve bool
 	end       byte // the byte that ends a line
@@ -32,7 +32,7 @@ type lineReader struct {
 	paths map[string]found
 }
 
-// lineDraft is a parsed line, or its error. The names of other lines are not yet resolved to ids.
+// lineDraft is a parsed line, or the reason why it is invalid. Its names refer to other lines and are not yet replaced by the ids of tasks.
 type lineDraft struct {
 	line  int // line number, from 1
 	spec  jobs.Spec
@@ -40,13 +40,13 @@ type lineDraft struct {
 	err   error
 }
 
-// found is the path of a program, or the reason why it was not found.
+// found is the path of a program, or the error that says why there is no path.
 type found struct {
 	path    string
 	failure *failure.Error
 }
 
-// pathsMost is the maximum number of cached program paths.
+// pathsMost is the maximum number of program paths in the cache.
 const pathsMost = 10_000
 
 func newLineReader(o Options) *lineReader {
@@ -60,8 +60,8 @@ func newLineReader(o Options) *lineReader {
 	return l
 }
 
-// drafts parses the lines of a part. It skips blank lines. If counting is set, the caller needs only the number of lines. Then drafts does
-// not make the Specs of lines that are surely valid.
+// drafts parses the lines of a part. It skips blank lines. If counting is set, the caller needs only the number of lines. drafts then
+// leaves out the Specs of lines that need no check.
 func (l *lineReader) drafts(p part, validate, counting bool) []lineDraft {
 	if p.err != nil {
 		return []lineDraft{{line: p.line, err: p.err}}
@@ -90,8 +90,8 @@ func (l *lineReader) drafts(p part, validate, counting bool) []lineDraft {
 	return list
 }
 
-// trim removes the end of a line, and from a line of JSON also the spaces and the byte order mark of the file. A name of --each keeps all
-// bytes that a name can have on this system.
+// trim removes the newline or NUL at the end of a line. In JSON Lines it also removes spaces, and the byte order mark at the start of the
+// file. In the input of --each a line may be a file name, so other bytes stay.
 func (l *lineReader) trim(text []byte, first bool) []byte {
 	if l.command == nil {
 		if first {
@@ -106,8 +106,8 @@ func (l *lineReader) trim(text []byte, first bool) []byte {
 	return text
 }
 
-// spec parses one line, which is an object or an argv as an array. It keeps no reference to text. The Spec that it returns is complete but
-// not validated.
+// spec parses one line of JSON: an object, or an array with the words of a command. The result does not refer to the memory of text. The
+// Spec is complete but not validated.
 func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	if !utf8.Valid(text) {
 		return jobs.Spec{}, lineNames{}, errors.New("is not UTF-8")
@@ -130,7 +130,8 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(&line)
 }
 
-// defaults returns the Spec of a line without keys. It leaves out the fields of commands; the method complete sets these.
+// defaults returns the Spec of a line that sets nothing itself. The fields that only commands have are empty; the method complete sets
+// them.
 func (l *lineReader) defaults() jobs.Spec {
 	s := l.base
 	s.Path, s.Cwd, s.Env, s.EnvFile, s.Input = "", "", nil, "", nil
@@ -174,7 +175,7 @@ func (l *lineReader) build(v *lineValues) (jobs.Spec, lineNames, error) {
 	return s, names, v.err
 }
 
-// complete sets the fields that only commands have, and finds the program.
+// complete sets the fields that only commands have, and looks for the program.
 func (l *lineReader) complete(s *jobs.Spec) error {
 	if s.MaxAttempts == 0 {
 		s.MaxAttempts = taskspec.CommandAttempts
@@ -204,7 +205,7 @@ func (l *lineReader) complete(s *jobs.Spec) error {
 	return nil
 }
 
-// withDefaults returns texts by key with the keys of defaults that are missing.
+// withDefaults returns a map with the entries of both maps. An entry of texts has precedence.
 func withDefaults(texts, defaults map[string]string) map[string]string {
 	switch {
 	case len(texts) == 0:
@@ -235,7 +236,7 @@ func (l *lineReader) find(name, cwd string) found {
 	return one
 }
 
-// firstOf returns the first word of an argv.
+// firstOf returns the first word of a command.
 func firstOf(args json.RawMessage) (string, error) {
 	if i := jsonscan.Blank(args, 1); args[0] == '[' && args[i] == '"' && args[i+1] != '"' {
 		return jsonscan.Unquote(args[i:jsonscan.Value(args, i)])

@@ -203,7 +203,7 @@ func FuzzBatchLine(f *testing.F) {
 		if err != nil || !strings.HasPrefix(strings.TrimSpace(line), "{") {
 			return
 		}
-		var values map[string]any // values of the same line that encoding/json has parsed
+		var values map[string]any // the same line, parsed by encoding/json
 		testkit.NoError(t, json.Unmarshal([]byte(line), &values))
 		want := map[string]string{"job": jobs.CommandJob, "queue": "default", "label": "", "unique_key": "", "retry_on": "",
 			"backoff": "exponential"}
@@ -224,5 +224,5 @@ func FuzzBatchLine(f *testing.F) {
 	})
 }
 
-// sampleTime is the time of the sample records.
+// sampleTime is the time in the sample records.
 var sampleTime = time.Date(2026, 1, 31, 14, 12, 3, 0, time.UTC)

@@ -9,21 +9,21 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The lines of a batch may refer to earlier lines. A line has an id in its key "id", and the keys "after" and "after_any" contain such ids.
-// The ids are JSON strings or numbers. They are not the ids that tasks have in the database.
+// A line of a batch may refer to earlier lines. The key "id" gives a line an id, and the keys "after" and "after_any" of a later line
+// contain such ids. These ids are JSON strings or numbers. The database gives the tasks other ids.
 
-// lineNames contains the id of a line and the ids of the lines that it waits for, in the form that lineName returns. The id is empty if
-// the line has no id.
+// lineNames contains the id of a line and the ids of the lines that it waits for. lineName has converted them to text. The field id is
+// empty if the line has no id.
 type lineNames struct {
 	id              string
 	after, afterAny []string
 }
 
-// names returns the values of id, after and after_any.
+// names returns the values of the keys id, after and after_any.
 func (v *lineValues) names() lineNames {
 	n := lineNames{after: v.nameList(v.keys["after"]), afterAny: v.nameList(v.keys["after_any"])}
 	if raw := v.raw[keyID]; raw != nil {
-		n.id, _ = lineName(raw) // other lines cannot refer to an id that is neither a string nor a number
+		n.id, _ = lineName(raw) // an id that is neither a string nor a number is ignored, because no line can refer to it
 	}
 	return n
 }
@@ -51,7 +51,8 @@ func (v *lineValues) nameList(k int) (names []string) {
 	return names
 }
 
-// lineName returns the normal form of an id, so that two spellings of one id are equal. The number 7 and the text "7" are different ids.
+// lineName converts an id to text. Two spellings of the same string give the same text. The number 7 and the string "7" give different
+// texts.
 func lineName(raw []byte) (string, bool) {
 	switch {
 	case raw[0] == '"':
@@ -65,13 +66,13 @@ func lineName(raw []byte) (string, bool) {
 
 // lineIDs maps the ids of lines to tasks.
 type lineIDs struct {
-	wanted map[string]bool // ids that other lines refer to; nil if these ids are not known, and then the maps keep every id
-	at     map[string]int  // position of the task of each id, from 0
+	wanted map[string]bool // ids that other lines refer to; nil if unknown, and then at has every id
+	at     map[string]int  // position of the task in the batch by the id of its line, from 0
 	n      int             // number of tasks so far
-	done   []int64         // database ids of the first tasks, which are committed
+	done   []int64         // database ids of the tasks that are already committed; these are the first ones
 }
 
-// want records the ids that a line refers to, during the first pass.
+// want stores the ids that a line refers to. The first pass calls it.
 func (l *lineIDs) want(names lineNames) {
 	for _, list := range [][]string{names.after, names.afterAny} {
 		for _, name := range list {
@@ -80,7 +81,7 @@ func (l *lineIDs) want(names lineNames) {
 	}
 }
 
-// resolve converts the ids that a line refers to into dependencies of its Spec, and counts the line.
+// resolve adds dependencies to the Spec of a line for the ids that the line refers to. It also counts the line.
 func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 	for _, side := range []struct {
 		field   string

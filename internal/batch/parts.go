@@ -12,20 +12,20 @@ import (
 )
 
 const (
-	lineLongest = 32 << 20 // the largest possible task as JSON
-	partBytes   = 16 << 10 // size of a part, unless a line is longer
-	partsAtOnce = 2        // parts parsed at once; one more is in memory. More parsers do not help, because adding tasks is slower than two
+	lineLongest = 32 << 20 // the largest task needs this many bytes as JSON
+	partBytes   = 16 << 10 // bytes of a part; a part with a long line is longer
+	partsAtOnce = 2        // number of parts that are parsed at the same time; more do not help, because adding the tasks takes longer
 )
 
 // part is one or more whole lines of a batch.
 type part struct {
 	line int // number of the first line, from 1
 	text []byte
-	err  error // error of reading the line; then text is empty
+	err  error // error of the reader; then text is empty
 }
 
-// parts reads from in and yields the data of each Read up to its last lineEnd. A line of a slow pipe therefore does
-// not wait for the next line. If the reader fails, the last element contains the error.
+// parts reads from in and yields whole lines. It yields them after each Read, so a complete line from a slow pipe does not wait for the
+// next line. If the reader fails, the last element contains the error.
 func parts(in io.Reader, lineEnd byte) iter.Seq[part] {
 	return func(yield func(part) bool) {
 		line, buf := 1, make([]byte, 0, partBytes)
@@ -38,7 +38,7 @@ func parts(in io.Reader, lineEnd byte) iter.Seq[part] {
 			switch buf = buf[:len(buf)+n]; {
 			case errors.Is(err, io.EOF):
 				end = len(buf)
-			case end == len(buf)-n: // the new data has no end of a line
+			case end == len(buf)-n: // no line ends in the new data
 				end = 0
 			}
 			if end > 0 {
@@ -62,8 +62,9 @@ func parts(in io.Reader, lineEnd byte) iter.Seq[part] {
 	}
 }
 
-// beside calls f with each value of seq and yields the results in order. It computes some results before the consumer needs them. When the
-// consumer stops, beside does not wait for running calls of f. It also does not wait for seq, which may be blocked on a pipe.
+// beside calls f with each value of seq and yields the results in order. It calls f in other goroutines, before the consumer needs the
+// results. When the consumer stops, beside returns at once: it does not wait for running calls of f, or for seq, which may be blocked by a
+// pipe.
 func beside[T, R any](seq iter.Seq[T], f func(T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		results, over := make(chan chan R, partsAtOnce-1), make(chan struct{})

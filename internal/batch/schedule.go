@@ -15,8 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// scheduleKeys lists the keys of a schedule's definition. scheduleOtherKey lists the keys that report the schedule's history. ReadSchedule
-// skips the keys in scheduleOtherKey.
+// scheduleKeys lists the keys that define a schedule. scheduleOtherKey lists the keys that report what the schedule has done. ReadSchedule
+// ignores the latter.
 var (
 	scheduleKeys = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "alert_after", "on_tick", "paused",
 		"task"}
@@ -68,7 +68,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 		return s, v.err
 	}
 	if paused {
-		s.PausedAt = time.Unix(0, 0) // placeholder: the database sets the time
+		s.PausedAt = time.Unix(0, 0) // any time will do, because the database sets the current time
 	}
 	s.Spec, err = readScheduleTask(keys["task"], caller)
 	if err != nil {
@@ -77,8 +77,8 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 	return s, nil
 }
 
-// readScheduleTask parses the task of a schedule like a line of --batch. If the key "path" or "cwd" is null, the worker chooses the value.
-// If the key is missing, the value comes from the caller.
+// readScheduleTask parses the task of a schedule like a line of --batch. A null in the key "path" or "cwd" means that the worker chooses
+// the program or the directory. If the key is missing, the value of this process applies.
 func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.Spec, error) {
 	var keys map[string]json.RawMessage
 	if err := json.Unmarshal(text, &keys); err != nil {
@@ -99,7 +99,7 @@ func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.
 	return spec, err
 }
 
-// scheduleValues contains the values of a line by key. A null counts as missing. The field err is the first error.
+// scheduleValues reads the values of a JSON object by key. It treats null like a missing key. The field err is the first error.
 type scheduleValues struct {
 	keys map[string]json.RawMessage
 	err  error

@@ -18,18 +18,18 @@ import (
 	"example.com/runner/runner"
 )
 
-// maxScheduleFile is the largest size of a file of schedules, in bytes.
+// maxScheduleFile is the maximum size of a file with schedules, in bytes.
 const maxScheduleFile = 64 << 20
 
-// ScheduleFile is the file of schedule apply or schedule import.
+// ScheduleFile is a file that "schedule apply" or "schedule import" reads.
 type ScheduleFile struct {
-	Name      string // name for messages
+	Name      string // name of the file in messages
 	Schedules []jobs.Schedule
-	Notes     []string // remarks about lines that have no equivalent
-	Unchanged string   // sentence that errors of this file contain; it says that the command has not changed the database
+	Notes     []string // remarks about parts of a crontab that runner cannot do
+	Unchanged string   // sentence for errors; it says that the database is as before
 
 	text    []byte
-	lines   []int // line number of each schedule
+	lines   []int // line numbers of the schedules, in the same order
 	refused []refusal
 }
 
@@ -37,11 +37,11 @@ type ScheduleFile struct {
 type refusal struct {
 	line    int
 	err     *failure.Error // error whose message contains the number of the line
-	setting bool           // entries of other lines depend on the line
+	setting bool           // whether the entries below this line depend on it
 }
 
-// ReadScheduleFile reads a file, or stdin if the name is "-". The parameter unchanged is a sentence for errors, which says that the command
-// has not changed the database.
+// ReadScheduleFile reads a file, or stdin if the name is "-". Errors contain the sentence unchanged, which tells the user that the database
+// is as before.
 func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*ScheduleFile, error) {
 	f := &ScheduleFile{Name: name, Unchanged: unchanged}
 	in := stdin
@@ -92,7 +92,7 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 }
 
 // ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. If system is set, the file is a system crontab,
-// and ReadCrontab reads only the entries of this user. Refused returns the lines that cannot be imported.
+// whose lines name a user, and ReadCrontab reads only the lines of this user. Refused returns the lines that cannot be imported.
 func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, system bool) error {
 	home := getenv("HOME")
 	if home == "" {
@@ -122,8 +122,8 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, sy
 	return nil
 }
 
-// Refuse finds the schedules that caused an error of ApplySchedules. It removes them and stores their errors for Refused. It returns false
-// if no schedule caused the error.
+// Refuse removes the schedules that caused an error of ApplySchedules, and stores their errors for Refused. It returns false if no schedule
+// caused the error.
 func (f *ScheduleFile) Refuse(err error) bool {
 	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // ApplySchedules does not wrap the joined error
 	if !ok {
@@ -162,14 +162,14 @@ func (f *ScheduleFile) refuse(bad *runner.SpecError) {
 	f.refused = append(f.refused, refusal{line: f.lines[i], err: e})
 }
 
-// MaySkip reports whether an import can leave out the lines that cannot be imported. It cannot leave out an environment line, because the
-// entries below that line depend on it.
+// MaySkip reports whether an import may leave out the lines that cannot be imported. It may not if one of them sets an environment
+// variable, because the entries below such a line depend on it.
 func (f *ScheduleFile) MaySkip() bool {
 	return !slices.ContainsFunc(f.refused, func(r refusal) bool { return r.setting })
 }
 
-// Refused returns an error that names every line that cannot be imported. It returns nil if there is no such line. The parameter skipped
-// says whether the other lines were imported.
+// Refused returns an error that lists all lines that cannot be imported, or nil if there are none. The parameter skipped says whether the
+// import leaves them out and goes on.
 func (f *ScheduleFile) Refused(skipped bool) error {
 	if len(f.refused) == 0 {
 		return nil
@@ -194,7 +194,7 @@ func (f *ScheduleFile) Refused(skipped bool) error {
 
 var errMailTo = errors.New("MAILTO: a hook (--on-output) mails the last 50 lines of the output of each task with sendmail")
 
-// Explain adds the line number of the schedule that caused an error of ApplySchedules to that error.
+// Explain adds a line number to an error of ApplySchedules: the line of the schedule that caused the error.
 func (f *ScheduleFile) Explain(err error) error {
 	bad, ok := errors.AsType[*runner.SpecError](err)
 	if !ok {

@@ -21,28 +21,28 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The following constants are the positions of the keys that are no task options. The task options follow them, in the order of
+// These constants are the positions of keys that are no task options. The positions of the task options follow, in the order of
 // taskspec.OptionList.
 const (
 	keyJob = iota
 	keyArgs
 	keyShell
-	keyID         // the id that after and after_any of other lines refer to
-	keyInputBytes // key that is read only to detect that the input is missing
-	keyState      // key that is read only to detect that the task has finished
-	keyHeldSince  // key that is read only to detect that the task is held
+	keyID         // id of the line, which later lines use in after and after_any
+	keyInputBytes // shows that the record lacks the input of the task; has no other use
+	keyState      // shows that the task of the record has finished; has no other use
+	keyHeldSince  // shows that the task of the record is held; has no other use
 	firstOption
 )
 
 var plainKeys = [firstOption]string{"job", "args", "shell", "id", "input_bytes", "state", "held_since"}
 
-// mostKeys is the maximum number of keys in a lineValues.
+// mostKeys is how many keys a lineValues can store.
 const mostKeys = 64
 
-// lineKeys maps the known keys of a line to their positions in lineValues.raw.
+// lineKeys maps the known keys of a line to their indexes in lineValues.raw.
 type lineKeys map[string]int
 
-// newLineKeys returns the known keys of a line. The keys in otherKeys have the position mostKeys.
+// newLineKeys returns the known keys of a line. A key of otherKeys, which is ignored, gets the index mostKeys.
 func newLineKeys() lineKeys {
 	keys := lineKeys{}
 	for i, name := range plainKeys {
@@ -57,7 +57,7 @@ func newLineKeys() lineKeys {
 	return keys
 }
 
-// Keys returns the keys of a line, for the help.
+// Keys returns the keys that a line may have, for the help text.
 func Keys() string {
 	keys := "job args shell"
 	for i := range taskspec.OptionList() {
@@ -66,7 +66,7 @@ func Keys() string {
 	return strings.Join(term.Wrap(keys, 79), "\n")
 }
 
-// keyName returns the name of the key at a position.
+// keyName returns the name of the key with an index.
 func keyName(k int) string {
 	if k < firstOption {
 		return plainKeys[k]
@@ -74,7 +74,7 @@ func keyName(k int) string {
 	return taskspec.OptionList()[k-firstOption].Key
 }
 
-// otherKeys are the keys of task records that describe the execution of a task. A batch skips them.
+// otherKeys are the keys with which the JSON record of a task reports how the task ran. A batch ignores them.
 var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "generation_id", "worker_id", "worker", "lease_expires_at",
 	"cancel_requested_at", "created_at", "created_by", "updated_at", "started_at", "finished_at", "duration", "result", "error",
 	"error_line",
@@ -83,7 +83,8 @@ var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "ge
 	"dependencies", "dependents", "steps", "history", "outlived", "held_by", "held_reason",
 	"changes"}
 
-// lineValues contains the JSON values of a line by the position of their key. A null counts as missing. The field err is the first error.
+// lineValues contains the JSON values of a line, by the index of the key. It treats null like a missing key. The field err is the first
+// error.
 type lineValues struct {
 	keys lineKeys
 	raw  [mostKeys][]byte
@@ -104,7 +105,7 @@ func (v *lineValues) split(text []byte) error {
 			return fmt.Errorf("field %q appears twice", name)
 		}
 		seen |= 1 << k
-		if value[0] != 'n' { // null counts as missing
+		if value[0] != 'n' { // treat null like a missing key
 			v.raw[k] = value
 		}
 	}
@@ -128,7 +129,7 @@ func (v *lineValues) has(names ...string) bool {
 	return false
 }
 
-// option parses the value of a task option. It does not parse the ids of after and after_any; the method names does that.
+// option parses the value of a task option. It leaves out after and after_any, which the method names parses.
 func (v *lineValues) option(k int, o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:
@@ -201,7 +202,7 @@ func whole[T int | int64](v *lineValues, k int, to *T, low int64) {
 	}
 }
 
-// seconds parses a duration, which is a number of seconds. It rounds to milliseconds. It returns at least 1 ms for a value above 0.
+// seconds parses a duration, which is a number of seconds. It rounds to milliseconds, but a value above 0 becomes at least 1 ms.
 func (v *lineValues) seconds(k int, to *time.Duration) {
 	raw := v.raw[k]
 	if raw == nil {
@@ -232,7 +233,7 @@ func (v *lineValues) time(k int, to *time.Time) {
 	*to = at
 }
 
-// args parses the arguments of the task. They are in the key "args", or the key "shell" contains a script.
+// args parses the arguments of the task. They are in the key "args". For a shell script they are in the key "shell".
 func (v *lineValues) args(s *jobs.Spec) {
 	switch args, shell := v.raw[keyArgs], v.raw[keyShell]; {
 	case shell != nil && (args != nil || s.Job != jobs.CommandJob):
@@ -252,7 +253,7 @@ func (v *lineValues) args(s *jobs.Spec) {
 	}
 }
 
-// texts parses texts by key: the variables of a command, which a record may hide, or metadata.
+// texts parses an object whose values are strings: metadata, or the environment of a command, which a record may have hidden.
 func (v *lineValues) texts(k int, to *map[string]string) {
 	raw := v.raw[k]
 	if v.err != nil {
@@ -293,7 +294,7 @@ func (v *lineValues) bytes(k int, to *[]byte) {
 	*to = data
 }
 
-// hiddenInput sets an error for a record that a command printed without --reveal, because such a record lacks the input of the task.
+// hiddenInput sets an error if the line is a record that was printed without --reveal. Such a record lacks the input of the task.
 func (v *lineValues) hiddenInput(s *jobs.Spec) {
 	size := int64(0)
 	if whole(v, keyInputBytes, &size, 0); v.err == nil && size > 0 && len(s.Input) == 0 {
@@ -301,7 +302,7 @@ func (v *lineValues) hiddenInput(s *jobs.Spec) {
 	}
 }
 
-// errFinished is the error for the record of a finished task.
+// errFinished says that a line is the record of a finished task.
 var errFinished = errors.New("the task has finished")
 
 // refuse sets the error errFinished if the line is the record of a finished task.

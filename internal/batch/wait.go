@@ -13,12 +13,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// Wait waits until all tasks of a batch have ended, and returns exit status 1 if some of them did not complete.
+// Wait waits until all tasks of a batch have ended. It returns exit status 1 if a task did not complete.
 func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner.Enqueued, timeout time.Duration) error {
 	ctx, stop := await.Context(ctx, timeout)
 	defer stop()
 	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
-	byID := make(map[int64]runner.Enqueued, len(added)) // two lines with the same unique key are one task
+	byID := make(map[int64]runner.Enqueued, len(added)) // lines with the same unique key may have the same task
 	for _, one := range added {
 		if _, twice := byID[one.ID]; !twice {
 			byID[one.ID] = one

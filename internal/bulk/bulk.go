@@ -1,5 +1,5 @@
-// Package bulk implements the common parts of cancel, retry and delete: the selection of tasks, the confirmation, the preview, and a line
-// for each task.
+// Package bulk contains what the commands that change many tasks have in common: the selection of tasks, the confirmation, the preview, and
+// a line for each task.
 package bulk
 
 import (
@@ -21,16 +21,16 @@ import (
 	"example.com/runner/runner"
 )
 
-// Action contains the settings that cancel, retry and delete share: the selection of tasks and the confirmation.
+// Action contains the settings of a command that changes tasks: how the user selected the tasks, and whether to ask for confirmation.
 type Action struct {
-	Verb, Done  string // verb in two forms, such as "cancel" and "cancelled"
+	Verb, Done  string // the verb in two forms, such as "cancel" and "cancelled"
 	Selection   cli.Selection
-	Group       string // key of a group of failed tasks; empty for all tasks of the selection
-	Nothing     bool   // whether the filter selects no task that the verb applies to
+	Group       string // key of a group of similar failed tasks, which limits the selection; empty for no limit
+	Nothing     bool   // whether the selection is surely empty, because the verb does not apply to tasks of the selected states
 	yes, DryRun bool
 }
 
-// BatchSize is the maximum number of tasks that one call changes. The lines of these tasks are printed after the call.
+// BatchSize is the maximum number of tasks that one call changes. The command prints the lines of these tasks after the call.
 const BatchSize = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
@@ -45,7 +45,7 @@ func Read(c *cli.Context, now time.Time, verb, done string) (Action, error) {
 	return Action{Verb: verb, Done: done, Selection: s, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
 }
 
-// ReadGroup is Read for a command with the option --group. The group selects tasks, so it needs no other selector.
+// ReadGroup does the same as Read for a command with the option --group. If the user gives a group, no other selector is necessary.
 func ReadGroup(c *cli.Context, now time.Time, verb, done string) (Action, error) {
 	key := cli.Get[string](c, "group")
 	if key == "" {
@@ -58,7 +58,7 @@ func ReadGroup(c *cli.Context, now time.Time, verb, done string) (Action, error)
 	return Action{Verb: verb, Done: done, Selection: s, Group: key, yes: cli.Get[bool](c, "yes"), DryRun: cli.Get[bool](c, "dry-run")}, err
 }
 
-// OnlyEligible limits the filter to the tasks that the verb applies to.
+// OnlyEligible removes from the selection the tasks to which the verb does not apply.
 func (s *Action) OnlyEligible() {
 	only, ok := search.Verb(s.Verb).Filter(s.Selection.Filter)
 	s.Selection.Filter, s.Nothing = only, !ok
@@ -89,7 +89,7 @@ func (s *Action) Tasks(ctx context.Context, r *runner.Runner, p *term.Printer) (
 	return ids, err
 }
 
-// question returns the question of the confirmation: "Retry 2 tasks: 1037 1036?" or "Cancel 118 tasks in media?".
+// question returns the question that asks for confirmation, such as "Retry 2 tasks: 1037 1036?" or "Cancel 118 tasks in media?".
 func (s *Action) question(ids []int64) string {
 	text := strings.ToUpper(s.Verb[:1]) + s.Verb[1:] + " " + tasksText(len(ids))
 	if queues := s.Selection.Filter.Queues; len(queues) > 0 {
@@ -104,8 +104,8 @@ func (s *Action) question(ids []int64) string {
 	return text + "?"
 }
 
-// Preview implements --dry-run: it prints the tasks in their current state. The function refusal returns the reason why the command would
-// not change a task, or an empty string.
+// Preview implements --dry-run: it prints the selected tasks without changing them. The function refusal returns why the command would not
+// change a task, or an empty string if it would.
 func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, refusal func(jobs.Task) string) error {
 	out := NewOutcomes(p, s, ids)
 	for part := range slices.Chunk(ids, BatchSize) {
@@ -172,7 +172,7 @@ type refusal struct {
 	why string
 }
 
-// ShownLines is the maximum number of lines that are printed to a terminal.
+// ShownLines is the maximum number of tasks that are printed to a terminal.
 const ShownLines = 20
 
 func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
@@ -183,13 +183,14 @@ func NewOutcomes(p *term.Printer, s *Action, ids []int64) *Outcomes {
 	return o
 }
 
-// Line prints the state of a task. With --json it prints a record, for another program the id and the state, and for people also a remark.
+// Line prints the result for a task. With --json it prints a record. On a terminal it prints the id, the state and a remark. Elsewhere it
+// prints only the id and the state.
 func (o *Outcomes) Line(id int64, state, remark string, record any) {
 	o.lines++
 	number := strconv.FormatInt(id, 10)
 	switch {
 	case o.p.JSON:
-		_ = o.p.Record(record) // the last flush reports write errors of stdout
+		_ = o.p.Record(record) // Flush will report errors of writing to stdout
 	case !o.p.Stdout.TTY:
 		o.p.Fields(number, state)
 	case o.lines <= ShownLines:
@@ -203,13 +204,13 @@ func (o *Outcomes) Line(id int64, state, remark string, record any) {
 	}
 }
 
-// Refuse reports that a task was not changed.
+// Refuse prints that the command has not changed a task, and why.
 func (o *Outcomes) Refuse(id int64, state, why string, record any) {
 	o.Line(id, state, "not "+o.s.Done+": "+why, record)
 	o.refused = append(o.refused, refusal{id, why})
 }
 
-// End prints the number of lines that were not shown. If tasks do not exist or were not changed, End returns an error that names them.
+// End prints how many tasks were left out because of ShownLines. It returns an error if tasks do not exist or were not changed.
 func (o *Outcomes) End() error {
 	if o.lines > ShownLines && o.p.Stdout.TTY && !o.p.JSON {
 		o.p.Print("and " + humanize.Count(int64(o.lines-ShownLines)) + " more\n")
@@ -245,13 +246,14 @@ func (o *Outcomes) End() error {
 	return f
 }
 
-// The reasons why a command does not change a task.
+// These are reasons why a command does not change a task.
 const (
 	WhyRunning  = "it is running"
 	whyFinished = "it has finished"
 )
 
-// WhyNotWaiting returns why edit, hold, release and top do not change a task in this state. It is empty for a task that waits.
+// WhyNotWaiting returns the reason why edit, hold, release and top do not change a task in this state. The reason is empty if the task is
+// waiting.
 func WhyNotWaiting(s jobs.State) string {
 	switch {
 	case s == jobs.Running:
@@ -262,7 +264,7 @@ func WhyNotWaiting(s jobs.State) string {
 	return ""
 }
 
-// Remark returns what people want to know about a waiting task after hold, release or top.
+// Remark returns the remark that hold, release and top print about a task: that it is held, or its priority.
 func Remark(t jobs.Task) string {
 	if !t.HeldSince.IsZero() {
 		return "held"

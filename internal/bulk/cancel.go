@@ -12,7 +12,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Cancel cancels the selected tasks. If wait is set, it returns when the running tasks have stopped.
+// Cancel cancels the selected tasks. If wait is set, it also waits until the running tasks have stopped.
 func (s *Action) Cancel(ctx context.Context, r *runner.Runner, p *term.Printer, how runner.CancelOptions, wait bool) error {
 	began := p.Now()
 	var stopping []jobs.Task
@@ -41,10 +41,10 @@ func (s *Action) Cancel(ctx context.Context, r *runner.Runner, p *term.Printer, 
 	})
 }
 
-// isStopping reports whether a task with a cancel request still runs.
+// isStopping reports whether a task is still running after a request to cancel it.
 func isStopping(t jobs.Task) bool { return t.State == jobs.Running && !t.CancelRequestedAt.IsZero() }
 
-// awaitStop prints which tasks are stopping. Then it waits for them and prints each task when it has stopped.
+// awaitStop prints which tasks are stopping. It then waits for these tasks and prints each one when it has stopped.
 func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes, stopping []jobs.Task, began time.Time) error {
 	p := out.p
 	workers, err := r.Workers(ctx)
@@ -83,7 +83,7 @@ func (s *Action) awaitStop(ctx context.Context, r *runner.Runner, out *Outcomes,
 	})
 }
 
-// stopText describes how a running task is stopped.
+// stopText says how runner is stopping a running task.
 func stopText(t jobs.Task, workers []runner.Worker) string {
 	alive := slices.ContainsFunc(workers, func(w runner.Worker) bool { return w.ID == t.WorkerID })
 	switch {

@@ -9,20 +9,20 @@ import (
 	"example.com/runner/runner"
 )
 
-// Change says how a command changes the selected tasks.
+// Change describes what a command does with the selected tasks.
 type Change struct {
-	// Refusal returns for --dry-run why the command would not change a task; an empty string means that it would.
+	// Refusal returns why the command would not change a task, or an empty string if it would. Only --dry-run uses it.
 	Refusal func(jobs.Task) string
 	// Apply changes tasks.
 	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
-	// Print prints the result for a task. The task is empty unless Read is set.
+	// Print prints the result for a task. The parameter t is empty unless Read is set.
 	Print func(out *Outcomes, result runner.ActionResult, t jobs.Task)
-	// After runs when all tasks are changed; nil for nothing.
+	// After is called when all tasks are changed. It may be nil.
 	After func(out *Outcomes) error
 
-	Read        bool // whether Print needs the tasks, which are then read after the change
-	OldestFirst bool // whether Apply gets the tasks of a filter from the oldest to the newest
-	AtOnce      bool // whether one call of Apply gets all tasks
+	Read        bool // whether to read the changed tasks for Print
+	OldestFirst bool // whether to change the oldest tasks first, if a filter selects them
+	AtOnce      bool // whether a single call of Apply must get all tasks
 }
 
 // Run selects the tasks, asks for confirmation if necessary, changes the tasks and prints a line for each of them. With --dry-run it only

@@ -17,26 +17,26 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Command, Context and Flag are types of urfave/cli. Other packages need no other types of urfave/cli.
+// Command, Context and Flag are the only types of urfave/cli that other packages need.
 type (
 	Command = urfave.Command
 	Context = urfave.Context
 	Flag    = urfave.Flag
 )
 
-// App holds the streams, the environment and the clock that commands use. The constructor of a command receives an App and keeps it for
-// the command's Action.
+// App holds the streams, the environment and the clock that commands use. The function that creates a command takes an App for the Action
+// of this command.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
 	Getenv         func(string) string
 	Now            func() time.Time
 	Commands       func(*App) []*Command
-	Printer        *term.Printer // Run creates the printer from the command line before it runs an Action
+	Printer        *term.Printer // Run sets the printer, according to the command line, before it calls an Action
 }
 
-// groups lists the headings of the root help screen in order. The Category of a command is one of these headings. Commands without a
-// Category are at the bottom of the screen.
+// groups lists the headings of the help of runner, in order. The field Category of a command names its heading. Commands without a Category
+// come last.
 var groups = []string{"Run", "Inspect", "Control", "Maintain"}
 
 func (a *App) Run(ctx context.Context, args []string) (status int) {
@@ -45,7 +45,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	line, err := Parse(list, globals, args, a.Getenv)
 	a.Printer = a.printerFor(line)
 	defer func() {
-		if v := recover(); v != nil { // without recover Go would exit with 2, which means that nothing was changed
+		if v := recover(); v != nil { // without recover the exit status would be 2, which promises that runner changed nothing
 			failure.Report(a.Printer, &failure.Error{Code: "internal", Exit: 1, What: fmt.Sprintf("internal error: %v", v),
 				Why: append([]string{"this is a bug in runner; please report it with these lines"},
 					strings.Split(strings.TrimSpace(string(debug.Stack())), "\n")...)})
@@ -64,7 +64,7 @@ func (a *App) Run(ctx context.Context, args []string) (status int) {
 	return failure.ExitCode(err)
 }
 
-// printerFor returns a printer for the settings of the command line and the environment.
+// printerFor returns a printer that follows the global options and the environment.
 func (a *App) printerFor(line Line) *term.Printer {
 	return term.New(term.Settings{Stdin: a.Stdin, Stdout: a.Stdout, Stderr: a.Stderr, Getenv: a.Getenv, Now: a.Now,
 		JSON: line.isSet("json"), Verbose: line.isSet("verbose"), Color: line.last("color")})
@@ -83,9 +83,9 @@ func (a *App) dispatch(ctx context.Context, list []*Command, globals []*Option, 
 	return newCLI(list, globals).RunContext(ctx, line.argv())
 }
 
-// newCLI returns the commands as an application of urfave/cli. It disables these defaults of urfave/cli: help on stdout after an error,
-// words such as "help" and "h", completion requests in the argv, and calls of os.Exit. It repeats most of these settings for each command,
-// because commands do not inherit them.
+// newCLI returns an application of urfave/cli with the commands. It switches off parts of urfave/cli: help on stdout after an error, words
+// such as "help" and "h", completion requests among the arguments, and calls of os.Exit. It must repeat most of these settings for each
+// command, because commands do not inherit them.
 func newCLI(list []*Command, globals []*Option) *urfave.App {
 	var prepare func([]*Command)
 	prepare = func(list []*Command) {
@@ -110,6 +110,6 @@ func newCLI(list []*Command, globals []*Option) *urfave.App {
 		HideHelp: true, HideHelpCommand: true, HideVersion: true, DisableSliceFlagSeparator: true,
 		ExitErrHandler: func(*Context, error) {},
 		Writer:         io.Discard, ErrWriter: io.Discard,
-		Compiled: time.Unix(1, 0), // if this time is not set, urfave/cli reads the modification time of the executable
+		Compiled: time.Unix(1, 0), // any time; without one, urfave/cli reads the modification time of the executable
 	}
 }

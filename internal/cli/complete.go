@@ -16,16 +16,16 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// suggestion is a word that the shell may insert at the cursor, and its description.
+// suggestion is a word that the shell may insert at the cursor, and a description of the word.
 type suggestion struct{ Word, About string }
 
 const (
-	completionTimeout = 100 * time.Millisecond // a longer query would block the user's shell
+	completionTimeout = 100 * time.Millisecond // the user's shell waits for the query, so it must be short
 	maxCompletedIDs   = 50
 )
 
-// Complete returns suggestions for the last word of args. The parameter args contains the words after "runner" up to the cursor. If
-// Complete returns no suggestions, shells offer file names.
+// Complete returns suggestions for the word at the cursor, which is the last element of args. The other elements are the words between
+// "runner" and the cursor. If Complete returns no suggestions, the shell suggests file names.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	before, word := args[:len(args)-1], args[len(args)-1]
 	list := a.Commands(a)
@@ -36,7 +36,7 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	switch {
 	case line.missingValue != nil:
 		return matching(word, a.optionValues(ctx, line, line.missingValue))
-	case inUserCommand: // the word belongs to the command that is enqueued
+	case inUserCommand: // the word is an argument of the command that the task will run
 		return nil
 	case strings.HasPrefix(word, "-") && slices.Contains(before, "--"):
 		return nil
@@ -57,8 +57,7 @@ func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	return matching(word, a.arguments(ctx, line))
 }
 
-// matching returns the suggestions that begin with the typed text. If the text is a list with commas, matching completes only the last
-// entry of the list.
+// matching returns the suggestions that begin with the typed text. In a list with commas it completes the last entry.
 func matching(typed string, list []suggestion) []suggestion {
 	head := typed[:strings.LastIndexByte(typed, ',')+1]
 	typed = typed[len(head):]
@@ -71,7 +70,7 @@ func matching(typed string, list []suggestion) []suggestion {
 	return withPrefix(head, kept)
 }
 
-// withPrefix prepends head to each word.
+// withPrefix puts head before each word.
 func withPrefix(head string, list []suggestion) []suggestion {
 	for i := range list {
 		list[i].Word = head + list[i].Word
@@ -125,7 +124,7 @@ func (a *App) optionValues(ctx context.Context, line Line, o *Option) (values []
 	return nil
 }
 
-// arguments returns suggestions for arguments that are not options: ids of tasks in states that the command accepts, and names.
+// arguments returns suggestions for arguments that are not options: names, and ids of tasks whose state fits the command.
 func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	if len(line.Path) > 1 && line.Path[0] == "limit" {
 		return a.limitTargets(ctx, line)
@@ -170,7 +169,7 @@ func (a *App) arguments(ctx context.Context, line Line) (words []suggestion) {
 	return slices.DeleteFunc(words, func(s suggestion) bool { return slices.Contains(line.words, s.Word) })
 }
 
-// scheduleNames returns the names of schedules for the commands that accept them.
+// scheduleNames suggests names of schedules if the command takes such names.
 func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 	if !slices.Contains([]string{"show", "run", "pause", "resume", "remove"}, line.Command.Name) {
 		return nil
@@ -210,7 +209,7 @@ func (a *App) query(ctx context.Context, line Line, read func(context.Context, *
 	}
 }
 
-// limitTargets returns the queues and jobs that can have a limit. For "limit remove" it returns only the targets that have one.
+// limitTargets suggests queues and jobs for the commands about limits. For "limit remove" it suggests only those that have a limit.
 func (a *App) limitTargets(ctx context.Context, line Line) (words []suggestion) {
 	if line.Command.Name == "remove" {
 		return a.query(ctx, line, func(ctx context.Context, r *runner.Runner) (targets []suggestion, err error) {

@@ -23,13 +23,13 @@ import (
 // database is the database that a command uses, and the options to open it.
 type database struct {
 	Path        string // absolute path, or the address of a server
-	from        string // source of the path: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
-	standard    bool   // whether runner may create the directory; false for a path that the user named
+	from        string // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
+	standard    bool   // whether Open may create the directory of the database; false if the user chose the path
 	busyTimeout time.Duration
 	unsafeFS    bool
 }
 
-// database finds the database from the global options. With -v it prints the path.
+// database finds the database that the command line or the environment names, and reads the options to open it. With -v it prints the path.
 func (a *App) database(c *Context) (database, error) {
 	d, err := a.FindDatabase(Get[string](c, "db"))
 	if err != nil {
@@ -40,9 +40,9 @@ func (a *App) database(c *Context) (database, error) {
 	return d, nil
 }
 
-// Open opens the database that the command line names. Open creates a missing database if create is true. Only enqueue, work and the
-// commands that add schedules set create. The parameter more contains the options of the command, and Open adds the options that all
-// commands share.
+// Open opens the database that the command line names. If create is true, it creates a missing database; only enqueue, work and the
+// commands that add schedules do that. The parameter more contains the options of this command. Open adds the options that all commands
+// share.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
 	d, err := a.database(c)
 	if err != nil {
@@ -83,7 +83,7 @@ func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 	}
 }
 
-// describe returns the path and, except for the standard path, its source.
+// describe returns the path of the database. It adds where the path comes from, unless it is the standard path.
 func (d database) describe() string {
 	if d.from == "" {
 		return d.displayPath()
@@ -91,7 +91,7 @@ func (d database) describe() string {
 	return d.displayPath() + "   (from " + d.from + ")"
 }
 
-// FindDatabase calls locateDatabase with the environment, user and system of this process. It returns an absolute path.
+// FindDatabase finds the database for this user and environment; see locateDatabase. It makes the path absolute.
 func (a *App) FindDatabase(flag string) (database, error) {
 	d, err := locateDatabase(flag, a.Getenv, os.Getuid(), runtime.GOOS, directoryOwner)
 	if err != nil {
@@ -105,15 +105,16 @@ func (a *App) FindDatabase(flag string) (database, error) {
 	return d, nil
 }
 
-// userDatabase returns the database that FindDatabase would return without a system directory for runner.
+// userDatabase returns the database of this user. It ignores the database of a system service, which FindDatabase may prefer.
 func (a *App) userDatabase() (database, error) {
 	nowhere := func(string) (int, bool) { return 0, false }
 	return locateDatabase("", a.Getenv, os.Getuid(), runtime.GOOS, nowhere)
 }
 
-// locateDatabase finds the database by five rules and uses the first rule that matches. The function owner returns the uid of a directory's
-// owner and whether the directory exists. An empty variable counts as unset. No rule uses the working directory, because commands in
-// different directories would then create different databases.
+// locateDatabase finds the path of the database: from the option --db, $RUNNER_DB or $STATE_DIRECTORY, in the system directory, or in the
+// user's home directory. The first of these that applies wins. The function owner returns the uid of a directory's owner and whether the
+// directory exists. An empty variable counts as unset. The path does not depend on the working directory, because commands in different
+// directories would then use different databases.
 func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {
 	const system = "/var/lib/runner"
 	home := getenv("HOME")
@@ -148,17 +149,16 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 	return d, nil
 }
 
-// Named reports whether the user named the database with an option or a variable. Otherwise the database is the standard one.
+// Named reports whether an option or a variable named the database. Otherwise it is at a standard path.
 func (d database) Named() bool { return d.from != "" }
 
-// HasPassword reports whether the address of a server has a password.
+// HasPassword reports whether the address of the database contains a password.
 func (d database) HasPassword() bool { return admin.ParseAddress(d.Path).HasPassword() }
 
-// displayPath returns the path or address for messages, without the password.
+// displayPath returns the path or address of the database without its password, for messages.
 func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
 
-// ownsDirectory reports whether this user's database is in the system directory. This is so if the directory exists and the user is root or
-// the owner of the directory.
+// ownsDirectory reports whether a user uses the system directory. The directory must exist, and the user must be its owner or root.
 func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
 	o, ok := owner(dir)
 	return ok && (uid == 0 || uid == o)
@@ -169,9 +169,9 @@ func noDatabasePath(variable string) *failure.Error {
 		Hint("RUNNER_DB=/path/to/runner.db, or --db PATH")
 }
 
-// directoryOwner returns the uid of a directory's owner and whether the directory exists. The uid is -1 if the system does not report it.
-// The function reads the uid by reflection, because the type of the file information depends on the system. Build tags would be another
-// way, but only internal/supervisor and db use build tags.
+// directoryOwner returns the uid of a directory's owner and whether the directory exists. The uid is -1 if the operating system does not
+// report it. The type of info.Sys() depends on the operating system. directoryOwner uses reflection instead of files with build tags, which
+// are allowed only in internal/supervisor and db.
 func directoryOwner(dir string) (uid int, ok bool) {
 	info, err := os.Stat(dir)
 	if err != nil || !info.IsDir() {
@@ -185,7 +185,7 @@ func directoryOwner(dir string) (uid int, ok bool) {
 	return -1, true
 }
 
-// OtherDatabases returns the existing databases in the places that runner searches, except the one at path.
+// OtherDatabases looks in all places where a database of runner may be. It returns the databases that exist, except the one at path.
 func (a *App) OtherDatabases(path string) []string {
 	var found []string
 	hidden := map[string]bool{}
@@ -208,7 +208,7 @@ func (a *App) OtherDatabases(path string) []string {
 		hidden[name] = true
 		look(without.FindDatabase(""))
 	}
-	look(without.userDatabase()) // runner would use this database only if the system directory did not exist
+	look(without.userDatabase()) // runner prefers the system directory if it exists
 	return found
 }
 
@@ -219,7 +219,7 @@ func realPath(path string) string {
 	return path
 }
 
-// RequireSafeDatabase returns an error if other users may write the database. It runs before the database is opened or created.
+// RequireSafeDatabase returns an error if other users may write the database. Call it before the database is opened or created.
 func (a *App) RequireSafeDatabase(c *Context, insecurePerms bool) error {
 	d, err := a.FindDatabase(Get[string](c, "db"))
 	if err != nil || insecurePerms {

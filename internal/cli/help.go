@@ -12,7 +12,7 @@ import (
 	"example.com/runner/internal/timetext"
 )
 
-// rootHelp prints the screen of runner without arguments: every command, in at most 80 columns.
+// rootHelp prints the help of runner, which lists all commands. Lines have at most 80 columns.
 func (a *App) rootHelp(list []*Command, globals []*Option, line Line) error {
 	p := a.Printer
 	d, err := a.FindDatabase(line.last("db"))
@@ -55,7 +55,7 @@ usage: runner COMMAND [OPTIONS] [ARGS]
 	return nil
 }
 
-// withRemark appends a remark to a text. It puts the remark on a new line if both together exceed 80 columns.
+// withRemark appends a remark to a text. It begins a new line if both together need more than 80 columns.
 func withRemark(text, remark string) string {
 	if term.Cells(text)+3+term.Cells(remark) > 80 {
 		return text + "\n  " + remark + "\n"
@@ -63,8 +63,8 @@ func withRemark(text, remark string) string {
 	return text + "   " + remark + "\n"
 }
 
-// CommandHelp prints the output of COMMAND --help: the purpose, the examples, the usage, the options by group, and the rest of the
-// description. The first paragraph of a description contains the examples, and the last one is EXIT STATUS.
+// CommandHelp prints the help of a command: the purpose, the examples, the usage, the options by group, and the rest of the description. In
+// the description of a command the first paragraph contains the examples, and the last one is EXIT STATUS.
 func CommandHelp(p *term.Printer, line Line, globals []*Option) error {
 	c := line.Command
 	name := strings.Join(append([]string{"runner"}, line.Path...), " ")
@@ -110,7 +110,7 @@ func groupedHelp(list []*Option) string {
 	return text
 }
 
-// globalLine returns a line that names the global options. Only the help of "runner" describes these options.
+// globalLine returns a line that lists the names of the global options. Only the help of runner itself describes these options.
 func globalLine(globals []*Option) string {
 	var names []string
 	for _, o := range globals {
@@ -119,7 +119,7 @@ func globalLine(globals []*Option) string {
 	return strings.Join(term.Wrap("global options (see runner --help): "+strings.Join(names, ", "), 78), "\n  ") + "\n"
 }
 
-// OptionHelp returns the help of options. Each option has one or more lines.
+// OptionHelp returns the help of options, which has one or more lines for each option.
 func OptionHelp(list []*Option) string {
 	const indent = 28
 	var b strings.Builder

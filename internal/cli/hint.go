@@ -9,11 +9,11 @@ import (
 	"example.com/runner/internal/spelling"
 )
 
-// name returns "runner" and the names of the command and its groups.
+// name returns the full name of the command, such as "runner schedule add".
 func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
 
-// commandHint returns the command line that the user probably meant with an unknown command. The parameter args contains the words after
-// the command.
+// commandHint returns the command line that the user probably meant when word is an unknown command. The parameter args contains the words
+// after it.
 func (line *Line) commandHint(word string, args []string) string {
 	path, next := strings.Join(append(line.Path, word), " "), ""
 	if len(args) > 0 {
@@ -28,7 +28,7 @@ func (line *Line) commandHint(word string, args []string) string {
 	return line.name() + " --help"
 }
 
-// verbHint returns the hint for a noun and a verb, such as "task ls", or an empty string.
+// verbHint returns a hint for users who type a noun and a verb, such as "task ls". It returns an empty string if it has no hint.
 func (line *Line) verbHint(noun, verb string) string {
 	group, known := groupOf(noun)
 	if !known || verb == "" {
@@ -44,7 +44,7 @@ func (line *Line) verbHint(noun, verb string) string {
 	return commandSynonym(strings.TrimSpace(group + " " + verb))
 }
 
-// commandSynonym returns the hint of CommandSynonyms for a name, or an empty string.
+// commandSynonym returns the hint for a command of another tool, or an empty string if there is none.
 func commandSynonym(name string) string {
 	for _, s := range CommandSynonyms {
 		if slices.Contains(strings.Split(s.Names, ", "), name) {
@@ -63,7 +63,7 @@ func commandNamesOf(list []*Command) (names []string) {
 	return names
 }
 
-// unknown returns the error for an option that the command does not have.
+// unknown returns the error for an option that does not exist in the command.
 func (line *Line) unknown(name string) *failure.Error {
 	f := failure.Usage("unknown option %s of %s", name, line.name())
 	if line.Command == nil {
@@ -72,9 +72,9 @@ func (line *Line) unknown(name string) *failure.Error {
 	return f.Hint("%s", line.optionHint(name))
 }
 
-// optionHint returns the option or the command line that the user probably meant with an unknown option.
+// optionHint returns what the user probably meant with an unknown option: another option or a command line.
 func (line *Line) optionHint(name string) string {
-	if line.option("-"+name) != nil { // one dash before a long name: -queue
+	if line.option("-"+name) != nil { // a long name after one dash: -queue
 		return "-" + name
 	}
 	if line.Command == nil && slices.ContainsFunc(line.commands, func(c *Command) bool { return hasOption(c, name) }) {
@@ -93,14 +93,14 @@ func (line *Line) optionHint(name string) string {
 	return cmp.Or(spelling.Nearest(name, names), line.name()+" --help")
 }
 
-// hasOption reports whether a command has the option with this name, such as --queue or -q.
+// hasOption reports whether a command has an option, such as --queue or -q.
 func hasOption(c *Command, name string) bool {
 	line := Line{options: optionsOf(c)}
 	return line.option(name) != nil
 }
 
-// optionSynonym returns the hint of OptionSynonyms for an option, or an empty string. A hint that begins with an option applies only to
-// commands that have this option.
+// optionSynonym returns the hint for an option of another tool, or an empty string if there is none. A hint that begins with an option is
+// for commands that have this option.
 func (line *Line) optionSynonym(name string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
 	path := cmp.Or(strings.Join(line.Path, " "), "runner")

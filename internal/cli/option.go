@@ -15,20 +15,19 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli gets the
-// long name only, because Parse has already replaced letters by long names. If urfave/cli got two names, it would set a repeatable value
-// twice.
+// Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli knows only
+// the long names, because Parse replaces letters by long names. With two names for an option it would set a repeatable value twice.
 type Option struct {
 	name, short string
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
-	usage       string // help text; ends with the default, if there is one: "... (10s)"
-	absent      bool   // whether the user cannot type the option for this command; code that commands share still reads its default
-	group       string // heading of the option in the help; empty for OPTIONS
+	usage       string // help text; if the option has a default, it is at the end: "... (10s)"
+	absent      bool   // whether this command does not accept the option; shared code may still read the default
+	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
 	value       optionValue
 }
 
-// optionValue is the value of an option. The method check returns an error for an invalid text. It does not store the text.
+// optionValue is the value of an option. The method check returns an error if a text is not a valid value. It does not change the value.
 type optionValue interface {
 	flag.Value
 	check(text string) error
@@ -36,10 +35,10 @@ type optionValue interface {
 }
 
 func (o *Option) Names() []string               { return []string{o.name} }
-func (o *Option) IsSet() bool                   { return false } // urfave/cli asks the flag set first and finds the answer there
+func (o *Option) IsSet() bool                   { return false } // not used: urfave/cli finds the answer in the flag set
 func (o *Option) Apply(set *flag.FlagSet) error { set.Var(o.value, o.name, o.usage); return nil }
 
-// String returns the option as the help shows it.
+// String returns the name of the option as in the help.
 func (o *Option) String() string {
 	text := "    --" + o.name
 	if o.short != "" {
@@ -51,8 +50,8 @@ func (o *Option) String() string {
 	return text
 }
 
-// setting is an optionValue of type T. The function parse parses its text. If add is set, the user can repeat the option, and add combines
-// the values.
+// setting is an optionValue of type T. The function parse converts a text to a value. If the user may repeat the option, add combines the
+// values; otherwise add is nil.
 type setting[T any] struct {
 	value T
 	parse func(string) (T, error)
@@ -76,26 +75,26 @@ func (s *setting[T]) IsBoolFlag() bool        { return s.bare }
 func (s *setting[T]) repeats() bool           { return s.add != nil }
 func (s *setting[T]) check(text string) error { _, err := s.parse(text); return err }
 
-// Get returns the value of an option, or its default. T is the type in the doc comment of the function that creates the option.
+// Get returns the value of an option, or its default. The comment of the function that creates the option names the type T.
 func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
-// The following functions create options. Their parameter names is the long name and an optional letter, such as "queue" or "queue q".
-// Their parameter hint is the placeholder of the value in the help. Callers read the value with Get. The type for Get is in the comment of
-// the function, or it is the type of the parameter value.
+// The following functions create options. The parameter names contains the long name and sometimes a letter, such as "queue" or "queue q".
+// The parameter hint stands for the value in the help. To read the value, call Get with the type that the comment of the function names;
+// without one, it is the type of the parameter value.
 
 func Scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
 	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[T]{value: value, parse: parse}}
 }
 
-// Repeated returns an option that the user can repeat. Its value is a list of all elements. Read it with Get[[]T].
+// Repeated returns an option that the user may repeat. The value is a list with all elements. Read it with Get[[]T].
 func Repeated[T any](names, hint, usage string, parse func(string) ([]T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
 	return &Option{name: name, short: short, hint: hint, usage: usage, value: &setting[[]T]{parse: parse,
 		add: func(old, more []T) []T { return append(slices.Clip(old), more...) }}}
 }
 
-// One converts a parser of one value to a parser for Repeated.
+// One converts a parser for one element to the parser that Repeated needs.
 func One[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	return func(text string) ([]T, error) {
 		v, err := parse(text)
@@ -140,7 +139,7 @@ func SizeOption(names, usage string, value int64) *Option {
 	return Scalar(names, "SIZE", usage, value, parseSize)
 }
 
-// hintTime and hintWhen are the placeholders of times. The help of a command that has one of them lists the forms of a time.
+// hintTime and hintWhen stand for times in the help. If the help of a command contains one of them, it also lists the formats of times.
 const (
 	hintTime = "TIME"
 	hintWhen = "WHEN"
@@ -168,7 +167,7 @@ func CodesOption(names, usage string) *Option {
 // IdsOption returns a repeatable option for IDS. Read it with Get[[]int64].
 func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usage, ParseIDs) }
 
-// GlobalOptions returns the options that every command has. The user may also type them before the command.
+// GlobalOptions returns the options that all commands have. The user may also type them before the name of the command.
 func GlobalOptions() []*Option {
 	busy := DurationOption("busy-timeout", "wait this long for a busy database, then exit 75 (10s)", 10*time.Second)
 	busy.env = "RUNNER_BUSY_TIMEOUT"
@@ -185,7 +184,7 @@ func GlobalOptions() []*Option {
 	}
 }
 
-// The following options belong to several commands.
+// The options below belong to several commands.
 
 func queueOption() *Option {
 	return Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue))
@@ -197,7 +196,7 @@ func FormatOption() *Option {
 
 func RevealOption() *Option { return BoolOption("reveal", "show the input and the values of env") }
 
-// Group sets the heading of options in the help.
+// Group sets the heading of a list of options in the help.
 func Group(heading string, list ...Flag) []Flag {
 	for _, f := range list {
 		f.(*Option).group = heading
@@ -205,7 +204,7 @@ func Group(heading string, list ...Flag) []Flag {
 	return list
 }
 
-// Without marks the named options of a list as absent, so that the user cannot type them for a command.
+// Without removes the named options of a list from a command: the user cannot type them.
 func Without(list []Flag, names ...string) []Flag {
 	for _, f := range list {
 		o := f.(*Option)
@@ -220,7 +219,7 @@ func DryRunOption() *Option {
 	return BoolOption("dry-run", "print what would change, and change nothing")
 }
 
-// optionsOf returns the options of a command except the global ones.
+// optionsOf returns the options of a command without the global options.
 func optionsOf(c *Command) []*Option {
 	var list []*Option
 	for _, f := range c.Flags {
@@ -231,8 +230,8 @@ func optionsOf(c *Command) []*Option {
 	return list
 }
 
-// FromEnvironment gives each option in the list a variable that can set it, such as RUNNER_MAX_WAIT for --max-wait. Only the options of
-// work and serve have such variables.
+// FromEnvironment lets environment variables set the options in the list. For example, RUNNER_MAX_WAIT sets --max-wait. Only work and serve
+// have such variables.
 func FromEnvironment(list []Flag) []Flag {
 	for _, f := range list {
 		o := f.(*Option)
@@ -241,7 +240,7 @@ func FromEnvironment(list []Flag) []Flag {
 	return list
 }
 
-// envName returns the name of the variable of an option of work or serve.
+// envName returns the name of the environment variable for an option of work or serve.
 func envName(option string) string {
 	return "RUNNER_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
@@ -254,7 +253,7 @@ func parseBool(text string) (bool, error) {
 	return v, nil
 }
 
-// FormatterOf returns the formatter of the option --format, or nil if it was not given.
+// FormatterOf returns a formatter for the template of --format, or nil if the user did not give this option.
 func FormatterOf(c *Context, p *term.Printer) (*record.Formatter, error) {
 	if !c.IsSet("format") {
 		return nil, nil

@@ -13,14 +13,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// parsed is the parsed command line that a command of testCommands received.
+// parsed is what a command of the test received from the parser.
 type parsed struct {
 	command string
 	c       *Context
 	words   []string
 }
 
-// parse parses a command line for three small commands with Parse and urfave/cli. It returns the arguments that the command received.
+// parse parses a command line like App.Run, but for three small commands. It returns the options and arguments that the command received.
 func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) {
 	t.Helper()
 	a := &App{Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
@@ -62,7 +62,8 @@ func TestOptionsMayStandAnywhere(t *testing.T) {
 	}
 }
 
-// TestWordsAfterTheProgramBelongToItsCommand checks the problem of urfave/cli issue #1424, whose reordering of arguments lost the "--".
+// TestWordsAfterTheProgramBelongToItsCommand checks that "--" and the words after it stay in place. urfave/cli moves and loses them; see
+// its issue #1424.
 func TestWordsAfterTheProgramBelongToItsCommand(t *testing.T) {
 	for line, want := range map[string]string{
 		"enqueue -- help":                          "help",
@@ -120,7 +121,7 @@ func TestEnvironment(t *testing.T) {
 	testkit.Equal(t, "busy timeout", Get[time.Duration](got.c, "busy-timeout"), 3*time.Second)
 	testkit.Equal(t, "tee", Get[bool](got.c, "tee"), true)
 	testkit.Equal(t, "max wait is set", got.c.IsSet("max-wait"), false)
-	// Options win over variables both before and after the command.
+	// An option overrides its variable, whether it is before or after the command.
 	for _, line := range []string{"--busy-timeout 1s work -c 2 -q z", "work --busy-timeout 1s -c 9 -q z -c 2"} {
 		got, err = parse(t, env, strings.Fields(line)...)
 		if err != nil || Get[int](got.c, "concurrency") != 2 || Get[time.Duration](got.c, "busy-timeout") != time.Second ||

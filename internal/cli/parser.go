@@ -8,18 +8,18 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Line is a parsed command line. Parse exists because the parser of urfave/cli does not handle all command lines as runner needs it.
-// urfave/cli then receives a command line of the form "runner COMMAND --long=value ... -- WORD ...".
+// Line is a parsed command line. runner parses command lines itself, because the parser of urfave/cli reads some of them wrongly. Then it
+// passes urfave/cli a line that is always of the form "runner COMMAND --long=value ... -- WORD ...".
 type Line struct {
 	Command      *Command // nil if no command was named
 	Path         []string // names of the command and its groups: "schedule", "add"
 	given        []givenOption
 	words        []string // arguments that are neither options nor command names
-	missingValue *Option  // the last option, if its value is missing
+	missingValue *Option  // option at the end of the line whose value is missing; nil if there is none
 
-	commands         []*Command // commands that are valid at this point of the command line
-	globals, options []*Option  // options that are valid at this point of the command line
-	err              error      // first error
+	commands         []*Command // commands that may follow in the line
+	globals, options []*Option  // options that may follow in the line
+	err              error      // first error in the line
 }
 
 type givenOption struct {
@@ -40,14 +40,14 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 		args = args[1:]
 		switch {
 		case word == "--" && line.Command != nil && line.Command.Subcommands == nil:
-			if strings.Join(line.Path, " ") == "edit" { // the ids precede the separator
+			if strings.Join(line.Path, " ") == "edit" { // edit needs to know which words are ids: those before "--"
 				line.words = append(line.words, word)
 			}
-			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only schedule add has such a word
+			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only schedule add needs a word there
 				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).Hint("%s", scheduleAddForm))
 			}
 			line.words, args = append(line.words, args...), nil
-		case word == "--": // ignored before the name of runner's command
+		case word == "--": // before the name of the command "--" has no meaning
 		case len(word) > 1 && word[0] == '-':
 			args = line.flag(word, args)
 		case line.Command == nil && line.err == nil:
@@ -61,7 +61,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 			}
 		}
 	}
-	own := all // the arguments without the command of the user, whose words may be any bytes
+	own := all // all arguments except the user's command, whose words need not be UTF-8
 	if n := wordsBeforeCommand(line.Path); n >= 0 {
 		own = all[:len(all)-max(len(line.words)-n, 0)]
 	}
@@ -75,8 +75,8 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 	return *line, line.err
 }
 
-// wordsBeforeCommand returns the number of arguments that precede the user's command. It returns -1 if runner's command takes no command
-// of the user.
+// wordsBeforeCommand returns how many arguments stand before the command that a task will run. It returns -1 for a command of runner whose
+// arguments contain no such command.
 func wordsBeforeCommand(path []string) int {
 	switch strings.Join(path, " ") {
 	case "enqueue", "run":
@@ -87,7 +87,7 @@ func wordsBeforeCommand(path []string) int {
 	return -1
 }
 
-// enter makes the command with the name word the current command. The parameter args contains the words after it.
+// enter handles the name of a command: this command becomes the current one. The parameter args contains the words after it.
 func (line *Line) enter(word string, args []string) {
 	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
 		line.set("help", "true")
@@ -111,12 +111,12 @@ func commandNamed(list []*Command, name string) *Command {
 	return nil
 }
 
-// flag reads one argument with options. If the last of these options needs a value, flag may read the value from the next argument. It
-// returns the remaining arguments.
+// flag reads an argument that begins with a dash. If an option in this argument needs a value, flag may read the value from the next
+// argument. It returns the remaining arguments.
 func (line *Line) flag(word string, args []string) []string {
 	name, text, hasText := strings.Cut(word, "=")
 	if !strings.HasPrefix(name, "--") {
-		isLong := line.option("-"+name) != nil || line.optionSynonym(name) != "" // one dash before a long name: -queue
+		isLong := line.option("-"+name) != nil || line.optionSynonym(name) != "" // a long name after one dash: -queue
 		if len(name) == 2 || !isLong {
 			return line.letters(word, args)
 		}
@@ -137,8 +137,8 @@ func (line *Line) flag(word string, args []string) []string {
 	return args
 }
 
-// letters reads an argument with short options. As in getopt, an argument can combine letters without a value, and a value can follow its
-// letter: -fn5 means -f -n 5. There may be an equals sign before the value. The method returns the remaining arguments.
+// letters reads an argument with short options. As in getopt, several letters can follow one dash, and a value can follow its letter: -fn5
+// means -f -n 5. There may be an equals sign before the value. The method returns the remaining arguments.
 func (line *Line) letters(word string, args []string) []string {
 	for rest := word[1:]; rest != ""; rest = rest[1:] {
 		name, text := "-"+rest[:1], rest[1:]
@@ -163,7 +163,7 @@ func (line *Line) letters(word string, args []string) []string {
 	return args
 }
 
-// option returns the option with this name, such as --queue or -q, or nil.
+// option returns the option with a name such as --queue or -q, or nil if there is none.
 func (line *Line) option(name string) *Option {
 	for _, o := range line.options {
 		if name == "--"+o.name || o.short != "" && name == "-"+o.short {
@@ -196,8 +196,8 @@ func (line *Line) give(o *Option, text string) {
 	line.given = append(line.given, givenOption{o, text})
 }
 
-// environment adds options from environment variables if they are not on the command line. An empty variable counts as unset. Commas
-// separate the elements of lists.
+// environment adds the options that environment variables set, unless they are on the command line. An empty variable counts as unset. If
+// an option is repeatable, commas separate the values.
 func (line *Line) environment(getenv func(string) string) {
 	for _, o := range line.options {
 		if o.env == "" || getenv(o.env) == "" || line.has(o.name) {
@@ -217,7 +217,7 @@ func (line *Line) environment(getenv func(string) string) {
 	}
 }
 
-// argv returns the command line in the form that urfave/cli parses correctly.
+// argv returns the command line in a form that urfave/cli parses correctly.
 func (line Line) argv() []string {
 	argv := append([]string{"runner"}, line.Path...)
 	for _, g := range line.given {
@@ -244,7 +244,7 @@ func (line Line) has(name string) bool {
 	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
 }
 
-// last returns the text of an option with one value, or an empty string if it was not given.
+// last returns the last value of an option as text, or an empty string if the user did not give the option.
 func (line Line) last(name string) string {
 	for _, g := range slices.Backward(line.given) {
 		if g.option.name == name {
@@ -254,7 +254,7 @@ func (line Line) last(name string) string {
 	return ""
 }
 
-// isSet reports whether an option without a value was given.
+// isSet reports whether the user gave an option that takes no value.
 func (line Line) isSet(name string) bool {
 	v, _ := parseBool(line.last(name))
 	return v

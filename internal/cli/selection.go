@@ -16,10 +16,10 @@ import (
 type Selection struct {
 	Filter jobs.Filter
 	All    bool // whether --all was given
-	empty  bool // whether nothing was selected
+	empty  bool // whether the user selected nothing
 }
 
-// Selectors returns the options of every command that selects tasks.
+// Selectors returns the options with which a user selects tasks.
 func (a *App) Selectors() []Flag {
 	return Group("Selector",
 		queueOption(),
@@ -40,8 +40,8 @@ func (a *App) Selectors() []Flag {
 	)
 }
 
-// ReadSelection reads the ids among the arguments and the options of Selectors. It skips the options in except, because they have another
-// meaning for the command.
+// ReadSelection reads the selected tasks from the command line: the ids, and the options of Selectors. It skips the options in except,
+// because they have another meaning for the command.
 func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
 	var s Selection
 	ids, err := ReadIDs(c.Args().Slice())
@@ -96,7 +96,7 @@ func ReadQueues(c *Context) ([]string, error) {
 	return slices.Compact(queues), nil
 }
 
-// ReadIDs parses words as IDS. It returns the ids in the order of the words without duplicates.
+// ReadIDs parses words that contain ids. It returns the ids in the order of the words, without duplicates.
 func ReadIDs(words []string) ([]int64, error) {
 	var ids []int64
 	seen := map[int64]bool{}
@@ -115,7 +115,7 @@ func ReadIDs(words []string) ([]int64, error) {
 	return ids, nil
 }
 
-// Require returns an error if nothing was selected. No command acts on all tasks without --all.
+// Require returns an error if the user selected no tasks. A command changes all tasks only with --all.
 func (s Selection) Require(verb string) error {
 	if !s.empty {
 		return nil
@@ -124,8 +124,9 @@ func (s Selection) Require(verb string) error {
 		Hint("runner %s 1042      runner %s -q media      runner %s --all", verb, verb, verb)
 }
 
-// Confirm asks the user before a command changes the n tasks of a filter. An example of a question is "Cancel 118 tasks in media?". Confirm
-// does not ask for a single task or for tasks selected by id. Without a terminal it returns an error unless --yes is given.
+// Confirm asks the user before a command changes the n tasks that a filter selects. A question is, for example, "Cancel 118 tasks in
+// media?". Confirm does not ask if there is only one task, or if the user typed the ids. Without a terminal the user must give --yes, or
+// Confirm returns an error.
 func (s Selection) Confirm(p *term.Printer, yes bool, n int, question string) error {
 	switch {
 	case yes || n <= 1 || len(s.Filter.IDs) > 0:

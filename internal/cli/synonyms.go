@@ -1,12 +1,12 @@
 package cli
 
-// scheduleAddForm is the shortest form of schedule add.
+// scheduleAddForm is an example of the shortest "schedule add".
 const scheduleAddForm = "runner schedule add NAME --cron EXPR -- COMMAND"
 
-// CommandSynonym is a hint for users who type a command of another tool.
+// CommandSynonym helps users who type a command of another tool.
 type CommandSynonym struct {
-	Hint  string // command line of runner; two lines with six spaces between them if the names have two meanings
-	Names string // commands of other tools, separated by ", "; a name can have two words
+	Hint  string // command line of runner; if the names have two meanings, two command lines with six spaces between them
+	Names string // commands of other tools, separated by ", "; a command may have two words
 }
 
 // CommandSynonyms lists the commands of other tools.
@@ -82,8 +82,8 @@ var CommandSynonyms = []CommandSynonym{
 	{"journalctl -u runner", "service logs, service log"},
 }
 
-// groupOf returns the group of commands that runner has for a noun. It is for users of tools with commands such as "task list". An empty
-// group means that runner has these verbs as commands of their own.
+// groupOf helps users of tools that have commands such as "task list". It returns the group of commands in runner for such a noun. An empty
+// group means that the commands are in no group: "task list" is "runner list".
 func groupOf(noun string) (group string, known bool) {
 	switch noun {
 	case "task", "tasks", "job", "jobs", "queue", "queues", "worker", "system":
@@ -94,14 +94,14 @@ func groupOf(noun string) (group string, known bool) {
 	return "", false
 }
 
-// OptionSynonym is a hint for users who type an option of another tool.
+// OptionSynonym helps users who type an option of another tool.
 type OptionSynonym struct {
-	Commands string // commands that do not have these options, separated by ", "; "runner" stands for options before the name of a command
-	Hint     string // what to type instead: an option of runner, or a command line in which COMMAND-NAME stands for the command
+	Commands string // commands for which the hint is useful, separated by ", "; "runner" means that the option is before the command
+	Hint     string // what to type instead: an option of runner, or a command line that may contain COMMAND-NAME
 	Names    string // options of other tools without their first dashes, separated by spaces
 }
 
-// The following constants are commands that have options in common.
+// These constants are lists of commands that have options in common.
 const (
 	newTask     = "enqueue, run, schedule add"
 	selections  = "list, logs, wait, cancel, retry, hold, release, top, delete"
@@ -109,9 +109,9 @@ const (
 	anyCommand  = "*"
 )
 
-// OptionSynonyms lists the options of other tools. The first row that fits the command and the name is the hint.
+// OptionSynonyms lists the options of other tools. The first row that fits counts.
 var OptionSynonyms = []OptionSynonym{
-	// pueue, task-spooler and other tools have options for actions that are commands in runner.
+	// Some tools, such as pueue and task-spooler, have options where runner has commands.
 	{"runner", "runner list", "l ls"},
 	{"runner", "runner cancel ID", "k kill"},
 	{"runner", "runner logs -f ID", "t tail"},

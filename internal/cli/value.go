@@ -11,14 +11,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The following functions parse option values. The error message has the option and the typed text before the text of their errors.
+// The functions below parse values of options. Their errors do not contain the option and the typed text, because the caller adds them.
 
 var (
 	ErrName = errors.New("invalid variable; use NAME or NAME=VALUE")
 	errSize = errors.New("invalid size; use 65536, 64KiB, 1MiB or 1GiB")
 )
 
-// ParseMetadata validates a text of metadata, KEY=TEXT.
+// ParseMetadata checks metadata of the form KEY=TEXT.
 func ParseMetadata(text string) (string, error) {
 	if key, _, ok := strings.Cut(text, "="); !ok || taskspec.ValidMetadataKey(key) != nil {
 		return "", errors.New("invalid metadata; use KEY=TEXT, where KEY is a letter or digit, then at most 99 of A-Z a-z 0-9 . _ - : /")
@@ -26,7 +26,7 @@ func ParseMetadata(text string) (string, error) {
 	return text, nil
 }
 
-// MetadataOf returns a list of KEY=TEXT as a map. The last text of a key counts.
+// MetadataOf converts a list of KEY=TEXT to a map. If a key occurs twice, the last text counts.
 func MetadataOf(list []string) map[string]string {
 	if len(list) == 0 {
 		return nil
@@ -65,7 +65,7 @@ func parseCodes(text string) (jobs.Codes, error) {
 	return jobs.Codes(text), taskspec.ValidCodes(jobs.Codes(text))
 }
 
-// ParseIDs parses IDS: one id, or several separated by commas.
+// ParseIDs parses one task id, or several that are separated by commas.
 func ParseIDs(text string) ([]int64, error) {
 	var ids []int64
 	for word := range strings.SplitSeq(text, ",") {

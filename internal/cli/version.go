@@ -15,8 +15,8 @@ import (
 // jsonVersion is the version of the JSON output. It increases when a key of a record is removed or renamed.
 const jsonVersion = 1
 
-// commit is the commit of the source. The linker sets it with the options in scripts/env. If it is empty, the build information of Go may
-// contain the commit.
+// commit is the source commit of this program. The linker sets it with the options in scripts/env. If it is empty, the build information of
+// Go may contain the commit.
 var commit string
 
 // Version is the record that version --json prints.
@@ -32,12 +32,13 @@ type Version struct {
 }
 
 func thisVersion() Version {
-	release := strings.Split(runtime.Version(), ".") // in go1.26.8 the first two numbers are the version of the language
+	release := strings.Split(runtime.Version(), ".") // go1.26.8 implements version 1.26 of the language
 	return Version{Version: runner.Version, Commit: cmp.Or(commit, builtFrom()), JSONVersion: jsonVersion, Schema: admin.SchemaVersion(),
 		SQLite: admin.EngineVersion(), Go: strings.Join(release[:min(2, len(release))], "."), OS: runtime.GOOS, Arch: runtime.GOARCH}
 }
 
-// builtFrom returns the commit that go build recorded in the program. The commit ends with "-modified" if files had changed since.
+// builtFrom returns the source commit that "go build" has stored in the program. It adds "-modified" if some files were changed after that
+// commit.
 func builtFrom() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
