@@ -113,8 +113,8 @@ func (a *App) userDatabase() (database, error) {
 
 // locateDatabase finds the path of the database: from the option --db, $RUNNER_DB or $STATE_DIRECTORY, in the system directory, or in the
 // user's home directory. The first of these that applies wins. The function owner returns the uid of a directory's owner and whether the
-// directory exists. An empty variable counts as unset. The path does not depend on the working directory, because commands in different
-// directories would then use different databases.
+// directory exists. An empty variable counts as unset. locateDatabase does not look in the working directory, because commands
+// in different directories would then use different databases.
 func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {
 	const system = "/var/lib/runner"
 	home := getenv("HOME")

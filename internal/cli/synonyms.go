@@ -97,7 +97,7 @@ func groupOf(noun string) (group string, known bool) {
 // OptionSynonym helps users who type an option of another tool.
 type OptionSynonym struct {
 	Commands string // commands for which the hint is useful, separated by ", "; "runner" means that the option is before the command
-	Hint     string // what to type instead: an option of runner, or a command line that may contain COMMAND-NAME
+	Hint     string // what to type instead: an option of runner, or a command line; COMMAND-NAME in it stands for the command
 	Names    string // options of other tools without their first dashes, separated by spaces
 }
 

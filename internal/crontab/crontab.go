@@ -17,25 +17,25 @@ import (
 // Table is the content of a crontab.
 type Table struct {
 	Schedules []jobs.Schedule
-	Lines     []int        // the line of each schedule, from 1
+	Lines     []int        // line numbers of the schedules, from 1
 	Refused   []*LineError // the lines that cannot be imported
 	MailLine  int          // number of the first line that sets MAILTO to an address; 0 if there is none
 }
 
-// Options are the settings of the machine that a crontab uses, and the prefix of names.
+// Options describe the machine that the crontab is from, and how to name the schedules.
 type Options struct {
-	Zone   string // time zone of the entries, until a line of the crontab sets CRON_TZ
-	Home   string // absolute path of the working directory of commands, unless the crontab sets HOME
+	Zone   string // time zone of the machine; a line CRON_TZ in the crontab overrides it
+	Home   string // absolute path of the directory in which commands run; a line HOME in the crontab overrides it
 	Prefix string // prefix of the schedules' names
-	System bool   // whether the crontab has a column for the user, as /etc/crontab has
-	User   string // user whose entries are imported; used only if System is set
+	System bool   // whether each entry names a user, as in /etc/crontab
+	User   string // user whose entries are read, if System is set
 }
 
 // LineError is an error in one line of a file.
 type LineError struct {
-	Line    int // from 1
+	Line    int // number of the line, from 1
 	Err     error
-	Setting bool // whether the line is an environment line, on which the entries below it depend
+	Setting bool // whether the line sets a variable, on which the entries below it depend
 }
 
 func (e *LineError) Error() string { return fmt.Sprintf("line %d: %v", e.Line, e.Err) }
@@ -47,21 +47,22 @@ func lineError(line int, format string, args ...any) *LineError {
 	return &LineError{Line: line, Err: &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(format, args...)}}
 }
 
-// reader reads the lines of a crontab. Its settings are those of the lines that it has read, and they apply to the next lines.
+// reader reads a crontab line by line. Its fields contain what the lines so far have set for the entries below them.
 type reader struct {
 	Options
 	tab    Table
 	shell  string
 	jitter time.Duration
 	env    map[string]string
-	mailTo string         // addresses that get the output of the next entries; empty for none
-	names  map[string]int // number of entries whose commands give this name
+	mailTo string         // where to mail the output of the next entries; empty for nowhere
+	names  map[string]int // number of entries so far that have this name
 }
 
-// Parse parses a crontab as cron does. Environment lines apply to the entries below them. SHELL runs the commands (default
-// /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. The first % without a backslash before it ends the
-// command and begins its standard input, where every further % is a newline. MAILTO becomes a hook that mails the output. Parse
-// does not check the times. It makes the name of each schedule from its command, so the same crontab always gives the same names.
+// Parse parses a crontab as cron does. A line that sets a variable applies to the entries below it. SHELL runs the commands (default
+// /bin/sh), CRON_TZ is the time zone, and RANDOM_DELAY is a jitter in minutes. In an entry the first % ends the command; the text after it
+// is the standard input, in which every further % is a newline. A backslash before a % removes this meaning. MAILTO becomes a hook that
+// mails the output. Parse does not check the times. It makes the name of each schedule from its command, so the same crontab always gives
+// the same names.
 func Parse(text string, o Options) Table {
 	r := &reader{Options: o, shell: "/bin/sh", env: map[string]string{}, names: map[string]int{}}
 	n := 0
@@ -127,7 +128,8 @@ func (r *reader) setting(n int, name, value string) *LineError {
 	return nil
 }
 
-// isOfAddress reports whether a character may occur in MAILTO. A hook has the addresses in a text of the shell.
+// isOfAddress reports whether a character is allowed in MAILTO. A shell script in a hook will contain the addresses, so they must not
+// contain characters that are special in a shell.
 func isOfAddress(c rune) bool {
 	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || strings.ContainsRune("@.,_+-=: ", c)
 }
@@ -188,7 +190,7 @@ func parseSetting(line string) (name, value string, ok bool) {
 	}
 	for i, r := range name {
 		if !(r == '_' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || i > 0 && '0' <= r && r <= '9') {
-			return "", "", false // the equals sign is part of a command
+			return "", "", false // this is no variable, so the line is an entry whose command contains an equals sign
 		}
 	}
 	return name, unquote(strings.TrimSpace(value)), true
@@ -201,7 +203,7 @@ func unquote(text string) string {
 	return text
 }
 
-// cutTimes splits an entry into its times and the rest. The times are five fields, or a word such as @daily.
+// cutTimes splits an entry into its times and the rest. The times are five fields, or one word such as @daily.
 func cutTimes(n int, line string) (when, rest string, err *LineError) {
 	words := 5
 	if line[0] == '@' {
@@ -218,14 +220,14 @@ func cutTimes(n int, line string) (when, rest string, err *LineError) {
 		rest = strings.TrimLeft(rest[end:], " \t")
 	}
 	when = strings.Join(fields, " ")
-	if when == "@every" { // cron does not support @every, but newer schedulers do
+	if when == "@every" { // cron itself does not know @every, but newer schedulers do
 		every, after, _ := strings.Cut(rest, " ")
 		return when + " " + every, strings.TrimLeft(after, " \t"), nil
 	}
 	return when, rest, nil
 }
 
-// cutCommand splits text into the command and its standard input, as cron does. The input is nil if there is none.
+// cutCommand splits the text after the times into the command and its standard input, as cron does. The input is nil if there is none.
 func cutCommand(text string) (script string, input []byte) {
 	var command []byte
 	escaped := false
@@ -244,7 +246,7 @@ func cutCommand(text string) (script string, input []byte) {
 	return string(command), nil
 }
 
-// parseInput returns the standard input of a command: % becomes a newline, \% becomes %, and the text ends with a newline.
+// parseInput returns the standard input of a command. It converts % to a newline and \% to %, and ends the text with a newline.
 func parseInput(text string) []byte {
 	var input []byte
 	escaped := false
@@ -266,11 +268,11 @@ func parseInput(text string) []byte {
 	return input
 }
 
-// nameOf makes a schedule's name from a command: "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
+// nameOf makes the name of a schedule from its command. For example, "cd /srv && ./backup.sh --full > log" becomes backup.sh-full.
 func nameOf(prefix, script string) string {
 	const most = 40
 	words := strings.Fields(script)
-	for len(words) > 1 { // skip variables and a leading cd
+	for len(words) > 1 { // skip "cd DIRECTORY" and assignments of variables
 		switch first := words[0]; {
 		case first == "cd" && len(words) > 3 && (words[2] == "&&" || words[2] == ";"):
 			words = words[3:]

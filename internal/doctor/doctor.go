@@ -26,37 +26,37 @@ const (
 	Fail = "fail"
 )
 
-// The thresholds of the checks.
+// These are the limits above which the checks report something.
 const (
-	walWarn      = 64 << 20           // size of the write-ahead log to warn of; SQLite truncates the log unless a reader prevents that
-	diskWarn     = 1 << 30            // warn if fewer bytes are free, or less than a fiftieth of the disk if that is smaller
-	clockSlack   = 5 * time.Second    // tolerated difference between the clocks of two machines, or between two reads of one clock
-	maxTickDelay = time.Minute        // greatest accepted delay of a schedule's tick
+	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes; SQLite truncates it unless a reader prevents that
+	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; on a disk below 50 GiB, if it has less than 2 % free
+	clockSlack   = 5 * time.Second    // accept this difference between the clocks of two machines, or between two readings of one clock
+	maxTickDelay = time.Minute        // warn if the tick of a schedule is overdue by more than this
 	backupWarn   = 8 * 24 * time.Hour // warn if the last backup is older than this
-	otherTimeout = time.Second        // time limit for each of the other databases
+	otherTimeout = time.Second        // maximum time for reading each other database
 )
 
 // Doctor is one run of "runner doctor".
 type Doctor struct {
 	Runner    *runner.Runner // nil if the database cannot be opened
 	Now       time.Time
-	Full      bool     // check every page of the file
+	Full      bool     // whether to check every page of the file
 	Path      string   // path of the database
-	Others    []string // databases that runner would find if this one were not named
+	Others    []string // databases that runner would use without --db, or without a variable
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 
-// reportFunc receives the result of a check. The parameter try is a command or value that the user can type, or an empty string.
+// reportFunc prints the result of a check. The parameter try is a command or value that the user can type, or an empty string.
 type reportFunc func(status, message, try string)
 
 // check is a check with its name in the output.
 type check struct {
 	name string
 	run  func(context.Context, reportFunc) error
-	open bool // whether the check needs the open database
+	open bool // whether the check reads the database
 }
 
-// checks returns the checks of a file, or of a database on a server, in the order that the JSON contract defines.
+// checks returns the checks for this kind of database, which is a file or on a server. Their order is a part of the JSON format.
 func (d *Doctor) checks() []check {
 	tasks := []check{{"clock", d.clock, true}, {"workers", d.workers, true}, {"queues", d.queues, true}, {"schedules", d.schedules, true}}
 	other := check{"other db", d.otherDB, false}
@@ -71,7 +71,8 @@ func (d *Doctor) checks() []check {
 	return slices.Concat(server, tasks, []check{{"backup", says("made by the tools of the server"), true}, other})
 }
 
-// hasLocalFile reports whether the database is a file of this host, which doctor checks itself. A server has the tools for its own files.
+// hasLocalFile reports whether the database is a file of this host. doctor checks such a file itself, and leaves the files of a server to
+// the tools of the server.
 func (d *Doctor) hasLocalFile() bool { return admin.ParseAddress(d.Path).LocalFile() }
 
 // Run runs every check and passes each result to print.
@@ -86,7 +87,7 @@ func (d *Doctor) Run(ctx context.Context, print func(record.Check) error) error 
 				printErr = print(record.Check{Check: check.name, Status: status, Message: message, Try: record.Known(try)})
 			}
 		}
-		if err := check.run(ctx, report); err != nil { // a check that cannot run has failed
+		if err := check.run(ctx, report); err != nil { // a check that returns an error counts as failed
 			f := failure.Explain(err)
 			report(Fail, strings.Join(append([]string{f.What}, f.Why...), "; "), f.Try)
 		}
@@ -134,8 +135,8 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-// permissions checks the file for each user whose worker runs on this host. Without such a worker it checks the file for its owner, because
-// root and a user who may only read the file can run doctor, too.
+// permissions checks whether other users may write the file. The users who may are root and the user of a worker. If no worker runs on this
+// host, permissions uses the owner of the file instead of the user who calls doctor, because that may be root or a user who may only read.
 func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	users, err := d.workerUsers(ctx)
 	if err != nil {
@@ -162,15 +163,15 @@ func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// workerUsers returns the numbers of the users who run workers on this host. If no worker runs, it returns the owner of the file, or the
-// user of this process if root owns it or it does not exist.
+// workerUsers returns the uids of the users who run workers on this host. If no worker runs, it returns the owner of the file. If root owns
+// the file, or the file does not exist, it returns the user of this process.
 func (d *Doctor) workerUsers(ctx context.Context) (users []int, err error) {
 	if d.Runner != nil {
 		workers, err := d.Runner.Workers(ctx)
 		if err != nil {
 			return nil, err
 		}
-		host, _ := os.Hostname() // workers record their host in the same way
+		host, _ := os.Hostname() // workers use the same function to record their host
 		for _, w := range workers {
 			if w.UID >= 0 && w.Host == host && !w.Dead && !slices.Contains(users, w.UID) {
 				users = append(users, w.UID)
@@ -231,7 +232,7 @@ func (d *Doctor) clock(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	// compare with the present time and not with d.Now, because workers have written to the database since then
+	// use the current time instead of d.Now, because workers have written to the database since d.Now
 	if ahead := time.Until(latest); ahead > clockSlack {
 		report(Warn, fmt.Sprintf("the clock is %s behind the latest time in the database, %s", humanize.Age(ahead),
 			humanize.Clock(latest, d.Now)), "timedatectl status")
@@ -259,7 +260,7 @@ func (d *Doctor) workers(ctx context.Context, report reportFunc) error {
 	if err != nil {
 		return err
 	}
-	now, later := 0, 0 // tasks that a worker would run now, or later
+	now, later := 0, 0 // numbers of tasks that need a worker now, or will need one later
 	for _, q := range s.Queues {
 		now += q.Counts[jobs.Pending] + q.Counts[jobs.Running]
 		later += q.Counts[jobs.Scheduled] + q.Counts[jobs.Retrying] + q.Counts[jobs.Blocked]
@@ -297,7 +298,7 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 				fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
 			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
-		default: // otherwise a worker has already tried to kill the process
+		default: // a worker has already tried to kill the process
 			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
 				p.PID))
 		}
@@ -342,7 +343,7 @@ func (d *Doctor) schedules(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// reportProblems reports the problems whose codes begin with one of the prefixes. It returns whether there is one.
+// reportProblems reports the problems whose codes begin with one of the prefixes. It returns whether it has found such a problem.
 func reportProblems(problems []present.Problem, report reportFunc, prefixes ...string) (found bool) {
 	for _, problem := range problems {
 		if slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(problem.Code, prefix) }) {

@@ -17,9 +17,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// localWorkers returns the workers that run on this host. The result others is true if workers run, but all of them on other hosts.
+// localWorkers returns the workers that run on this host. The result others is true if all running workers are on other hosts.
 func localWorkers(workers []runner.Worker) (local []runner.Worker, others bool) {
-	host, _ := os.Hostname() // workers record their host in the same way
+	host, _ := os.Hostname() // workers use the same function to record their host
 	for _, w := range workers {
 		switch {
 		case w.Dead:
@@ -32,12 +32,13 @@ func localWorkers(workers []runner.Worker) (local []runner.Worker, others bool) 
 	return local, others && len(local) == 0
 }
 
-// oldPrograms reports workers whose program is not the installed one: it has another version, or its file was replaced after the start.
+// oldPrograms reports workers that do not run the installed program: they have another version, or the file was replaced after they had
+// started.
 func oldPrograms(workers []runner.Worker, report reportFunc) {
 	const try = "systemctl restart runner     or stop it, and start it again"
 	local, _ := localWorkers(workers)
 	for _, w := range local {
-		program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.PID)) // Linux only; the processes of other users cannot be read
+		program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.PID)) // empty on other systems than Linux, and for processes of other users
 		switch {
 		case w.Version != runner.Version:
 			report(Warn, fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version), try)
@@ -47,7 +48,7 @@ func oldPrograms(workers []runner.Worker, report reportFunc) {
 	}
 }
 
-// missingFiles reports programs, directories and environment files of schedules that do not exist on this host. It reports nothing if all
+// missingFiles reports schedules whose program, directory or environment file does not exist on this host. It reports nothing if all
 // workers run on other hosts.
 func missingFiles(schedules []jobs.Schedule, workers []runner.Worker, report reportFunc) (ok bool) {
 	local, elsewhere := localWorkers(workers)
@@ -65,7 +66,8 @@ func missingFiles(schedules []jobs.Schedule, workers []runner.Worker, report rep
 	return ok
 }
 
-// backup reports the age of the last backup that runner has made. Other programs may make backups too, so a missing backup is no warning.
+// backup reports the age of the last backup that runner has made. It does not warn if there is none, because other programs may make the
+// backups.
 func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	const try = "runner backup FILE"
 	at := admin.LastBackup(d.Runner)
@@ -96,7 +98,8 @@ func workerPath(workers []runner.Worker) string {
 	return os.Getenv("PATH")
 }
 
-// missingFile returns why the command of a task cannot start, or an empty text. The parameter path is the PATH of the worker.
+// missingFile returns the reason why the command of a task cannot start, or an empty text if it can. The parameter path is the variable
+// PATH of the worker.
 func missingFile(s *jobs.Spec, path string) string {
 	argv, err := taskspec.Argv(s.Args)
 	if s.Job != jobs.CommandJob || err != nil {
@@ -125,7 +128,7 @@ func missingFile(s *jobs.Spec, path string) string {
 		if s.Cwd != "" && isMissing(filepath.Join(s.Cwd, program)) {
 			return "program " + filepath.Join(s.Cwd, program) + " not found"
 		}
-	case runtime.GOOS != "windows": // Windows also tries the extensions of PATHEXT
+	case runtime.GOOS != "windows": // Windows also tries the file name with each extension in PATHEXT
 		for _, dir := range filepath.SplitList(path) {
 			if !isMissing(filepath.Join(dir, program)) {
 				return ""
@@ -136,7 +139,7 @@ func missingFile(s *jobs.Spec, path string) string {
 	return ""
 }
 
-// isMissing reports whether a file does not exist. A file that this user cannot look at is not missing.
+// isMissing reports whether a file does not exist. It returns false if this user may not look at the file.
 func isMissing(path string) bool {
 	_, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist)

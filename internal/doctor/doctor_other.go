@@ -10,8 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// otherDB checks the databases that runner would find without --db or without some variables. The tasks in such a database may have no
-// worker.
+// otherDB checks the databases that runner would use without --db or without some variables. The user may have added tasks there by
+// mistake, and no worker may run them.
 func (d *Doctor) otherDB(ctx context.Context, report reportFunc) error {
 	ok := true
 	for _, path := range d.Others {
@@ -27,7 +27,8 @@ func (d *Doctor) otherDB(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// countUnfinished returns the numbers of unfinished tasks and of workers in a database. It fails if the database cannot be read in time.
+// countUnfinished returns how many unfinished tasks and how many workers a database has. It returns an error if reading the database takes
+// too long.
 func countUnfinished(ctx context.Context, path string) (tasks, workers int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()

@@ -12,10 +12,10 @@ import (
 	"example.com/runner/internal/present"
 )
 
-// notifyTimeout is the time limit for a notification of the server.
+// notifyTimeout is the maximum time until a notification of the server must arrive.
 const notifyTimeout = 5 * time.Second
 
-// messages checks that the server's notifications arrive. It runs only for databases on servers.
+// messages checks that notifications of the server arrive. It applies only to a database on a server.
 func (d *Doctor) messages(ctx context.Context, report reportFunc) error {
 	if health, err := admin.Health(ctx, d.Runner, d.Now); err == nil && health.Replica != nil {
 		report(OK, "this server is a standby and sends no notifications; processes read it every second", "")
@@ -29,7 +29,7 @@ func (d *Doctor) messages(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// says returns a check that reports a message about the work of the server.
+// says returns a check that only reports a message: runner leaves this matter to the server.
 func says(message string) func(context.Context, reportFunc) error {
 	return func(_ context.Context, report reportFunc) error {
 		report(OK, message, "")
@@ -54,7 +54,7 @@ func (d *Doctor) server(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-// serverProblems reports the problems of the server that have one of the codes. If there are none, it reports the message.
+// serverProblems reports those problems of the server that have one of the codes. If it finds none, it reports the message.
 func (d *Doctor) serverProblems(ctx context.Context, report reportFunc, message string, codes ...string) (*admin.ServerHealth, error) {
 	health, err := admin.Health(ctx, d.Runner, d.Now)
 	if err != nil {
@@ -73,7 +73,7 @@ func (d *Doctor) serverProblems(ctx context.Context, report reportFunc, message 
 	return health, nil
 }
 
-// sessions reports transactions that stay open.
+// sessions reports transactions that have been open for too long.
 func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
 	health, err := d.serverProblems(ctx, report, "no transaction stays open", "lock_held", "idle_in_transaction", "snapshot_held",
 		"prepared_transaction")
@@ -84,13 +84,13 @@ func (d *Doctor) sessions(ctx context.Context, report reportFunc) error {
 	return err
 }
 
-// vacuum reports tables with many dead rows, and a server that does not vacuum.
+// vacuum reports tables with many dead rows. It also reports a server on which autovacuum is off.
 func (d *Doctor) vacuum(ctx context.Context, report reportFunc) error {
 	_, err := d.serverProblems(ctx, report, "the tables have few dead rows", "dead_rows", "autovacuum_off")
 	return err
 }
 
-// replication reports late standbys and replication slots.
+// replication reports standbys and replication slots that are behind.
 func (d *Doctor) replication(ctx context.Context, report reportFunc) error {
 	health, err := d.serverProblems(ctx, report, "no standby or replication slot is behind", "slot_behind", "no_sync_standby",
 		"standby_behind", "replica_behind")
@@ -110,7 +110,7 @@ func (d *Doctor) tables(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// rights reports what the role of the address may do.
+// rights reports what the server permits to the role in the address of the database.
 func (d *Doctor) rights(ctx context.Context, report reportFunc) error {
 	const writers = "; roles with write access to the tables can run commands as the users of the workers"
 	if d.Runner == nil {

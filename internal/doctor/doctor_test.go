@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestPermissionsAreCheckedForTheUserOfTheWorker checks the database of another user, such as that of a service. Only root can create such
-// a database, so for other users the test checks a database of their own.
+// TestPermissionsAreCheckedForTheUserOfTheWorker checks a database that belongs to another user, such as the user of a service. Only root
+// can create such a database. If another user runs the test, it checks a database of that user.
 func TestPermissionsAreCheckedForTheUserOfTheWorker(t *testing.T) {
 	dir := t.TempDir()
 	testkit.NoError(t, os.Chmod(dir, 0o700))

@@ -1,5 +1,5 @@
-// Package enqueue adds one task for "runner enqueue" and "runner run". It prints the id and notes about probable mistakes, or it waits for
-// the task, shows its output and returns its exit status.
+// Package enqueue adds one task for "runner enqueue" and "runner run". Then it either prints the id, with notes about probable mistakes, or
+// it waits for the task, shows its output and returns its exit status.
 package enqueue
 
 import (
@@ -22,13 +22,13 @@ import (
 	"example.com/runner/runner"
 )
 
-// Options describe the task, and how to wait for it.
+// Options describe the task to add, and how to wait for it.
 type Options struct {
 	taskflags.Task
 
 	WaitTimeout time.Duration // 0 means no timeout
-	Result      bool          // print the JSON result instead of the output
-	Here        bool          // run the task in this process
+	Result      bool          // whether to print the JSON result instead of the output
+	Here        bool          // whether to run the task in this process
 }
 
 // Add adds the task and prints its id.
@@ -62,8 +62,8 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 	return o.PrintNotes(ctx, r, p, true)
 }
 
-// noteKept prints to a terminal that nothing was added, because task id holds the unique key, and why that task still holds it. It returns
-// the state of that task.
+// noteKept tells the user that nothing was added because task id has the unique key, and why that task still has it. It prints only to a
+// terminal. It returns the state of that task.
 func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
 	t, err := r.Get(ctx, id)
 	until := t.CreatedAt.Add(t.UniqueFor)
@@ -84,8 +84,8 @@ func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) 
 	return t.State, nil
 }
 
-// PrintNotes prints hints about probable mistakes to a terminal: a misplaced option, a paused queue, and a missing
-// worker if workers is set.
+// PrintNotes prints notes about probable mistakes: an option in the wrong place, a paused queue, or, if workers is set, a missing worker.
+// It prints only to a terminal.
 func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Printer, workers bool) error {
 	if !p.Interactive() {
 		return nil
@@ -111,7 +111,7 @@ func (o Options) PrintNotes(ctx context.Context, r *runner.Runner, p *term.Print
 	return err
 }
 
-// AddAndWait adds the task, shows its output, and exits with the status of the task.
+// AddAndWait adds the task, shows its output, and waits for its end. The error that it returns contains the exit status of the task.
 func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	ctx, release := await.Context(ctx, 0)
 	defer release()
@@ -122,10 +122,10 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		defer live.Close()
 	}
 	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error {
-		_ = live.Bind(added.ID) // if this fails, no worker finds the socket, and the stored output is printed
+		_ = live.Bind(added.ID) // without a socket no live output arrives; the stored output is printed instead
 		return nil
 	})
-	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the write began
+	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the task was added
 		p.Say("nothing was enqueued")
 		return failure.ExitStatus(s.Status())
 	}
@@ -133,7 +133,7 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		return err
 	}
 	id := added.ID
-	var state jobs.State // of a task that was kept
+	var state jobs.State // state of an older task with the unique key; empty for a new task
 	if added.Kept {
 		state, err = noteKept(ctx, r, p, id)
 	} else {
@@ -157,7 +157,7 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	}
 	if !p.JSON && !o.Result {
 		live.Serve(jobs.Task{ID: id})
-		// Show all attempts of a new task, because its first attempt may have ended already.
+		// If the task is new, show all attempts: the first one may already have ended.
 		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return o.stopped(ctx, r, p, live, err, added)
@@ -179,8 +179,8 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	return to.Complete(end)
 }
 
-// stopped returns the error to report for a wait that ended early because of err. It cancels a task that this command has added and
-// runs here, and live prints the output of the task until its end.
+// stopped handles a wait that ended early because of err, and returns the error to report. After a signal it cancels the task if this
+// process has added it and runs it. Meanwhile live still prints the output of the task.
 func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error,
 	added runner.Enqueued) error {
 	if s, ok := errors.AsType[signals.Received](err); ok && o.Here && !added.Kept {
@@ -189,6 +189,6 @@ func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer,
 		}
 		return failure.ExitStatus(s.Status())
 	}
-	live.Close() // no other goroutine prints after this
+	live.Close() // after this call no other goroutine prints
 	return await.Stopped(p, err, []int64{added.ID}, 1)
 }

@@ -7,8 +7,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// workHere starts a worker in this process. The worker runs only the task with this id, and works until the caller calls stop. If the
-// worker fails, workHere cancels the returned context with the error as the cause.
+// workHere starts a worker that runs only the task with this id, in this process. The worker runs until the caller calls stop. If the
+// worker fails, it cancels the returned context; the cause is its error.
 func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Context, stop func()) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, fail := context.WithCancelCause(ctx)
@@ -26,7 +26,7 @@ func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Contex
 	}
 }
 
-// cancelHere cancels the task of an interrupted run and waits for its end.
+// cancelHere cancels the task of an interrupted "runner run" and waits until the task has ended.
 func cancelHere(ctx context.Context, r *runner.Runner, id int64) error {
 	ctx = context.WithoutCancel(ctx)
 	if _, err := r.Cancel(ctx, []int64{id}, runner.CancelOptions{}); err != nil {

@@ -2,47 +2,47 @@
 // Package present turns a code into advice that names commands and flags.
 package errcode
 
-// Codes of package db: the database file, the server and the files beside them.
+// These codes belong to package db. They are about the database file, the server and the files beside them.
 const (
 	BackupDirectory   = "backup_directory"    // the destination of a backup is a directory
-	BackupExists      = "backup_exists"       // the destination of a backup exists
+	BackupExists      = "backup_exists"       // the destination of a backup already exists
 	DanglingSymlink   = "dangling_symlink"    // the path is a symlink to a file that does not exist; the subject is that file
 	EmptyFile         = "empty_file"          // the file is empty, and this call does not create a database
 	ExposedDatabase   = "exposed_database"    // other users may write the database file or its directory
 	ForeignObject     = "foreign_object"      // a trigger or index was added to one of runner's tables
-	HardLinked        = "hard_linked"         // the file has more than one name
+	HardLinked        = "hard_linked"         // the file has several names (hard links)
 	IsDirectory       = "is_directory"        // the path is a directory
 	LockTimeout       = "lock_timeout"        // another process held the write lock for too long
 	MountPoint        = "mount_point"         // the file itself is a mount point
 	Moved             = "moved"               // the tasks were moved to another database
-	MoveIncomplete    = "move_incomplete"     // a move into this database has not ended
-	Moving            = "moving"              // a move from this database has not ended
+	MoveIncomplete    = "move_incomplete"     // another database is being moved into this one
+	Moving            = "moving"              // this database is being moved to another one
 	NetworkFilesystem = "network_filesystem"  // the file is on a network filesystem
 	NewerSchema       = "newer_schema"        // a newer version of runner wrote the file
 	NewerServer       = "newer_server_schema" // a newer version of runner wrote the tables on the server
-	NoDatabase        = "no_database"         // the file does not exist, and this call does not create it
+	NoDatabase        = "no_database"         // the file does not exist, and this call does not create a database
 	NoPath            = "no_path"             // the path is empty
 	NoTables          = "no_tables"           // the server has no tables of runner, and this call does not create them
 	NoTask            = "no_task"             // no task has this id; the subject is the id
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
-	OtherDriver       = "other_driver"        // the handle or the transaction is of another driver of database/sql
-	TablesDiffer      = "tables_differ"       // after a move the databases differ; the subject is the source
-	TaskRuns          = "task_runs"           // a running task forbids a move; the subject is the id
+	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
+	TablesDiffer      = "tables_differ"       // after the copying of a move the two databases differ; the subject is the source
+	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
-	UnreleasedSchema  = "unreleased_schema"   // an unreleased build of runner made the file with other tables, or moved it
-	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace a task that it waits for; the subject is the id
+	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, with other tables, made or moved the file
+	UniqueKeyHolder   = "unique_key_holder"   // a new task with a unique key would replace a task that it waits for; the subject is the id
 )
 
 // Codes of package runner.
 const (
-	NoCursor        = "no_cursor"        // no cursor of ends has this name; the subject is the name
-	NoLimit         = "no_limit"         // the target has no limit; the subject is the target
+	NoCursor        = "no_cursor"        // no cursor over ended tasks has this name; the subject is the name
+	NoLimit         = "no_limit"         // the queue or job has no limit; the subject is its name
 	NoSchedule      = "no_schedule"      // no schedule has this name; the subject is the name
-	NoTickFunction  = "no_tick_function" // another program makes the tasks of the schedule; the subject is its name
-	ScheduleDiffers = "schedule_differs" // a schedule of that name has another definition
+	NoTickFunction  = "no_tick_function" // only another program can make the tasks of this schedule; the subject is its name
+	ScheduleDiffers = "schedule_differs" // a schedule with this name has another definition
 )
 
 // Codes of package web. The subject is the address.
@@ -51,5 +51,5 @@ const (
 	ListenFailed  = "listen_failed"  // the operating system does not let the process listen there
 	PlainText     = "plain_text"     // the token would cross the network without encryption
 	PublicURL     = "public_url"     // the public URL is not an http or https URL
-	TokenMissing  = "token_missing"  // the address is a TCP address, and there is no token
+	TokenMissing  = "token_missing"  // a TCP address requires a token, and there is none
 )

@@ -16,15 +16,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Error is an error for the person who typed the command. Its three texts say what failed, why it failed and what to try. They are in lower
-// case and have no full stop. Explain turns any other error into an Error.
+// Error is an error for the person who typed the command. It says what failed, why it failed and what to try. These three texts are in
+// lower case and have no full stop. Explain converts other errors to an Error.
 type Error struct {
 	Code  string   // key "code" of the JSON error: usage, not_found, busy, …
 	Exit  int      // exit status of the program
 	What  string   // what failed, in one line
 	Why   []string // reasons, one per line
-	Try   string   // command that the user can type, or value to change
-	Cause error    // cause, which --verbose shows
+	Try   string   // what to try: a command to type, or a value to change
+	Cause error    // error behind this one; shown with --verbose
 }
 
 func (f *Error) Error() string { return strings.Join(append([]string{f.What}, f.Why...), "; ") }
@@ -45,7 +45,7 @@ func NotFound(list, format string, args ...any) *Error {
 	return &Error{Code: "not_found", Exit: 3, What: fmt.Sprintf(format, args...), Try: list}
 }
 
-// NoTasks returns the error for ids that no task has. The error names at most ten of these ids.
+// NoTasks returns the error for ids for which no task exists. The error names at most ten ids.
 func NoTasks(ids []int64) *Error {
 	text := ""
 	for i, id := range ids {
@@ -62,7 +62,7 @@ func NoTasks(ids []int64) *Error {
 	return NotFound("runner list", "%s", noun+strings.TrimPrefix(text, ", "))
 }
 
-// Internal returns the error for a failure that neither the user nor the database has caused.
+// Internal returns an error that neither the user nor the database has caused.
 func Internal(what string, err error) *Error {
 	return &Error{Code: "internal", Exit: 1, What: what, Why: []string{err.Error()}, Cause: err}
 }
@@ -70,14 +70,14 @@ func Internal(what string, err error) *Error {
 // Because adds lines that say why the command failed.
 func (f *Error) Because(lines ...string) *Error { f.Why = append(f.Why, lines...); return f }
 
-// Hint sets what the person can try.
+// Hint sets the text that says what to try.
 func (f *Error) Hint(format string, args ...any) *Error {
 	f.Try = fmt.Sprintf(format, args...)
 	return f
 }
 
-// ExitStatus is an error that ends the program with this exit status and without a message. The value is the exit status of a task, or
-// 128+n after signal n.
+// ExitStatus is an error that ends the program with an exit status and prints nothing. The value is the exit status of a task, or 128+n
+// after signal n.
 type ExitStatus int
 
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
@@ -130,9 +130,8 @@ func Explain(err error) *Error {
 	return f
 }
 
-// WhileWaiting changes the exit status of an error for "wait" and "enqueue --wait". These commands exit with the status of the task, so an
-// error of runner itself needs another status. It gets 125 unless it is a usage error or has the status 126 or 127. A status of 1, 3 or 75
-// therefore always comes from the task.
+// WhileWaiting changes the exit status of an error of runner itself. It is for commands whose exit status is that of a task: the statuses
+// 1, 3 and 75 must always come from the task. So the error gets 125, unless it is a usage error or has the status 126 or 127.
 func WhileWaiting(err error) error {
 	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
 		return err
@@ -152,13 +151,13 @@ func Report(p *term.Printer, err error) {
 	p.Flush()
 	f := Explain(err)
 	if p.JSON {
-		_ = term.WriteJSON(p.Stderr, f.record()) // the program has no place to report an error of stderr
+		_ = term.WriteJSON(p.Stderr, f.record()) // an error of writing to stderr cannot be reported anywhere
 		return
 	}
 	io.WriteString(p.Stderr, p.Stderr.Readable(f.Text(p.Verbose)))
 }
 
-// errorRecord is the object that --json prints on stderr in place of the text.
+// errorRecord is the error as an object, which --json prints on stderr instead of the text.
 type errorRecord struct {
 	Error Body `json:"error"`
 }
@@ -182,7 +181,7 @@ func (f *Error) record() errorRecord {
 	return errorRecord{Error: body}
 }
 
-// Text returns the lines for stderr. If verbose is set, the lines include the chain of causes.
+// Text returns the lines to print on stderr. If verbose is set, they include the errors behind this one.
 func (f *Error) Text(verbose bool) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "runner: %s\n", humanize.Safe(f.What))
@@ -202,8 +201,8 @@ func (f *Error) Text(verbose bool) string {
 	return b.String()
 }
 
-// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's text "database is locked".
-// That text sounds like a damaged database, but it means that the user can try again.
+// chain returns the texts of an error and of the errors that it wraps, the outermost first. It replaces SQLite's text "database is locked",
+// because that text sounds like damage although another process is only writing.
 func chain(err error) []string {
 	var list []string
 	for err != nil {

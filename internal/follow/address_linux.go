@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// socketAddress returns an address of the socket that is valid until the caller calls release. On Linux the address of a socket has at most
-// 107 bytes, but the path of a directory may be longer. For a long path, the address names the open descriptor of the directory instead.
+// socketAddress returns an address of the socket that is valid until the caller calls release. Linux accepts at most 107 bytes as the
+// address of a socket, but the path may be longer. The address of a long path contains a descriptor of the directory instead.
 func socketAddress(dir, name string) (address string, release func(), err error) {
 	if path := filepath.Join(dir, name); len(path) < 100 {
 		return path, func() {}, nil

@@ -35,24 +35,24 @@ import (
 )
 
 const (
-	// confirmMost is the maximum time that a worker waits for the byte with which a follower answers a new connection. So a follower
-	// that is suspended (SIGSTOP) delays the start of the command by no more than this time.
+	// confirmMost is how long a worker waits for the byte with which a follower confirms a new connection. If the follower is suspended
+	// (SIGSTOP), the command starts after this time.
 	confirmMost = 5 * time.Second
 
-	// hurryMost is the maximum time that an attempt waits for a follower that does not read, after somebody has stopped the attempt.
+	// hurryMost is how long a follower may delay the end of an attempt that somebody has stopped, if the follower does not read its output.
 	hurryMost = 2 * time.Second
 
 	frameMost = 1 << 20 // bytes of data in a frame; writers send less
-	headSize  = 5       // bytes: kind of the frame, and size of its data
+	headSize  = 5       // bytes before the data of a frame: one for its kind, four for the size of the data
 
 	confirmed = 'y'
 )
 
-// The kinds of frames.
+// Each frame has one of these kinds.
 const (
 	kindStdout = 'o'
 	kindStderr = 'e'
-	kindEnd    = '.' // the data of this frame is the number of bytes of all streams
+	kindEnd    = '.' // last frame; its data is the number of bytes in all streams together
 )
 
 var kinds = map[string]byte{"stdout": kindStdout, "stderr": kindStderr}
@@ -71,8 +71,8 @@ type Follower struct {
 	conns map[net.Conn]bool // open connections; nil after Close
 }
 
-// Listen creates a socket in the directory of a database. Workers do not find the socket before the call of Bind. Afterwards a worker finds
-// it only if the worker runs on this machine and has the permission to connect to it.
+// Listen creates a socket in the directory of a database. Workers can find the socket only after a call of Bind. They must also run on this
+// machine and have permission to connect to the socket.
 func Listen(dir string) (*Follower, error) {
 	f := &Follower{dir: directory(dir), conns: map[net.Conn]bool{}, name: fmt.Sprintf("new-%d-%d", os.Getpid(), time.Now().UnixNano())}
 	if err := os.MkdirAll(f.dir, 0o700); err != nil {
@@ -87,7 +87,7 @@ func Listen(dir string) (*Follower, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener.(*net.UnixListener).SetUnlinkOnClose(false) // Bind renames the socket
+	listener.(*net.UnixListener).SetUnlinkOnClose(false) // Bind will rename the socket
 	f.listener = listener
 	return f, nil
 }
@@ -136,7 +136,7 @@ func (f *Follower) Serve(begin func(generation int64) (receive func(stream strin
 	})
 }
 
-// keep records an open connection. It returns false after Close.
+// keep stores an open connection, so that Close can close it. It returns false if Close was called before.
 func (f *Follower) keep(conn net.Conn) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -154,7 +154,7 @@ func (f *Follower) release(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// copyFrames reads frames up to the frame that ends the attempt, and passes their data to the function receive.
+// copyFrames reads frames until the attempt ends, and passes their data to the function receive.
 func copyFrames(conn io.Reader, receive func(stream string, data []byte) error) error {
 	in := bufio.NewReaderSize(conn, 256<<10)
 	var data []byte
@@ -191,7 +191,7 @@ func copyFrames(conn io.Reader, receive func(stream string, data []byte) error) 
 	}
 }
 
-// Close removes the socket and closes the open connections. It waits until the functions that begin returned have ended.
+// Close removes the socket and closes the open connections. It waits for running calls of the functions that begin has returned.
 func (f *Follower) Close() {
 	_ = os.Remove(filepath.Join(f.dir, f.name))
 	_ = f.listener.Close()
@@ -204,23 +204,23 @@ func (f *Follower) Close() {
 	f.serving.Wait()
 }
 
-// Followers are the connections of a worker to the followers of one attempt. Several goroutines may call the methods at the same time. A
-// nil *Followers is valid and sends nothing.
+// Followers are the connections from a worker to all followers of one attempt. Several goroutines may call the methods at the same time. A
+// nil *Followers sends nothing.
 type Followers struct {
 	mu    sync.Mutex
 	conns []net.Conn // open connections
-	total uint64     // bytes of all streams
+	total uint64     // number of bytes sent, in all streams together
 	stop  func() bool
 }
 
-// Connect connects to the followers of a task. It returns nil if the task has no follower. It removes the sockets of dead processes. The
-// caller ends ctx when the attempt is to stop. Every follower then has the time hurryMost to read the rest of the output, so that a slow
-// follower cannot delay the end of the attempt for longer.
+// Connect connects to the followers of a task. It returns nil if there are none. It removes the sockets of dead processes. When the attempt
+// must stop, the caller ends ctx. Every follower then has only the time hurryMost to read the rest of the output, so a slow follower cannot
+// delay the end of the attempt for longer.
 func Connect(ctx context.Context, dir string, id, generation int64) *Followers {
 	dir = directory(dir)
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return nil // most databases have never had a follower, and no such directory
+		return nil // the directory does not exist, because the database has never had a follower
 	}
 	var conns []net.Conn
 	for _, entry := range entries {
@@ -268,7 +268,7 @@ func connect(dir, name string, generation int64) (net.Conn, error) {
 	return conn, conn.SetDeadline(time.Time{})
 }
 
-// Write sends data of a stream to all followers. It waits while a follower does not read. After a failed write to a follower, that follower
+// Write sends data of a stream to all followers. It blocks while a follower does not read. If a write to a follower fails, that follower
 // gets no more data.
 func (f *Followers) Write(stream string, data []byte) {
 	if f == nil {

@@ -11,11 +11,11 @@ import (
 	"time"
 )
 
-// received contains the data that a follower has received from the attempts of a task.
+// received contains the data that a follower has received about a task.
 type received struct {
 	mu       sync.Mutex
-	data     map[int64]map[string]*bytes.Buffer // received data by generation and stream
-	complete map[int64]bool                     // whether all data has arrived, by generation; only for ended attempts
+	data     map[int64]map[string]*bytes.Buffer // data by the generation of the attempt and the stream
+	complete map[int64]bool                     // by the generation of an ended attempt: whether all its data has arrived
 	ended    chan int64                         // generations of attempts that have ended
 }
 
@@ -95,7 +95,7 @@ func TestConnectFindsNoFollower(t *testing.T) {
 	if err := f.Bind(1); err != nil {
 		t.Fatal(err)
 	}
-	_ = f.listener.Close() // the socket file stays, as it does after kill -9
+	_ = f.listener.Close() // the file of the socket remains, as after kill -9
 	if got := Connect(t.Context(), dir, 1, 1); got != nil {
 		t.Error("got a follower whose process is dead, want none")
 	}
@@ -108,8 +108,7 @@ func TestConnectFindsNoFollower(t *testing.T) {
 	nobody.Close()
 }
 
-// TestAStoppedAttemptLeavesASlowFollower checks that an attempt does not wait for a follower that does not read after somebody has stopped
-// the attempt.
+// TestAStoppedAttemptLeavesASlowFollower stops an attempt whose follower does not read, and checks that the attempt does not wait for it.
 func TestAStoppedAttemptLeavesASlowFollower(t *testing.T) {
 	dir := t.TempDir()
 	f, err := Listen(dir)

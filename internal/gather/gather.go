@@ -1,5 +1,6 @@
-// Package gather lets goroutines meet, so that one of them calls a function for all. A worker uses it for the attempts of a batch: each
-// attempt passes its middleware on a goroutine of its own, and the function of the batch then gets all tasks in one call.
+// Package gather lets several goroutines meet, so that one of them calls a function for all of them. A worker uses it for jobs whose
+// function handles a batch of tasks: the attempt of each task runs its middleware in its own goroutine, and one call of the function then
+// gets all tasks.
 package gather
 
 import (
@@ -9,26 +10,27 @@ import (
 	"time"
 )
 
-// joinWait is the time for which the first member that joins waits for the others. It lets work go on if a member waits in its middleware
-// until another member has ended, as with a semaphore.
+// joinWait is how long the first member that joins waits for the others. Without this limit, members could wait for each other for ever:
+// the middleware of a member, such as a semaphore, may wait until another member has ended.
 const joinWait = time.Second
 
-// Group is a set of members, each with a Seat. First the caller makes all seats. Then each member either joins, or arrives without joining.
+// Group is a set of members that want to call a function together. The caller first makes a Seat for each member. Each member then calls
+// Join, or only Arrive if it does not take part.
 type Group struct {
 	seats int
 
 	mu      sync.Mutex
-	absent  int           // number of members that have not arrived
-	waiting []entry       // members that have joined and that no call of Join has returned yet
-	all     chan struct{} // closed when no member is absent
-	calls   int           // number of calls that have not ended
-	idle    func()        // called when the last call ends; nil if nobody waits for that
+	absent  int           // number of members that have called neither Join nor Arrive
+	waiting []entry       // members that have joined and are not yet in a Call
+	all     chan struct{} // closed when absent is 0
+	calls   int           // number of Calls that have begun and not ended
+	idle    func()        // called when the last Call ends; may be nil
 
-	ctx    context.Context // context of the calls
+	ctx    context.Context // ends when somebody stops the group
 	cancel context.CancelCauseFunc
 }
 
-// Call is a set of members for which a function is called once. The caller of the function calls End when the function has returned.
+// Call contains the values of members for one call of their function. Who calls the function must call End afterwards.
 type Call struct {
 	Values []any // values in the order of the seats
 	group  *Group
@@ -39,7 +41,7 @@ type entry struct {
 	value any
 }
 
-// Seat is the place of one member in its group.
+// Seat belongs to one member of a group.
 type Seat struct {
 	group *Group
 	place int
@@ -53,10 +55,10 @@ func NewGroup() *Group {
 	return g
 }
 
-// Stop ends the contexts of all calls of the group.
+// Stop ends the contexts of all Calls of the group.
 func (g *Group) Stop(cause error) { g.cancel(cause) }
 
-// Idle reports whether no call of the group runs. Otherwise it calls f when the last call ends.
+// Idle reports whether the group has no running Call. If it has one, Idle also arranges that f is called when the last Call ends.
 func (g *Group) Idle(f func()) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -67,10 +69,10 @@ func (g *Group) Idle(f func()) bool {
 	return false
 }
 
-// Context returns a context that ends when someone stops the group.
+// Context returns the context for the function. It ends when somebody stops the group.
 func (c *Call) Context() context.Context { return c.group.ctx }
 
-// End says that the function of the call has returned.
+// End tells the group that the function has returned.
 func (c *Call) End() {
 	g := c.group
 	g.mu.Lock()
@@ -93,7 +95,7 @@ func (g *Group) NewSeat() *Seat {
 	return s
 }
 
-// Arrive says that the group need not wait for this member any more. Only the first call has an effect, and Join calls Arrive.
+// Arrive tells the group not to wait for this member any more. Only the first call has an effect. Join calls Arrive.
 func (s *Seat) Arrive() {
 	s.once.Do(func() {
 		s.group.mu.Lock()
@@ -106,12 +108,12 @@ func (s *Seat) Arrive() {
 
 type seatKey struct{}
 
-// With returns a context that carries a seat.
+// With returns a context that contains a seat.
 func With(ctx context.Context, s *Seat) context.Context { return context.WithValue(ctx, seatKey{}, s) }
 
-// Join joins the group of the seat in ctx with a value. The first member to join gets a call with the values of all members when all have
-// arrived. The others get nil at once. Members that join later than joinWait after the first form a call of their own in the same way.
-// Without a seat in ctx, Join returns a call with the value alone.
+// Join adds a value to the group of the seat in ctx. For the first member, Join waits until all members have arrived, but at most for the
+// time joinWait. It then returns a Call with the values of the members that have joined. For these other members it returns nil at once.
+// The first member that joins after that gets a new Call in the same way. Without a seat in ctx, Join returns a Call with only this value.
 func Join(ctx context.Context, value any) *Call {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {

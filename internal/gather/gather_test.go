@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// join lets each member join after a delay, or arrive without joining if the delay is negative. It returns the sets of the joined members.
+// join starts one member for each delay. The member joins after that delay. If the delay is negative, the member arrives without joining.
+// join returns the members of each Call.
 func join(delays ...time.Duration) (sets [][]any) {
 	g := NewGroup()
 	seats := make([]*Seat, len(delays))

@@ -42,12 +42,13 @@ func Safe(text string) string {
 	return b.String()
 }
 
-// IsControl reports whether a character may control a terminal. It returns true for utf8.RuneError, which also stands for invalid UTF-8.
+// IsControl reports whether a character could control a terminal. It also returns true for utf8.RuneError, because that stands for invalid
+// UTF-8.
 func IsControl(r rune) bool {
 	switch {
 	case r < 0x20, 0x7f <= r && r <= 0x9f: // control characters: C0, DEL and C1
 		return true
-	// characters that set the text direction
+	// characters that change the direction of text
 	case r == 0x061c, r == 0x200e, r == 0x200f, 0x202a <= r && r <= 0x202e, 0x2066 <= r && r <= 0x2069:
 		return true
 	case r == 0x2028, r == 0x2029, r == 0xfeff: // line separator, paragraph separator and byte order mark
@@ -69,8 +70,8 @@ func SafeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Age formats a duration in one unit, such as 12s, 9m, 21h or 16d. It adds minutes to hours below ten hours (1h30m), and hours to days
-// below ten days (6d4h).
+// Age formats a duration in one unit, such as 12s, 9m, 21h or 16d. Below ten hours it also shows minutes (1h30m), and below ten days hours
+// (6d4h).
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {
@@ -136,7 +137,7 @@ func Plural(n int, thing string) string {
 	return Count(int64(n)) + " " + thing + "s"
 }
 
-// Clock formats a time in the zone of now. It leaves out the date of today.
+// Clock formats a time in the time zone of now. It leaves out the date if the time is on the same day as now.
 func Clock(t, now time.Time) string {
 	t = t.In(now.Location())
 	if t.Format(time.DateOnly) == now.Format(time.DateOnly) {
@@ -145,7 +146,7 @@ func Clock(t, now time.Time) string {
 	return t.Format(time.DateTime)
 }
 
-// Rounded rounds a duration of a second or more to whole seconds: 47.78 s become 48 s. It returns a shorter duration unchanged.
+// Rounded rounds a duration to whole seconds: 47.78 s becomes 48 s. It does not change a duration below a second.
 func Rounded(d time.Duration) time.Duration {
 	if d < time.Second {
 		return d
@@ -161,7 +162,7 @@ func Does(n int, thing, one, many string) string {
 	return Plural(n, thing) + " " + many
 }
 
-// Soon rounds the time until an event up to whole seconds. An event that is due in 900 ms is therefore shown as due in 1 s, not in 0 s.
+// Soon rounds the time until an event up to whole seconds. An event in 900 ms is then shown as due in 1 s, not in 0 s.
 func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // ExactSize formats a number of bytes without rounding, in the form that flags accept: 1MiB, 1000.
@@ -180,7 +181,7 @@ func ExactSize(bytes int64) string {
 // TasksWait formats a number of waiting tasks: "1 task waits", "118 tasks wait".
 func TasksWait(n int) string { return Does(n, "task", "waits", "wait") }
 
-// Cut shortens text to at most n bytes. It marks a cut with an ellipsis.
+// Cut shortens text to at most n bytes. A shortened text ends with an ellipsis.
 func Cut(text string, n int) string {
 	if len(text) <= n {
 		return text
@@ -188,8 +189,8 @@ func Cut(text string, n int) string {
 	return strings.ToValidUTF8(text[:n-len("…")], "") + "…"
 }
 
-// Reason returns the innermost error in the chain of err. It is the error of the system, without the operations and paths that the outer
-// errors add.
+// Reason returns the innermost error that err wraps. This is the error of the operating system; the outer errors only add operations and
+// paths.
 func Reason(err error) error {
 	for {
 		inner := errors.Unwrap(err)

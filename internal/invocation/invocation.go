@@ -1,4 +1,5 @@
-// Package invocation describes the process that enqueues a task: its directory, its PATH, its variables, its files and its time zone.
+// Package invocation describes the process that enqueues a task: its directory, its PATH, its other environment variables, its files and
+// its time zone.
 package invocation
 
 import (
@@ -34,11 +35,11 @@ func Current(getenv func(string) string) (Invocation, error) {
 	return Invocation{Dir: dir, Path: getenv("PATH")}, nil
 }
 
-// Absolute returns a path relative to the caller's directory as an absolute path. An empty path stays empty.
+// Absolute makes a path absolute that is relative to the caller's directory. It does not change an empty path.
 func (c Invocation) Absolute(path string) string { return within(c.Dir, path) }
 
-// within returns a path relative to dir as an absolute path. It does not remove ".." elements, because after a symbolic link they lead to
-// another directory.
+// within makes a path absolute that is relative to dir. It keeps ".." in the path, because after a symbolic link ".." leads to another
+// directory than the text suggests.
 func within(dir, path string) string {
 	switch {
 	case path == "" || filepath.IsAbs(path):
@@ -49,14 +50,14 @@ func within(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// The exit statuses that shells use for commands that cannot be started.
+// Shells use these exit statuses if they cannot start a command.
 const (
 	statusCannotExecute = 126
 	StatusNotFound      = 127
 )
 
-// Find returns the absolute path of a command's program. A name with a slash is a path relative to cwd. Find searches other names in the
-// caller's PATH. If it fails, the exit status of the failure is 126 or 127.
+// Find returns the absolute path of a program. A name with a slash is a path relative to cwd. Find searches for other names in the caller's
+// PATH. If it finds no program, it returns an error with the exit status 126 or 127.
 func (c Invocation) Find(name, cwd string) (string, *failure.Error) {
 	if strings.ContainsRune(name, '/') || strings.ContainsRune(name, os.PathSeparator) {
 		path := within(cwd, name)
@@ -119,8 +120,8 @@ func StartFailure(exit int, format string, args ...any) *failure.Error {
 	return &failure.Error{Code: "start", Exit: exit, What: fmt.Sprintf(format, args...)}
 }
 
-// WorkDir returns the working directory of a command: the caller's, or the value of --cwd relative to it. The directory must exist,
-// unless elsewhere is set because the command may run on another machine.
+// WorkDir returns the working directory of a command: the value of --cwd, or the caller's directory. A relative value starts at the
+// caller's directory. The directory must exist, unless elsewhere is set, because the command may then run on another machine.
 func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	cwd := c.Absolute(dir)
 	if cwd == "" {
@@ -139,13 +140,13 @@ func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	return cwd, nil
 }
 
-// Environment returns the variables for the values of -e. Such a value is NAME=VALUE, or the NAME of a variable of the caller. If all is
-// set, Environment also returns every variable of the caller. Its errors never contain the value of a variable.
+// Environment returns the environment variables for the values of -e. Such a value is NAME=VALUE, or only the NAME of a variable of the
+// caller. If all is set, Environment also returns every other variable of the caller. Its errors never contain the value of a variable.
 func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {
 		for _, setting := range os.Environ() {
-			if name, value, found := strings.Cut(setting, "="); found && name != "" { // Windows has names such as "=C:"
+			if name, value, found := strings.Cut(setting, "="); found && name != "" { // Windows has variables with names such as "=C:"
 				env[name] = value
 			}
 		}

@@ -44,14 +44,14 @@ func TestFindSearchesAsAShellDoes(t *testing.T) {
 		{here.Path, "tool", "", "/a/tool", 0},
 		{here.Path, "plain", "", "/c/plain", 0},
 		{dir + "/b", "plain", "", `"` + dir + `/b/plain" cannot be executed: permission denied`, 126},
-		{"../b", "tool", "", "/b/tool", 0}, // a relative entry of PATH starts at the directory of the caller
+		{"../b", "tool", "", "/b/tool", 0}, // a relative directory in PATH starts at the directory of the caller
 		{dir + "/a:", "local", "", "/sub/local", 0},
 		{dir + "/a", "local", "", `"local" not found in PATH`, 127},
 		{"", "tool", "", `"tool" not found in PATH`, 127},
 		{"", "./local", "", "/sub/local", 0},
 		{"", "./tool", dir + "/a", "/a/tool", 0},
 		{"", "../b/tool", dir + "/a", "/b/tool", 0},
-		{"", "../b/tool", dir + "/a/link", "/b/tool", 0}, // because of the link, ".." is another directory than in the path
+		{"", "../b/tool", dir + "/a/link", "/b/tool", 0}, // link leads to another directory, so its ".." is not dir/a
 		{"", "./plain", "", `"./plain" cannot be executed: permission denied`, 126},
 		{"", "./plain", dir + "/a", `"./plain" is a directory`, 126},
 		{"", "./nosuch", "", `"./nosuch" not found`, 127},

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Zone returns the name of this machine's time zone. Schedules store the name instead of "local", because "local" would mean a different
-// zone on another machine or in a worker with another TZ.
+// Zone returns the name of this machine's time zone. A schedule stores this name and not "local", because "local" would mean another zone
+// on a machine, or in a worker, with another TZ.
 func Zone(getenv func(string) string) (string, error) {
 	name, set := strings.TrimPrefix(getenv("TZ"), ":"), getenv("TZ") != ""
 	if !set {
@@ -27,8 +27,8 @@ func Zone(getenv func(string) string) (string, error) {
 	return name, nil
 }
 
-// installedZone returns the zone as a name or a path, from the files where systems store it. It returns UTC if no file exists, and an
-// empty string if the name is unknown.
+// installedZone returns the time zone that the operating system has stored, as a name or as a path. It returns UTC if there is no such
+// file, and an empty string if it cannot find the name.
 func installedZone(link, file string) string {
 	if path, err := filepath.EvalSymlinks(link); err == nil && path != link {
 		return path
@@ -37,12 +37,12 @@ func installedZone(link, file string) string {
 		return strings.TrimSpace(string(text))
 	}
 	if _, err := os.Stat(link); err == nil {
-		return "" // the file is a copy of an unknown zone
+		return "" // the file is a copy, so its path does not tell the name of the zone
 	}
 	return "UTC"
 }
 
-// zoneOf returns the zone name from a path in the system's directory of zones.
+// zoneOf returns the name of the time zone that is stored at a path.
 func zoneOf(name string) string {
 	if !filepath.IsAbs(name) {
 		return name

@@ -1,5 +1,4 @@
-// Package jsonscan finds the members of a JSON object without decoding their values. Its functions require text that json.Valid has
-// accepted.
+// Package jsonscan finds the members of a JSON object without decoding their values. The text must be valid JSON; see json.Valid.
 package jsonscan
 
 import (
@@ -21,7 +20,7 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 			if bytes.IndexByte(key, '\\') >= 0 {
 				decoded, err := Unquote(text[i:end])
 				if err != nil {
-					return // the text is not valid
+					return // cannot happen if the text is valid
 				}
 				key = []byte(decoded)
 			}
@@ -87,7 +86,7 @@ func Unquote(raw []byte) (string, error) {
 	return text, err
 }
 
-// Depth returns the nesting depth of objects and arrays in valid JSON.
+// Depth returns how deeply objects and arrays are nested in valid JSON.
 func Depth(text []byte) int {
 	deep, deepest, quoted := 0, 0, false
 	for i := 0; i < len(text); i++ {

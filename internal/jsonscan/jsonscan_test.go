@@ -30,7 +30,7 @@ func FuzzMembers(f *testing.F) {
 	})
 }
 
-// quoted encodes a decoded key as a JSON string and returns it without the quotes.
+// quoted encodes a key as a JSON string and returns it without the quotes.
 func quoted(t *testing.T, key []byte) []byte {
 	text, err := json.Marshal(string(key))
 	if err != nil {

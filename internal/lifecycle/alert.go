@@ -9,11 +9,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These constants define when a task runs for much longer than usual.
+// These constants say when the run of a task counts as unusually long.
 const (
-	UsualRuns = 100 // greatest number of completed tasks whose durations count
-	leastRuns = 20  // with fewer tasks, the 95th percentile is unknown
-	slowTimes = 2   // a task is slow after this multiple of the percentile; about one task in 20 exceeds the percentile itself
+	UsualRuns = 100 // maximum number of earlier runs to compare with
+	leastRuns = 20  // minimum number of earlier runs to compare with
+	slowTimes = 2   // a task is slow after this multiple of the 95th percentile; one task in 20 exceeds the percentile itself
 	leastSlow = time.Second
 )
 
@@ -26,8 +26,8 @@ func Usual(durations []time.Duration) time.Duration {
 	return sorted[(len(sorted)*95+99)/100-1]
 }
 
-// Late reports whether no task of a schedule has completed for longer than AlertAfter. The result since is the time from which AlertAfter
-// counts: the last success, or the last change of the schedule. A paused schedule is not late.
+// Late reports whether no task of a schedule has completed for longer than AlertAfter. The result since is the start of that time: the last
+// success or the last change of the schedule, whichever is later. A paused schedule is never late.
 func Late(s *jobs.Schedule, now time.Time) (since time.Time, late bool) {
 	if since = s.LastSuccess; since.Before(s.UpdatedAt) {
 		since = s.UpdatedAt
@@ -35,13 +35,14 @@ func Late(s *jobs.Schedule, now time.Time) (since time.Time, late bool) {
 	return since, s.AlertAfter > 0 && s.PausedAt.IsZero() && now.Sub(since) > s.AlertAfter
 }
 
-// Slow reports whether the last task of a schedule runs for more than twice the 95th percentile of the tasks before it.
+// Slow reports whether the last task of a schedule has been running for more than twice its usual time, the 95th percentile of earlier
+// runs.
 func Slow(s *jobs.Schedule, now time.Time) bool {
 	return s.LastState == jobs.Running && s.Usual > 0 && now.Sub(s.LastStart) > max(slowTimes*s.Usual, leastSlow)
 }
 
-// AlertSpec returns the hook for an alert of a schedule. The event is EventLate or EventSlow, and h has the hooks of the task with their
-// defaults. The hook is OnFailure. If there is none, AlertSpec returns false.
+// AlertSpec returns the task that runs the hook for an alert of a schedule. The event is EventLate or EventSlow. The hook is OnFailure in
+// h; these are the hooks of the schedule's tasks, with their defaults. Without OnFailure, AlertSpec returns false.
 func AlertSpec(s *jobs.Schedule, event string, h jobs.Hooks, now time.Time) (jobs.Spec, bool) {
 	if h.OnFailure == "" {
 		return jobs.Spec{}, false

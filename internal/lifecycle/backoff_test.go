@@ -55,7 +55,7 @@ func TestBackoffGrows(t *testing.T) {
 		b := jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
 			Delay: time.Duration(rapid.Int64Range(0, int64(taskspec.MaxDelay)).Draw(t, "delay")), Max: taskspec.MaxDelay}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 100).Draw(t, "n")
-		// The jitter can make the later delay smaller by the factor 0.9 / 1.1.
+		// Because of the jitter, the delay of a later attempt may be smaller by a factor of at least 0.9 / 1.1.
 		if a, z := Delay(b, id, n), Delay(b, id, n+rapid.IntRange(1, 100).Draw(t, "more")); float64(z) < float64(a)*0.9/1.1-1 {
 			t.Fatalf("%+v: got %v after attempt %d and %v after a later one, want no shorter delay", b, a, n, z)
 		}
@@ -71,7 +71,7 @@ func TestBackoffIsRepeatableAndDiffersBetweenTasks(t *testing.T) {
 		}
 		seen[d.Round(10*time.Millisecond)] = true
 	}
-	if len(seen) < 150 { // there are 200 steps of 10 ms between 9 s and 11 s
+	if len(seen) < 150 { // rounded to 10 ms, there are 200 delays between 9 s and 11 s
 		t.Errorf("got %d different delays for 1000 tasks, want at least 150", len(seen))
 	}
 }

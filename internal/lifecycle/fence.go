@@ -6,8 +6,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// CheckOwner returns nil if the task t is running with the given generation and nobody has asked to cancel it. Otherwise it returns a
-// *jobs.Error of kind jobs.ErrCancelled or jobs.ErrLost, and the attempt of this generation must stop.
+// CheckOwner returns nil if task t is running with the given generation and nobody has asked to cancel it. Otherwise the attempt of this
+// generation must stop, and CheckOwner returns a *jobs.Error of kind jobs.ErrCancelled or jobs.ErrLost.
 func CheckOwner(t jobs.Task, generation int64) error {
 	problem := func(kind error, format string, args ...any) error {
 		return &jobs.Error{Kind: kind, What: fmt.Sprintf("task %d ", t.ID) + fmt.Sprintf(format, args...)}

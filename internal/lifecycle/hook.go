@@ -14,30 +14,30 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These constants are options of the task of a hook. The options of the task that has ended do not apply to it.
+// The task that runs a hook has these options, not the options of the task that has ended.
 const (
-	HookLines    = 50          // lines of output on the stdin of the hook
-	hookPriority = 1000        // minimum priority, so that the hook starts before other tasks of its queue
-	hookAttempts = 10          // greatest number of attempts
-	hookTimeout  = time.Minute // longest time of one attempt
-	maxHookText  = 4 << 10     // bytes of the output and of the command in the environment
-	maxHookInput = 64 << 10    // bytes of the output on the stdin
+	HookLines    = 50          // maximum number of lines of output that the hook gets on its stdin
+	hookPriority = 1000        // lowest priority of a hook, so that it starts before other tasks of its queue
+	hookAttempts = 10          // maximum number of attempts
+	hookTimeout  = time.Minute // maximum duration of an attempt
+	maxHookText  = 4 << 10     // maximum bytes of the output, and of the command, in the environment of the hook
+	maxHookInput = 64 << 10    // maximum bytes of output that the hook gets on its stdin
 )
 
-// Hook is a command that runs because of an event.
+// Hook is a command to run after an event.
 type Hook struct {
 	Event   string
 	Command string
 }
 
-// WithDefaults returns the hooks h. In the result, the commands of defaults replace the empty commands.
+// WithDefaults returns the hooks in h. Where h has no command, it takes the command from defaults.
 func WithDefaults(h, defaults jobs.Hooks) jobs.Hooks {
 	return jobs.Hooks{OnFailure: cmp.Or(h.OnFailure, defaults.OnFailure), OnSuccess: cmp.Or(h.OnSuccess, defaults.OnSuccess),
 		OnRecovery: cmp.Or(h.OnRecovery, defaults.OnRecovery), OnOutput: cmp.Or(h.OnOutput, defaults.OnOutput)}
 }
 
-// Subject returns the text that identifies tasks of the same schedule or with the same unique key, for OnRecovery. It returns an empty text
-// for a task without both.
+// Subject returns a text that is equal for all tasks of a schedule, or for all tasks with a unique key. For OnRecovery such tasks belong
+// together. Subject returns an empty text if the task has neither a schedule nor a unique key.
 func Subject(t *jobs.Task) string {
 	switch {
 	case t.Schedule != "":
@@ -51,9 +51,10 @@ func Subject(t *jobs.Task) string {
 // SubjectOf returns the subject of the tasks of a schedule.
 func SubjectOf(schedule string) string { return "schedule " + schedule }
 
-// HooksOf returns the hooks to run after an attempt of a task. The parameter h has the hooks of the task and their defaults, o is the
-// outcome of the attempt, and state is the new state of the task. The end of a hook runs no hooks. The result may contain OnRecovery with
-// the event EventRecovered. That hook runs only if the task before t failed. HooksOf cannot check that, so its caller does.
+// HooksOf returns the hooks to run after an attempt of task t. The parameter h has the hooks of the task and their defaults, o is the
+// outcome of the attempt, and state is the new state of the task. If the task is itself a hook, the result is empty. The result may contain
+// OnRecovery, with the event EventRecovered. The caller must run this hook only if the task before t had failed, because HooksOf does not
+// know that.
 func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []Hook) {
 	if *h == (jobs.Hooks{}) || t.Event != "" || state != jobs.Failed && state != jobs.Completed {
 		return nil
@@ -77,7 +78,7 @@ func HooksOf(t *jobs.Task, h *jobs.Hooks, o *Outcome, state jobs.State) (list []
 	return list
 }
 
-// hookFlags has the flag of a hook for each event.
+// hookFlags maps an event to the flag that sets its hook.
 var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.EventCompleted: "on-success",
 	taskspec.EventOutput: "on-output", taskspec.EventRecovered: "on-recovery",
 	taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
@@ -100,7 +101,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		signal = strconv.Itoa(o.Signal)
 	}
 	id := strconv.FormatInt(t.ID, 10)
-	if h.Event == taskspec.EventLate { // the event is about the schedule, and its last task may have completed
+	if h.Event == taskspec.EventLate { // the schedule is late, not a task; its last task may have completed
 		id = ""
 	}
 	described := plainText(tasktext.Describe(t))
@@ -138,8 +139,8 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 	return s
 }
 
-// eventTitle describes an event in a line, for the subject of a message: "task 12 (nightly) failed: exit status 3: no space left". The
-// parameter text is the error, and last is the last line that the command printed.
+// eventTitle describes an event in a line, which can be the subject of a mail: "task 12 (nightly) failed: exit status 3: no space left".
+// The parameter text is the error, and last is the last line that the command printed.
 func eventTitle(event string, t *jobs.Task, text, last string) string {
 	title := fmt.Sprintf("task %d", t.ID)
 	if name := cmp.Or(t.Label, t.Schedule); name != "" {
@@ -166,12 +167,12 @@ func eventTitle(event string, t *jobs.Task, text, last string) string {
 	return title
 }
 
-// plainText returns a text that a variable and JSON can hold: valid UTF-8 without NUL.
+// plainText makes a text fit for an environment variable and for JSON: it replaces NUL and invalid UTF-8.
 func plainText(text string) string {
 	return strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
 }
 
-// lastText returns the end of an output as a text of at most maxHookText bytes that begins with a whole line, if there is one.
+// lastText returns the end of an output, at most maxHookText bytes. The text begins at the start of a line if possible.
 func lastText(output []byte) string {
 	text := strings.TrimRight(plainText(string(output)), "\n")
 	if len(text) <= maxHookText {

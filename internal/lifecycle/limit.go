@@ -6,14 +6,14 @@ import (
 	"example.com/runner/jobs"
 )
 
-// LimitReached reports whether a limit allows no start now. The parameter inUse is the number of tasks that it counts as running, and
-// nextAt is the time at which its rate allows the next start; nextAt is zero if the rate allows a start now.
+// LimitReached reports whether a limit permits no further start now. The parameter inUse is how many running tasks the limit counts. The
+// parameter nextAt is the time at which the rate of the limit permits the next start, or zero if it permits one now.
 func LimitReached(l jobs.Limit, inUse int, nextAt time.Time) bool {
 	return !nextAt.IsZero() || l.Running > 0 && inUse >= l.Running
 }
 
-// LimitTargets returns the targets whose limits can keep a due task from starting. It returns none for a task that waits for something
-// else.
+// LimitTargets returns the targets (lane, queue, job or all tasks) whose limits can stop a due task from starting. It returns none for a
+// task that waits for something else.
 func LimitTargets(t *jobs.Task) []jobs.Target {
 	switch {
 	case t.State == jobs.Blocked && !t.Waits:

@@ -6,13 +6,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Ordered reports whether the task may be blocked at first, because it is held or has a lane or dependencies.
+// Ordered reports whether a new task may have to wait for a release: because it is held, or because it has a lane or dependencies.
 func Ordered(s *jobs.Spec) bool {
 	return s.Hold || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
-// NewTask returns the task that the Spec describes, without an id. The parameter now is the time of the enqueue. It does not validate the
-// Spec.
+// NewTask makes a task from a Spec. The task has no id yet. The parameter now is the time at which the task is enqueued. NewTask does not
+// validate the Spec.
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending, Priority: s.Priority,
 		Lane: s.Lane, RunAt: now.Add(s.In), MaxAttempts: s.MaxAttempts, MaxLosses: s.MaxLosses, Options: s.Options,
@@ -23,7 +23,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	}
 	if t.RunAt.After(now) {
 		t.State = jobs.Scheduled
-	} else if t.Tick.IsZero() { // the task of a missed tick was due at the tick, and its expiry counts from the tick
+	} else if t.Tick.IsZero() { // the task of a missed tick keeps its old due time, from which its expiry counts
 		t.RunAt = now
 	}
 	t.UniqueKey = uniqueKey(s, t.RunAt)

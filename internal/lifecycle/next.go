@@ -8,24 +8,24 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Change is the effect of an outcome: the new state of the task, and the record of its attempt.
+// Change says what happens to a task after an attempt: the new state of the task, and how to record the attempt.
 type Change struct {
 	State  jobs.State
 	Reason jobs.Reason
 	Error  string
 	Result json.RawMessage
-	RunAt  time.Time // due time of a retrying or scheduled task
+	RunAt  time.Time // next due time; only if State is retrying or scheduled
 
-	Attempt int // new count of attempts
-	Losses  int // new count of losses
+	Attempt int // new number of attempts
+	Losses  int // new number of losses
 
-	AttemptState jobs.State // state in the attempt's record; Snoozed if the function snoozed
-	Counted      bool       // whether the attempt counts towards MaxAttempts
+	AttemptState jobs.State // state in the record of the attempt; Snoozed if the function returned jobs.Snooze
+	Counted      bool       // whether the attempt counts against MaxAttempts
 }
 
-// Next returns the effect of the end of an attempt. The parameter t is the running task, o is the outcome of the attempt, and now is the
-// time of its end. No other code decides the effect. Next is a pure function, without a clock, I/O or randomness. t.CancelRequestedAt is
-// not zero if someone asked to cancel the task.
+// Next decides what happens after an attempt has ended; no other code decides that. The parameter t is the running task, o is the outcome
+// of the attempt, and now is the time at which it ended. If somebody has asked to cancel the task, t.CancelRequestedAt is not zero. Next is
+// a pure function, without a clock, I/O or randomness.
 func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}
@@ -35,7 +35,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		}
 		return c.end(jobs.Cancelled, jobs.ReasonCancelled)
 	}
-	again := func(to jobs.State, in time.Duration) Change { // the task continues in state to, unless someone has asked to cancel it
+	again := func(to jobs.State, in time.Duration) Change { // puts the task into state to, or cancels it if somebody has asked for that
 		if asked {
 			return cancelled()
 		}
@@ -46,21 +46,21 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		return c
 	}
 	switch {
-	case o.Reason == jobs.ReasonLost: // the attempt counts as a loss only
+	case o.Reason == jobs.ReasonLost: // a lost attempt counts against MaxLosses, not against MaxAttempts
 		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt, c.Losses = max(t.Attempt-1, 0), min(t.Losses, t.MaxLosses)+1
 		if c.Losses > t.MaxLosses && !asked {
 			return c.end(jobs.Failed, jobs.ReasonLost)
 		}
 		return again(jobs.Pending, 0)
-	case o.Reason == jobs.ReasonShutdown: // the attempt counts neither as an attempt nor as a loss
+	case o.Reason == jobs.ReasonShutdown: // the attempt counts against neither limit
 		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt = max(t.Attempt-1, 0)
-		if t.MaxLosses == 0 && !asked { // a task with at most one start must not start again
+		if t.MaxLosses == 0 && !asked { // MaxLosses 0 means that the task must not start twice
 			return c.end(jobs.Failed, jobs.ReasonShutdown)
 		}
 		return again(jobs.Pending, 0)
-	case o.snooze != nil && o.Reason == "": // with a reason, such as timeout, the reason overrides the snooze
+	case o.snooze != nil && o.Reason == "": // a reason such as timeout has precedence over the snooze
 		c.AttemptState, c.Counted = jobs.Snoozed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		return again(jobs.Scheduled, *o.snooze)
@@ -83,11 +83,11 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	}
 }
 
-// Suspect reports whether the task is a suspect: a task that may be the reason why its workers died. A task is a suspect after its first
-// loss if MaxLosses is at most 2. With a higher MaxLosses it is a suspect when it has had MaxLosses-1 losses.
+// Suspect reports whether the task may be the reason why its workers died. That is so after its first loss if MaxLosses is at most 2. With
+// a higher MaxLosses it is so after MaxLosses-1 losses.
 //
-// A worker runs no other task while it runs a suspect. So a suspect that kills its worker causes no loss of another task. A task that was
-// lost only because a suspect killed its worker can then complete.
+// A worker runs a suspect alone, so a suspect that kills its worker causes no loss of another task. Tasks that were lost only because they
+// ran beside the suspect can then complete.
 func Suspect(t jobs.Task) bool { return t.Losses >= 1 && t.Losses >= t.MaxLosses-1 }
 
 func (c Change) end(state jobs.State, reason jobs.Reason) Change {

@@ -17,7 +17,7 @@ func exitWith(code int) Outcome {
 	return Outcome{Reason: jobs.ReasonExit, Error: "exit", ExitCode: &code}
 }
 
-// outcomes returns one Outcome for each way in which an attempt can end, by name.
+// outcomes returns one Outcome, with a name, for each way in which an attempt can end.
 func outcomes() map[string]Outcome {
 	half := 30 * time.Minute
 	all := map[string]Outcome{
@@ -37,13 +37,13 @@ func outcomes() map[string]Outcome {
 }
 
 // wantNext returns the state and the reason that docs/states.md and docs/reliability.md promise. It shares no code with Next. The parameter
-// cancelled is true if someone has asked to cancel the task. The parameter lastLoss is true if the next loss exceeds MaxLosses. The
+// cancelled is true if somebody has asked to cancel the task. The parameter lastLoss is true if one more loss exceeds MaxLosses. The
 // parameter noLosses is true if MaxLosses is 0.
 func wantNext(name string, cancelled, lastAttempt, lastLoss, noLosses bool) (jobs.State, jobs.Reason) {
 	o := outcomes()[name]
 	switch {
 	case name == "completed":
-		return jobs.Completed, "" // this attempt needs no further one, so its end wins over a cancel request
+		return jobs.Completed, "" // the task is done, so a request to cancel it has no effect
 	case lastAttempt && o.Reason != jobs.ReasonLost && o.Reason != jobs.ReasonShutdown && o.Reason != jobs.ReasonCancelled &&
 		name != "snooze":
 		return jobs.Failed, o.Reason
@@ -89,7 +89,7 @@ func TestNextForEveryOutcome(t *testing.T) {
 	}
 }
 
-// checkChange checks the rules that hold for every change.
+// checkChange checks rules that every change must follow.
 func checkChange(t *testing.T, task jobs.Task, o Outcome, c Change) {
 	t.Helper()
 	wrong := func(format string, args ...any) {
@@ -168,7 +168,7 @@ func TestFailEndsATaskThatHasAttemptsLeft(t *testing.T) {
 		t.Errorf(`got state %s (%s) and error %q, want %s (%s) and "mail: no such address"`, c.State, c.Reason, c.Error, jobs.Failed,
 			jobs.ReasonError)
 	}
-	o.Reason = jobs.ReasonTimeout // the worker stopped the attempt, so its error may be an effect of that
+	o.Reason = jobs.ReasonTimeout // the function may have returned its error only because the worker stopped the attempt
 	if c := Next(task, o, at); c.State != jobs.Retrying {
 		t.Errorf("after a timeout: got state %s, want %s", c.State, jobs.Retrying)
 	}
@@ -176,7 +176,7 @@ func TestFailEndsATaskThatHasAttemptsLeft(t *testing.T) {
 
 func TestATimeoutOverridesASnooze(t *testing.T) {
 	o := OutcomeOf(nil, jobs.Snooze(time.Hour))
-	o.Reason, o.Error = jobs.ReasonTimeout, "ran for longer than 1s" // the worker sets these values when it stops an attempt
+	o.Reason, o.Error = jobs.ReasonTimeout, "ran for longer than 1s" // a worker that stops an attempt sets these values
 	if c := Next(jobs.Task{Attempt: 1, MaxAttempts: 1}, o, at); c.State != jobs.Failed || c.Reason != jobs.ReasonTimeout || !c.Counted {
 		t.Errorf("got state %s (%s), counted: %v; want %s (%s), counted", c.State, c.Reason, c.Counted, jobs.Failed, jobs.ReasonTimeout)
 	}
@@ -193,7 +193,7 @@ func FuzzNext(f *testing.F) {
 		maxAttempts = max(1, maxAttempts&0x7fffffff)
 		maxLosses &= 0x7fffffff
 		task := jobs.Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
-			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // includes MaxLosses+1, which plain SQL can write
+			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // at most MaxLosses+1, which a user can write with SQL
 			Options: jobs.Options{Backoff: jobs.Backoff{
 				Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
 				Max: time.Duration(most)}}}
@@ -205,7 +205,7 @@ func FuzzNext(f *testing.F) {
 			o.retryIn = new(max(0, time.Duration(in)))
 		}
 		c := Next(task, o, at)
-		// A running task has at most MaxLosses losses, unless a user wrote the row with plain SQL. The table stores at most MaxLosses+1.
+		// A running task has at most MaxLosses losses, unless a user has changed the row with SQL. The table accepts at most MaxLosses+1.
 		if task.Losses > maxLosses {
 			if c.Losses > maxLosses+1 {
 				t.Errorf("got %d losses after %d, want at most %d", c.Losses, task.Losses, maxLosses+1)

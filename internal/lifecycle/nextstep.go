@@ -17,7 +17,7 @@ func kindOfStep(sleep bool) string {
 	return "step"
 }
 
-// Steps has the steps and sleeps that the attempts of a task have stored, by name.
+// Steps has the steps and sleeps that the attempts of a task have stored so far, by name.
 type Steps struct {
 	generation int64 // generation of the current attempt
 	stored     map[string]jobs.Step
