@@ -20,7 +20,7 @@ func Delay(b jobs.Backoff, id int64, n int) time.Duration {
 	default:
 		delay = math.Ldexp(delay, min(n-1, 1000))
 	}
-	delay = max(min(delay, float64(b.Max), math.MaxInt64/2), 0) // limit the delay, because a user may have written any number into the database with SQL
+	delay = max(min(delay, float64(b.Max), math.MaxInt64/2), 0) // a user may have written any number with SQL
 	return time.Duration(delay * (0.9 + 0.2*chance(uint64(id), uint64(n))))
 }
 

@@ -24,7 +24,8 @@ type Steps struct {
 	passed     map[string]bool // names of the steps that the current attempt has already called
 }
 
-// NewSteps returns the stored steps of a task for an attempt with this generation. The attempt has passed those that it has stored itself.
+// NewSteps returns the stored steps of a task, for use by the attempt with this generation. If this attempt itself has stored some of them,
+// it counts as having passed these.
 func NewSteps(stored []jobs.Step, generation int64) *Steps {
 	s := &Steps{generation: generation, stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
 	s.Reload(stored)
@@ -42,8 +43,9 @@ func (s *Steps) Reload(stored []jobs.Step) {
 // Len returns the number of stored steps.
 func (s *Steps) Len() int { return len(s.stored) }
 
-// Stored returns the stored step or sleep with this name. It returns false if no attempt has stored it yet. The error matches ErrStep if
-// the name is invalid, if this attempt has passed it already, if a new step would be one too many, or if a sleep has the name of a step.
+// Stored returns the stored step or sleep with this name. It returns false if no attempt has stored it yet. It returns an error that
+// matches ErrStep if the name is invalid, if this attempt has already used the name, if the task would have too many steps, or if the name
+// belongs to a sleep instead of a step or the other way round.
 func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
 	step, ok := s.stored[name]
 	var err error
@@ -61,8 +63,8 @@ func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
 	return step, ok, err
 }
 
-// Store adds a step that the current attempt has stored.
+// Store adds a step that the current attempt has just stored in the database.
 func (s *Steps) Store(step jobs.Step) { s.stored[step.Name] = step }
 
-// Pass records that the current attempt has passed a stored step. Its name cannot be used again.
+// Pass records that the current attempt has passed a stored step. The attempt cannot use that name again.
 func (s *Steps) Pass(name string) { s.passed[name] = true }

@@ -13,36 +13,37 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Outcome is the outcome of one attempt. The zero Outcome is a success without a result.
+// Outcome says how an attempt ended. The zero Outcome is a success without a result.
 type Outcome struct {
 	Reason    jobs.Reason     // empty for a success
 	Error     string          // error message, at most MaxError bytes
 	ErrorLine string          // last line that the failed command printed, at most 200 bytes
 	Result    json.RawMessage // result of the attempt; may be set together with Error
-	ExitCode  *int            // exit status of a command; nil if it was killed by a signal
+	ExitCode  *int            // exit status of a command; nil if there is none, for example because a signal killed the command
 	Signal    int             // signal that killed the command; 0 if none did
 
 	// Started and Finished are wall clock times. Duration is measured with the monotonic clock.
 	Started, Finished time.Time
 	Duration          time.Duration
 
-	OutputBytes     int64 // bytes that the attempt printed, stored or not
+	OutputBytes     int64 // number of bytes that the attempt printed, including those that were not stored
 	OutputTruncated bool  // whether some of the output was not stored
 	Usage           jobs.Usage
-	ChildrenKilled  int // processes that the command had left behind and that were killed when it exited
-	ChildrenLeft    int // processes that the command left behind and that live on
+	ChildrenKilled  int // number of processes that the command left behind and that the worker killed
+	ChildrenLeft    int // number of processes that the command left behind and that still run
 
-	retryIn *time.Duration // delay of jobs.RetryIn, which replaces the backoff; nil if there is none
-	fails   bool           // whether the error is one of jobs.Fail, so that the task has no further attempt
-	snooze  *time.Duration // delay of jobs.Snooze, before the task starts again; nil if there is none
+	retryIn *time.Duration // delay from jobs.RetryIn, which replaces the backoff; nil without RetryIn
+	fails   bool           // whether the function returned jobs.Fail, so that there is no further attempt
+	snooze  *time.Duration // delay from jobs.Snooze until the next start; nil without Snooze
 }
 
-// Failing reports whether an attempt that ended with a reason has failed by itself. It was not cancelled, shut down or lost.
+// Failing reports whether the reason means that the attempt itself failed. It returns false for a success, and for an attempt that was
+// cancelled, shut down or lost.
 func Failing(reason jobs.Reason) bool {
 	return reason != "" && reason != jobs.ReasonCancelled && reason != jobs.ReasonShutdown && reason != jobs.ReasonLost
 }
 
-// The errors of jobs.RetryIn, jobs.Snooze, jobs.Fail and jobs.Cancel.
+// These are the errors that jobs.RetryIn, jobs.Snooze, jobs.Cancel and jobs.Fail return.
 type (
 	retryError interface {
 		error
@@ -62,8 +63,8 @@ type (
 	}
 )
 
-// OutcomeOf converts the result and the error of a handler into an Outcome. It recognises errors of RetryIn, Snooze, Fail, Cancel
-// and AttemptError, even when they are wrapped. It drops an invalid result, and turns a success with such a result into an error.
+// OutcomeOf converts what a handler has returned to an Outcome. It finds the errors of RetryIn, Snooze, Fail, Cancel and AttemptError even
+// if other errors wrap them. It drops an invalid result; an attempt with such a result is not a success.
 func OutcomeOf(result json.RawMessage, err error) Outcome {
 	if result != nil {
 		if bad := taskjson.ValidResult(result); bad != nil {
@@ -93,8 +94,8 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	return o
 }
 
-// CutError converts a text to the form in which errors are stored: valid UTF-8 of at most MaxError bytes. It cuts off the end of a longer
-// text.
+// CutError converts a text to the form in which the database stores errors: valid UTF-8 of at most MaxError bytes. If the text is longer,
+// CutError cuts off its end.
 func CutError(text string) string {
 	text = strings.ToValidUTF8(strings.ReplaceAll(text, "\x00", "\ufffd"), "\ufffd")
 	if len(text) <= taskspec.MaxError {

@@ -6,12 +6,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// StuckAfter is how long an attempt may run after the end of its context before it counts as stuck. It is the default of
-// runner.Options.StuckAfter. Stuck uses it whatever that option is, because other processes do not know the option of the worker.
+// StuckAfter is how long an attempt may go on after its context has ended. If it goes on for longer, it is stuck. StuckAfter is the default
+// of runner.Options.StuckAfter. The function Stuck always uses this default, because a process does not know the options of the workers in
+// other processes.
 const StuckAfter = 10 * time.Second
 
-// Stuck reports whether a running task should have ended more than StuckAfter ago, because of its timeout or a cancel request. The result
-// since is the time at which the context of the attempt ended. For a command it is the time of its SIGKILL.
+// Stuck reports whether a running task should have ended more than StuckAfter ago, because of its timeout or of a request to cancel it. The
+// result since is the time at which the context of the attempt ended. For a command it is the time at which the worker sends SIGKILL.
 func Stuck(t *jobs.Task, now time.Time) (since time.Time, stuck bool) {
 	if t.State != jobs.Running || t.StartedAt.IsZero() {
 		return time.Time{}, false

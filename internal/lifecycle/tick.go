@@ -9,15 +9,15 @@ import (
 )
 
 const (
-	maxCatchUp   = 100         // greatest number of tasks that CatchUpAll enqueues at once
-	onTimeWithin = time.Minute // age after which a due tick counts as missed
+	maxCatchUp   = 100         // maximum number of tasks that CatchUpAll enqueues at once
+	onTimeWithin = time.Minute // a due tick counts as missed after this time
 )
 
-// AtBoot reports whether a cron expression means a tick in each boot of a machine, and not at times.
+// AtBoot reports whether a cron expression means one tick whenever a machine boots, instead of ticks at times.
 func AtBoot(cron string) bool { return strings.EqualFold(strings.TrimSpace(cron), "@reboot") }
 
-// TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. The delay is a hash of the
-// schedule's name and the tick. So the tasks of schedules with the same ticks spread out, and every worker computes the same time.
+// TickSpec returns the Spec of the task for a tick. The task is due at the tick, or up to Jitter later. This delay is a hash of the
+// schedule's name and the tick: the tasks of different schedules spread out, and every worker computes the same delay.
 func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	spec := s.Spec
 	spec.Schedule, spec.Tick = s.Name, tick
@@ -30,8 +30,8 @@ func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	return spec
 }
 
-// CaughtUp returns the due ticks that get a task at the time now, oldest first. The function newest returns the last n ticks between from
-// and now, oldest first.
+// CaughtUp returns the ticks that get a task at the time now, oldest first. Some of them may be overdue; CatchUp of the schedule says which
+// of these get a task. The function newest returns the last n ticks between from and now, oldest first.
 func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
 	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin

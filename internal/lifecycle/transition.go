@@ -6,13 +6,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// move is a transition from one state to another, and the action that makes it.
+// move is a change of a task from one state to another. By is the action that causes it.
 type move struct {
 	From, To jobs.State
 	By       string
 }
 
-// moves lists all transitions. Tests compare this list with Next, the statements of package db and the schema.
+// moves lists all changes of state. Tests compare this list with Next, with the SQL statements of package db and with the schema.
 var moves = []move{
 	{jobs.Scheduled, jobs.Pending, "due"}, {jobs.Scheduled, jobs.Blocked, "due"}, {jobs.Scheduled, jobs.Cancelled, "cancel"},
 	{jobs.Scheduled, jobs.Blocked, "hold"}, {jobs.Scheduled, jobs.Pending, "edit"}, {jobs.Scheduled, jobs.Blocked, "edit"},

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// uniqueKey returns the unique key of the task that the Spec describes. due is its due time.
+// uniqueKey returns the unique key of the task that the Spec describes. The parameter due is the due time of the task.
 func uniqueKey(s *jobs.Spec, due time.Time) string {
 	key := s.UniqueKey
 	if s.UniqueArgs {
@@ -24,7 +24,7 @@ func uniqueKey(s *jobs.Spec, due time.Time) string {
 	return key
 }
 
-// keyOfArgs returns the key that UniqueArgs stands for.
+// keyOfArgs returns the unique key of a task with the option UniqueArgs. The key contains a hash of the job and its arguments.
 func keyOfArgs(s *jobs.Spec) string {
 	hash := sha256.New()
 	hash.Write([]byte(s.Job))
@@ -33,15 +33,15 @@ func keyOfArgs(s *jobs.Spec) string {
 	return cmp.Or(s.UniqueKey, s.Job) + ":" + hex.EncodeToString(hash.Sum(nil)[:16])
 }
 
-// ResolveUniqueArgs replaces UniqueArgs of a Spec by the key that it stands for, so that later changes of the arguments do not change the
-// key.
+// ResolveUniqueArgs replaces the option UniqueArgs of a Spec by the key that follows from the arguments. If somebody changes the arguments
+// later, the key stays the same.
 func ResolveUniqueArgs(s *jobs.Spec) {
 	if s.UniqueArgs {
 		s.UniqueKey, s.UniqueArgs = keyOfArgs(s), false
 	}
 }
 
-// canonical returns JSON without white space and with the keys of each object in order. It keeps the text of numbers.
+// canonical returns JSON without white space, with the keys of each object sorted. It does not change the spelling of numbers.
 func canonical(text json.RawMessage) []byte {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(text))
@@ -51,13 +51,13 @@ func canonical(text json.RawMessage) []byte {
 	}
 	sorted, err := taskjson.Marshal(value)
 	if err != nil {
-		return text // this cannot happen, because value was JSON
+		return text // cannot happen, because value comes from JSON
 	}
 	return sorted
 }
 
-// KeyHeldUntil returns the time until which a new task holds its unique key, even if it finishes earlier. It returns the time zero if the
-// task has no UniqueFor and no UniquePeriod.
+// KeyHeldUntil returns the time until which a new task keeps its unique key, even if the task finishes earlier. It returns the zero time if
+// the task has neither UniqueFor nor UniquePeriod.
 func KeyHeldUntil(s *jobs.Spec, task *jobs.Task) (until time.Time) {
 	if task.UniqueFor > 0 {
 		until = task.CreatedAt.Add(task.UniqueFor)
@@ -70,7 +70,7 @@ func KeyHeldUntil(s *jobs.Spec, task *jobs.Task) (until time.Time) {
 	return until
 }
 
-// DeletedTask returns the task that Enqueue returns if the task id holds the unique key of the Spec, and has been deleted.
+// DeletedTask returns a task for Enqueue to return if the unique key of the Spec still belongs to task id, which has been deleted.
 func DeletedTask(id int64, s *jobs.Spec, now time.Time) jobs.Task {
 	return jobs.Task{ID: id, UniqueKey: NewTask(s, now).UniqueKey, Kept: true}
 }

@@ -25,14 +25,14 @@ func (l Line) Ended() []byte {
 	return append(l.Text, '\n')
 }
 
-// Splitter joins pieces of output into lines, for each source separately. A source is, for instance, a stream of a task. The zero
+// Splitter joins pieces of output into lines, separately for each source. A source is, for example, one stream of one task. The zero
 // Splitter is ready for use.
 type Splitter[Source comparable] struct {
-	Max     int // size at which a line without a newline counts as complete, in bytes; default 64 KiB
+	Max     int // a line without a newline counts as complete at this number of bytes; default 64 KiB
 	partial map[Source]*Line
 }
 
-// Add adds a piece and returns the lines that it completes. It does not keep data.
+// Add adds a piece of output and returns the lines that are now complete. It copies the data.
 func (s *Splitter[Source]) Add(source Source, at time.Time, data []byte) (complete []Line) {
 	if s.partial == nil {
 		s.partial = map[Source]*Line{}
@@ -52,10 +52,10 @@ func (s *Splitter[Source]) Add(source Source, at time.Time, data []byte) (comple
 	return complete
 }
 
-// Partial returns the incomplete line of a source, or nil.
+// Partial returns the incomplete line of a source, or nil if there is none.
 func (s *Splitter[Source]) Partial(source Source) *Line { return s.partial[source] }
 
-// End removes the incomplete line of a source and returns it, or nil.
+// End removes and returns the incomplete line of a source. It returns nil if there is none.
 func (s *Splitter[Source]) End(source Source) *Line {
 	line := s.partial[source]
 	delete(s.partial, source)
@@ -70,7 +70,7 @@ func (s *Splitter[Source]) Partials() (list []Source) {
 	return list
 }
 
-// Last returns the last n lines in a list of pieces. The result enough is true if the caller needs no earlier pieces for these lines.
+// Last returns the last n lines in a list of pieces. The result enough is false if an earlier piece may belong to these lines.
 func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	if n == 0 {
 		return nil, true
@@ -99,14 +99,14 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	return chunks, false
 }
 
-// Shown returns the last n lines in a list of pieces as a terminal would show them. If a program has overwritten a line, Shown returns only
-// its final text. Shown skips blank lines at the end. It does not escape control characters, so the caller must escape them before it
-// prints the lines to a terminal.
+// Shown returns the last n lines in a list of pieces as a terminal would show them: if a program has overwritten a line, Shown returns only
+// the final text. It leaves out blank lines at the end. It does not escape control characters, so the caller must do that before it prints
+// the lines to a terminal.
 func Shown(chunks []jobs.Chunk, n int) (list []string) {
 	var text []byte
 	for i, c := range chunks {
 		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {
-			text = append(text, '\n') // text of different streams must not share a line
+			text = append(text, '\n') // a line must not contain text of two streams
 		}
 		text = append(text, c.Data...)
 	}

@@ -21,7 +21,7 @@ func LastText(output []byte, limit int) string {
 	return ""
 }
 
-// plain returns a line as valid UTF-8 without escape sequences, control characters and blanks at its ends.
+// plain returns a line as valid UTF-8. It removes escape sequences, control characters, and blanks at both ends.
 func plain(line string) string {
 	line = strings.Map(func(r rune) rune {
 		switch {
@@ -35,7 +35,7 @@ func plain(line string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(line, "\ufffd"))
 }
 
-// cut returns the first characters of a text, at most limit bytes.
+// cut shortens a text to at most limit bytes, at the start of a character.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -48,7 +48,7 @@ func cut(text string, limit int) string {
 	return text[:end] + mark
 }
 
-// StripEscapes returns a line without its escape sequences.
+// StripEscapes removes the escape sequences of a terminal from a line.
 func StripEscapes(text string) string {
 	var b strings.Builder
 	for {
@@ -62,9 +62,8 @@ func StripEscapes(text string) string {
 	}
 }
 
-// CutEscape removes an escape sequence from the start of a line that begins with ESC. It returns the parameters of the
-// sequence and whether the sequence sets colours. If the sequence has no end, CutEscape removes only its first
-// characters.
+// CutEscape removes an escape sequence from the start of a line. The line must begin with ESC. The result sgr is the parameters of the
+// sequence, and colours reports whether the sequence sets colours. If the sequence has no end, CutEscape removes only its first characters.
 func CutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {
 		return "", false, line[1:]
@@ -79,7 +78,7 @@ func CutEscape(line string) (sgr string, colours bool, rest string) {
 			}
 		}
 		return "", false, line[2:]
-	case c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X': // a string, which ends with BEL or ST
+	case c == ']' || c == 'P' || c == '_' || c == '^' || c == 'X': // these sequences contain a text, which ends with BEL or ST
 		for i := 2; i < len(line); i++ {
 			if line[i] == 7 {
 				return "", false, line[i+1:]

@@ -23,13 +23,13 @@ import (
 type Style int
 
 const (
-	Plain    Style = iota // RFC 3339, level, message, key=value
-	Terminal              // like Plain, but with the time of day only, for people
-	Journal               // <priority>message key=value, without a time because the journal has it
-	JSON                  // one object per line
+	Plain    Style = iota // a time in the format of RFC 3339, the level, the message, key=value
+	Terminal              // like Plain, but with the time of day only; for people
+	Journal               // <priority>message key=value; no time, because the journal adds it
+	JSON                  // one JSON object per line
 )
 
-// StyleFor returns the style for the value of --log-format. The value auto selects the style by the destination of the log.
+// StyleFor returns the style for the value of --log-format. If the value is auto, the style depends on where the log goes.
 func StyleFor(format string, to term.Stream, journalStream string) Style {
 	switch {
 	case format == "json":
@@ -44,8 +44,8 @@ func StyleFor(format string, to term.Stream, journalStream string) Style {
 	return Plain
 }
 
-// isJournal reports whether w is the stream that systemd connected to its journal. The parameter journalStream is the value of
-// $JOURNAL_STREAM, which is the "device:inode" of that stream.
+// isJournal reports whether w is connected to the journal of systemd. The parameter journalStream is the value of $JOURNAL_STREAM, which
+// contains the device and inode of that connection.
 func isJournal(w io.Writer, journalStream string) bool {
 	file, ok := w.(*os.File)
 	if !ok || journalStream == "" {
@@ -55,7 +55,7 @@ func isJournal(w io.Writer, journalStream string) bool {
 	if err != nil {
 		return false
 	}
-	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // reflection, because the type depends on the system, as in directoryOwner
+	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // uses reflection, because the type depends on the operating system; see directoryOwner
 	if sys.Kind() != reflect.Struct {
 		return false
 	}
@@ -71,7 +71,7 @@ func New(to term.Stream, style Style, level slog.Level) *slog.Logger {
 	return slog.New(&logHandler{to: to, style: style, level: level, mu: &sync.Mutex{}})
 }
 
-// logHints maps some messages to a hint that the terminal style adds to them for the person at the worker's terminal.
+// logHints maps some messages to a hint for the user. The style Terminal adds the hint to the message.
 var logHints = map[string]string{"draining": " (again to stop now)"}
 
 // logHandler writes records as text.
@@ -80,8 +80,8 @@ type logHandler struct {
 	style Style
 	level slog.Level
 	mu    *sync.Mutex // protects the stream
-	group string      // prefix of the keys of later attributes
-	attrs string      // formatted attributes that were given to With
+	group string      // prefix for the keys of the attributes that follow
+	attrs string      // attributes that WithAttrs added, already formatted
 }
 
 // Enabled implements slog.Handler.
@@ -138,8 +138,8 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// attr formats an attribute as " key=value". A group gives several of these texts. In the terminal style attr omits the date of a time
-// that is on the same day as the record.
+// attr formats an attribute as " key=value". A group becomes several such texts. In the style Terminal a time has no date if it is on the
+// same day as the record.
 func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 	v := a.Value.Resolve()
 	text := ""
@@ -164,7 +164,7 @@ func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 		}
 	case slog.KindDuration:
 		text = v.Duration().Round(time.Millisecond).String()
-		for _, zero := range []string{"m0s", "h0m"} { // shorten 1m0s and 1h0m0s
+		for _, zero := range []string{"m0s", "h0m"} { // write 1m0s as 1m, and 1h0m0s as 1h
 			if strings.HasSuffix(text, zero) {
 				text = text[:len(text)-2]
 			}
@@ -178,7 +178,7 @@ func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 	return " " + logText(group+a.Key) + "=" + logText(text)
 }
 
-// logText quotes a key or value that is not a single word, or that has control characters for a terminal.
+// logText quotes a key or value if it is not a single word, or if it contains characters that can control a terminal.
 func logText(text string) string {
 	quoted := func(r rune) bool {
 		return !unicode.IsPrint(r) || strings.ContainsRune(` "=`, r) || r == unicode.ReplacementChar
@@ -214,7 +214,7 @@ func priority(level slog.Level) int {
 	return 7
 }
 
-// jsonLogValue formats times and durations as in the other JSON output of runner.
+// jsonLogValue formats times and durations in the same way as the rest of runner's JSON.
 func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	switch a.Value.Kind() {
 	case slog.KindTime:
@@ -225,7 +225,7 @@ func jsonLogValue(_ []string, a slog.Attr) slog.Attr {
 	return a
 }
 
-// jsonLines writes lines of JSON and escapes control characters for a terminal.
+// jsonLines writes lines of JSON. It escapes characters that can control a terminal.
 type jsonLines struct{ io.Writer }
 
 func (w jsonLines) Write(line []byte) (int, error) {

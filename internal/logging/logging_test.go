@@ -96,8 +96,7 @@ func TestLogTimesOfTheDayHaveNoDateOnATerminal(t *testing.T) {
 	}
 }
 
-// TestLogHandlerPassesSlogtest checks the handler with slogtest, the standard library's test of a slog.Handler. It parses the output of the
-// plain style for slogtest.
+// TestLogHandlerPassesSlogtest checks the handler with the package testing/slogtest. For that it parses the output of the style Plain.
 func TestLogHandlerPassesSlogtest(t *testing.T) {
 	var out bytes.Buffer
 	slogtest.Run(t, func(t *testing.T) slog.Handler {
@@ -145,7 +144,7 @@ func TestLogStyleFollowsStderr(t *testing.T) {
 		{"auto", "", term.Stream{Writer: io.Discard}, Plain},
 		{"auto", "", term.Stream{Writer: file, TTY: true}, Terminal},
 		{"auto", journal, term.Stream{Writer: file}, Journal},
-		{"auto", "1:2", term.Stream{Writer: file}, Plain}, // systemd started a shell, which redirected the log
+		{"auto", "1:2", term.Stream{Writer: file}, Plain}, // as if systemd had started a shell that redirected the log to a file
 		{"auto", journal, term.Stream{Writer: io.Discard}, Plain},
 		{"text", journal, term.Stream{Writer: file, TTY: true}, Plain},
 		{"json", journal, term.Stream{Writer: file, TTY: true}, JSON},

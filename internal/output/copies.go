@@ -10,17 +10,17 @@ import (
 	"example.com/runner/runner"
 )
 
-// Copies says where a worker copies the output of its commands, beside the database.
+// Copies says to which places, besides the database, a worker copies the output of its commands.
 type Copies struct {
-	Tee    bool   // copy to stdout and stderr
-	Prefix bool   // begin each line of stdout and stderr with the id of its task
-	Dir    string // directory for files with the output of attempts; empty for none
+	Tee    bool   // whether to copy it to stdout and stderr
+	Prefix bool   // whether each line on stdout and stderr begins with the id of its task
+	Dir    string // directory with a file for each attempt; empty for no files
 	Size   int64  // maximum size of such a file; 0 for no limit
 	Log    *slog.Logger
-	Pages  string // address of the pages, for hooks; empty if unknown
+	Pages  string // URL of the web pages, for hooks; empty if unknown
 }
 
-// Register registers the handler of commands, which makes these copies of their output. The caller must call stop at the end.
+// Register registers the handler of commands with r, so that it makes these copies. The caller must call stop at the end.
 func (o Copies) Register(ctx context.Context, r *runner.Runner, p *term.Printer) (stop func(), err error) {
 	var tee func(jobs.Task, string, []byte)
 	if o.Tee {

@@ -25,15 +25,15 @@ import (
 	"example.com/runner/runner"
 )
 
-// Files copies the output of commands to files in one directory. Each attempt has one file. The file 41-1.log has the output of attempt 1
-// of task 41: stdout and stderr in the order in which they come. If a worker is lost, the next attempt repeats the lost one under the same
-// number, so both write to the same file. A file is deleted after its task.
+// Files copies the output of commands to files in a directory. Each attempt has one file: 41-1.log contains the output of attempt 1 of task
+// 41, stdout and stderr in the order in which they arrive. If an attempt is lost because its worker died, the next attempt has the same
+// number and appends to the same file. Files of a task are deleted after the task is deleted.
 //
 // A write error does not fail the task. The worker logs the error, and the rest of that output is only in the database.
 type Files struct {
 	root *os.Root
 	path string
-	most int64 // size at which a file is renamed and a new one begins; 0 for never
+	most int64 // size at which a full file is renamed and a new one begins; 0 for no limit
 	log  *slog.Logger
 
 	mu   sync.Mutex
@@ -46,22 +46,22 @@ type attemptOf struct{ id, generation int64 }
 type outputFile struct {
 	mu     sync.Mutex
 	name   string
-	file   *os.File // nil until the command prints
+	file   *os.File // nil until the command prints something
 	size   int64
 	failed bool
 }
 
 const (
-	ownerFile  = "database" // contains the directory of the database whose tasks have the files
-	oldEnd     = ".1"       // end of the name of a file that was renamed because of its size
+	ownerFile  = "database" // this file names the database to which the output in the directory belongs
+	oldEnd     = ".1"       // added to the name of a full file
 	sweepEvery = 10 * time.Minute
-	sweepTasks = 500 // tasks that a sweep looks up at once
+	sweepTasks = 500 // number of tasks to look up at once
 )
 
 var outputName = regexp.MustCompile(`^([1-9][0-9]{0,17})-[0-9]+\.log(\.1)?$`)
 
-// OpenFiles opens the directory at path for the output of the tasks of r. It creates a missing directory. The parameter most is the
-// greatest size of a file in bytes; 0 for no limit.
+// OpenFiles opens the directory at path for the output of the tasks of r. It creates the directory if it is missing. The parameter most is
+// the maximum size of a file in bytes; 0 means no limit.
 func OpenFiles(r *runner.Runner, path string, most int64, log *slog.Logger) (*Files, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, directoryError(path, err)
@@ -91,8 +91,8 @@ func directoryError(path string, err error) error {
 	return &failure.Error{Code: "permission", Exit: 1, What: "cannot use --log-dir " + path, Why: []string{err.Error()}, Cause: err}
 }
 
-// own records in the directory which database writes to it. Ids are unique in one database only, so two databases must not share a
-// directory.
+// own writes to the directory which database uses it. Two databases must not share a directory, because they may have tasks with the same
+// ids.
 func own(root *os.Root, database string) error {
 	file, err := root.OpenFile(ownerFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {
@@ -112,7 +112,7 @@ func own(root *os.Root, database string) error {
 // Close closes the directory.
 func (f *Files) Close() error { return f.root.Close() }
 
-// Record returns the handler of commands with a file for each attempt.
+// Record returns a handler that runs h and has a file for each attempt.
 func (f *Files) Record(h jobs.Handler) jobs.Handler {
 	run := h.Run
 	h.Run = func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
@@ -132,7 +132,7 @@ func (f *Files) Record(h jobs.Handler) jobs.Handler {
 	return h
 }
 
-// Copy implements runner.CommandOptions.Tee.
+// Copy writes output to the file of its attempt. It is a function for runner.CommandOptions.Tee.
 func (f *Files) Copy(task jobs.Task, _ string, data []byte) {
 	f.mu.Lock()
 	file := f.open[attemptOf{task.ID, task.GenerationID}]
@@ -174,7 +174,7 @@ func (f *Files) write(file *outputFile, data []byte) (err error) {
 	return err
 }
 
-// end closes the file of an attempt that has ended.
+// end closes the file of an attempt after the attempt has ended.
 func (f *Files) end(task jobs.Task, file *outputFile) {
 	file.mu.Lock()
 	defer file.mu.Unlock()
@@ -187,7 +187,7 @@ func (f *Files) end(task jobs.Task, file *outputFile) {
 	file.file, file.failed = nil, true
 }
 
-// Sweep deletes the files of deleted tasks, now and at intervals, until ctx ends.
+// Sweep deletes the files of deleted tasks. It does so now and then every ten minutes until ctx ends.
 func (f *Files) Sweep(ctx context.Context, r *runner.Runner) {
 	timer := time.NewTicker(sweepEvery)
 	defer timer.Stop()
@@ -215,10 +215,10 @@ func (f *Files) sweep(ctx context.Context, r *runner.Runner) (deleted int, err e
 	if err := errors.Join(err, dir.Close()); err != nil {
 		return 0, err
 	}
-	files := map[int64][]string{} // by task
+	files := map[int64][]string{} // names of files by the id of the task
 	for _, name := range names {
 		if match := outputName.FindStringSubmatch(name); match != nil {
-			id, _ := strconv.ParseInt(match[1], 10, 64) // at most 18 digits
+			id, _ := strconv.ParseInt(match[1], 10, 64) // cannot fail, because there are at most 18 digits
 			files[id] = append(files[id], name)
 		}
 	}

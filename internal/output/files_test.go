@@ -33,7 +33,7 @@ func openFiles(t *testing.T, most int64) (f *Files, r *runner.Runner, log *bytes
 	return f, r, log
 }
 
-// attempt runs an attempt that prints pieces.
+// attempt runs an attempt that prints the given pieces.
 func (f *Files) attempt(t *testing.T, task jobs.Task, pieces ...string) {
 	t.Helper()
 	h := f.Record(jobs.Handler{Run: func(_ context.Context, task jobs.Task) (json.RawMessage, error) {

@@ -1,4 +1,4 @@
-// Package output follows the output of tasks and prints it.
+// Package output reads the output of tasks, also while they run, and prints it.
 package output
 
 import (
@@ -17,15 +17,16 @@ import (
 // pieces is the maximum number of pieces of output in one read. A piece has at most 32 KiB.
 const pieces = 64
 
-// Range selects a part of a task's output.
+// Range says which part of a task's output to print.
 type Range struct {
-	All   bool      // select every attempt
-	N     int       // select the attempts with this number; 0 selects the latest attempt and later ones
-	Began time.Time // if set, select attempts that run or started after this time
-	Lines int       // number of last lines of the first shown attempt; -1 selects all its lines
+	All   bool      // whether to print all attempts
+	N     int       // number of the attempts to print; 0 for the latest attempt and the attempts after it
+	Began time.Time // if set, leave out attempts that ended and that started before this time
+	Lines int       // print only this many lines, the last ones, of the first attempt; -1 for all
 }
 
-// first returns the generation of the last attempt that comes before the selected attempts. It returns 0 if the range skips no attempt.
+// first returns the generation of the attempt before the first attempt in the range. It returns 0 if the range begins with the first
+// attempt.
 func (w Range) first(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
@@ -33,33 +34,33 @@ func (w Range) first(attempts []jobs.Attempt) int64 {
 	return attempts[len(attempts)-2].GenerationID
 }
 
-// shows reports whether the range selects an attempt.
+// shows reports whether the range contains an attempt.
 func (w Range) shows(a jobs.Attempt) bool {
 	return (w.N == 0 || a.Attempt == w.N) && (w.Began.IsZero() || a.State == jobs.Running || !a.StartedAt.Before(w.Began))
 }
 
-// Cursor is a position in the output of a task.
+// Cursor says which output of a task is already printed.
 type Cursor struct {
 	Range      Range
-	Live       *Live          // receives the attempts that workers send to this process; nil for none
-	generation int64          // generation of the task when its attempts were read; 0 before the first read
-	attempts   []jobs.Attempt // attempts that are not completely shown
-	shown      int64          // generation of the last completely shown attempt
-	reading    int64          // generation of the partly shown attempt
-	seq        int64          // sequence number of the last shown piece of that attempt
-	bytes      int64          // bytes of that attempt that are shown or known to be dropped
-	any        bool           // whether any attempt was shown
+	Live       *Live          // prints the attempts whose output workers send to this process; nil if they cannot
+	generation int64          // generation of the task when its attempts were read last; 0 if they were not
+	attempts   []jobs.Attempt // attempts whose output is not completely printed
+	shown      int64          // generation of the last completely printed attempt
+	reading    int64          // generation of the attempt that is being printed
+	seq        int64          // number of the last printed piece of that attempt
+	bytes      int64          // number of bytes of that attempt that are printed or surely lost
+	any        bool           // whether at least one attempt was printed
 }
 
-// Advance prints the output that a task has produced since the last call. The caller must have read t just before the call. The result done
-// is true if no more output will follow.
+// Advance prints the output that a task has produced since the last call. The caller must read t just before the call. The result done is
+// true if no output will follow.
 func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *LogPrinter) (done bool, err error) {
 	if t.GenerationID != f.generation {
 		attempts, err := r.Attempts(ctx, t)
 		if err != nil {
 			return false, err
 		}
-		// If the task has changed since the caller read it, the list contains its running attempt twice. The first of the two is current.
+		// If the task has changed since the caller read it, the list contains the running attempt twice. The first of these two is newer.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
 			f.shown = f.Range.first(attempts)
@@ -91,7 +92,7 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 	return t.State.Finished() || f.Range.N > 0 && t.Attempt > f.Range.N, nil
 }
 
-// read prints the output of an attempt that is not yet shown.
+// read prints the part of an attempt's output that is not yet printed.
 func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs.Attempt, to *LogPrinter) error {
 	if f.reading != a.GenerationID {
 		f.reading, f.seq, f.bytes = a.GenerationID, 0, 0
@@ -102,7 +103,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// A worker connects to this process before it stores the first piece. This check follows the read, so it sees every such worker.
+		// Before a worker stores the first piece, it connects to this process. So after the read, Live knows the attempt if a worker sends
+		// it.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}
@@ -141,16 +143,16 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 	}
 }
 
-// show prints a piece. It also tells the printer how many bytes are missing before the piece, because the worker dropped them. This process
-// may have shown some of these bytes before the worker dropped them. show therefore computes the number from the bytes that it has shown
-// and from the size of the start of the output, which the worker always keeps.
+// show prints a piece of output. If the worker has dropped bytes before this piece, show tells the printer how many of them are missing.
+// Some of the dropped bytes may not be missing, because this process printed them before the worker dropped them. The worker never drops
+// the start of the output, so show can compute the number from the size of that start and from the bytes that it has printed.
 func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {
 	case c.DroppedBytes > 0:
 		missing = max(min(c.DroppedBytes, admin.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
 	case c.Seq > f.seq+1 && f.seq > 0:
-		missing = unknown // some pieces were deleted before they could be shown
+		missing = unknown // the pieces between were deleted before this process could print them
 	}
 	f.seq = c.Seq
 	f.bytes += int64(len(c.Data)) + max(missing, 0)

@@ -27,7 +27,7 @@ func TestTailOf(t *testing.T) {
 	}{
 		{[]string{"a\nb\nc\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb\nc"}, 2, "b\nc", true},
-		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // there might be an earlier piece that begins the first line
+		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // an earlier piece might belong to the first line
 		{[]string{"a\n", "b", "\n", "c\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb", "b\n"}, 1, "bb\n", true},
 		{[]string{"a\n", "b\n"}, 1, "b\n", true},
@@ -86,7 +86,7 @@ func TestLogPrinterPrefixesLines(t *testing.T) {
 	}
 }
 
-// TestLogPrinterCountsMissingBytes checks that the printed bytes and the reported number of missing bytes add up to the whole output.
+// TestLogPrinterCountsMissingBytes checks that the printer prints each byte or reports it as missing.
 func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	p, out, talk := termtest.Printer(0)
 	s := &LogPrinter{P: p}
@@ -99,10 +99,10 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	show(1, 0, "0123456789") // start of the output, which is always kept
-	show(2, 0, "abcde")      // this piece is shown now and deleted later
-	show(4, 12, "vwxyz")     // 12 bytes between the head and this piece were dropped: the 5 bytes shown above, and 7 that were never shown
-	show(5, 12, "end")       // follows the last shown piece, so nothing is missing, although it has a count as the first piece of the tail
+	show(1, 0, "0123456789") // start of the output, which the worker always keeps
+	show(2, 0, "abcde")      // the worker drops this piece later
+	show(4, 12, "vwxyz")     // the worker has dropped 12 bytes before this piece: 5 that were printed, and 7 that were not
+	show(5, 12, "end")       // nothing is missing before this piece; its count is about the same 12 bytes
 	p.Flush()
 	testkit.Equal(t, "stdout", out.String(), "0123456789abcdevwxyzend")
 	testkit.Equal(t, "stderr", talk.String(), "--- 7 B not kept (--output-limit 20) ---\n")

@@ -12,29 +12,28 @@ import (
 	"example.com/runner/runner"
 )
 
-// endMost is how long Live waits for the rest of an attempt that has ended.
+// endMost is how long Live waits for output after an attempt has ended.
 const endMost = 5 * time.Second
 
-// Live receives the whole output of one task from its workers and prints it. The limit of the stored output does not apply to it. A worker
-// that cannot connect to this process only stores the output, and then Follow prints the stored output. A nil *Live is valid and receives
-// nothing.
+// Live receives the whole output of one task from the workers that run it, and prints it. The limit for stored output does not apply. If a
+// worker cannot connect to this process, it only stores the output; Follow then prints the stored part. A nil *Live receives nothing.
 type Live struct {
 	to       *LogPrinter
 	follower *follow.Follower
 
-	mu       sync.Mutex             // protects the field to and the fields below
-	attempts map[int64]*liveAttempt // attempts by generation
-	err      error                  // error of stdout or stderr
+	mu       sync.Mutex             // protects the printer to, and the fields below
+	attempts map[int64]*liveAttempt // received attempts by generation
+	err      error                  // error of writing to stdout or stderr
 }
 
-// liveAttempt is an attempt whose output a worker sends or has sent to this process.
+// liveAttempt is an attempt whose output a worker sends to this process, or has sent.
 type liveAttempt struct {
-	ended    chan struct{} // closed when the worker will send no more
+	ended    chan struct{} // closed when the worker sends no more output
 	complete bool          // whether every byte has arrived; set before ended is closed
-	dropped  bool          // whether to ignore output that still arrives
+	dropped  bool          // whether to ignore output that arrives from now on
 }
 
-// NewLive creates the socket for a task. It returns nil if it cannot create a socket.
+// NewLive creates a socket to which workers can send output. It returns nil if it cannot create a socket.
 func NewLive(r *runner.Runner, to *LogPrinter) *Live {
 	follower, err := follow.Listen(admin.Directory(r))
 	if err != nil {
@@ -43,7 +42,7 @@ func NewLive(r *runner.Runner, to *LogPrinter) *Live {
 	return &Live{to: to, follower: follower, attempts: map[int64]*liveAttempt{}}
 }
 
-// Bind connects the socket with a task. Call it before any worker can start the task.
+// Bind makes the socket known as that of a task. Call it before a worker can start the task.
 func (l *Live) Bind(id int64) error {
 	if l == nil {
 		return nil
@@ -51,7 +50,7 @@ func (l *Live) Bind(id int64) error {
 	return l.follower.Bind(id)
 }
 
-// Serve starts to print the output of task t that workers send.
+// Serve starts to print the output that workers send about task t.
 func (l *Live) Serve(t jobs.Task) {
 	if l == nil {
 		return
@@ -81,9 +80,9 @@ func (l *Live) Serve(t jobs.Task) {
 
 var errDropped = errors.New("the attempt is over")
 
-// end waits until Live has printed the rest of an attempt that has ended. The caller must hold l.mu.
+// end waits until Live has received the rest of an attempt that has ended. The caller must hold l.mu.
 func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error {
-	lost := a.Reason == jobs.ReasonLost // the worker of a lost attempt may be alive but stopped, so end does not wait for it
+	lost := a.Reason == jobs.ReasonLost // do not wait, because the worker of a lost attempt may be suspended and never send the rest
 	if !lost {
 		timer := time.NewTimer(endMost)
 		defer timer.Stop()
@@ -105,7 +104,7 @@ func (l *Live) end(ctx context.Context, sent *liveAttempt, a jobs.Attempt) error
 	return l.err
 }
 
-// attempt returns the attempt with this generation if a worker sends it, or nil. The caller must hold l.mu.
+// attempt returns the attempt with this generation, or nil if no worker has sent it. The caller must hold l.mu.
 func (l *Live) attempt(generation int64) *liveAttempt {
 	if l == nil {
 		return nil
@@ -132,8 +131,8 @@ func (l *Live) unlock() {
 	}
 }
 
-// FollowTasks prints the output of tasks until all of them have finished or were deleted. It prints the whole output of a single task if
-// the task starts later.
+// FollowTasks prints the output of tasks until all of them have finished or were deleted. If there is only one task and it has not started
+// yet, FollowTasks prints its whole output, even if it exceeds the limit for stored output.
 func FollowTasks(ctx context.Context, r *runner.Runner, ids []int64, to *LogPrinter) error {
 	tasks := map[int64]*Cursor{}
 	for _, id := range ids {

@@ -16,13 +16,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// LogPrinter prints the output of tasks either unchanged or line by line with a prefix.
+// LogPrinter prints the output of tasks. It prints it unchanged, or, if Named or Timestamps is set, line by line with a prefix.
 type LogPrinter struct {
 	P          *term.Printer
-	Named      bool // print the task's id before each line
+	Named      bool // whether each line begins with the id of its task
 	Timestamps bool
-	Follow     bool      // the output is followed, so report retries
-	Since      time.Time // print only pieces since this time; zero for all
+	Follow     bool      // whether the command waits for more output; it then also reports retries
+	Since      time.Time // skip pieces before this time; zero for none
 
 	missing bool // whether some of the output could not be printed
 	lines   lines.Splitter[lineOf]
@@ -37,7 +37,7 @@ type lineOf struct {
 // unknown stands for an unknown number of bytes.
 const unknown = -1
 
-// piece prints a piece of a task's output. The parameter missing is the number of dropped bytes before the piece.
+// piece prints a piece of a task's output. The parameter missing is the number of bytes that are missing before this piece.
 func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	switch {
 	case c.At.Before(s.Since):
@@ -61,7 +61,7 @@ func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	return nil
 }
 
-// line prints a line. It adds a newline if the line is incomplete.
+// line prints a line. If the line is incomplete, it adds a newline.
 func (s *LogPrinter) line(key lineOf, line lines.Line) error {
 	before := s.before(key)
 	if s.Timestamps {
@@ -78,7 +78,7 @@ func (s *LogPrinter) endLine(key lineOf) error {
 	return nil
 }
 
-// before returns the prefix of each line of a task.
+// before returns the prefix for each line of a task.
 func (s *LogPrinter) before(key lineOf) string {
 	if !s.Named {
 		return ""
@@ -98,7 +98,7 @@ func (s *LogPrinter) before(key lineOf) string {
 	return to.Paint(c, fmt.Sprintf("[%d]", key.id)) + " "
 }
 
-// gap reports on stderr that some of the output was dropped.
+// gap reports on stderr that a part of the output is missing.
 func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 	s.missing = true
 	if err := s.EndLines(t); err != nil {
