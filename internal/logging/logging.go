@@ -55,7 +55,7 @@ func isJournal(w io.Writer, journalStream string) bool {
 	if err != nil {
 		return false
 	}
-	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // uses reflection, because the type depends on the operating system; see directoryOwner
+	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // reflection, because the type depends on the operating system
 	if sys.Kind() != reflect.Struct {
 		return false
 	}

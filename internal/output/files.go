@@ -187,7 +187,7 @@ func (f *Files) end(task jobs.Task, file *outputFile) {
 	file.file, file.failed = nil, true
 }
 
-// Sweep deletes the files of deleted tasks. It does so now and then every ten minutes until ctx ends.
+// Sweep deletes the files of deleted tasks immediately and after every ten minutes, until ctx ends.
 func (f *Files) Sweep(ctx context.Context, r *runner.Runner) {
 	timer := time.NewTicker(sweepEvery)
 	defer timer.Stop()

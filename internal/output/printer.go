@@ -109,7 +109,7 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 		what = binarySize(missing)
 	}
 	limit := "--output-limit"
-	if t.OutputLimit != taskspec.DefaultOutputLimit { // for the default limit, the limit of the worker decides
+	if t.OutputLimit != taskspec.DefaultOutputLimit { // the default means that the worker's own --output-limit applies
 		limit += " " + humanize.ExactSize(t.OutputLimit)
 	}
 	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)
@@ -137,8 +137,8 @@ func (s *LogPrinter) Finish() error {
 	return s.P.Flush()
 }
 
-// end finishes the output of an attempt. The parameter shown is the number of printed bytes, and the parameter more reports whether other
-// attempts follow.
+// end finishes the output of an attempt. The parameter shown is the number of bytes that were printed. The parameter more is true if
+// another attempt follows.
 func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
 	if s.P.JSON {
 		return nil
@@ -161,8 +161,8 @@ func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) er
 	return nil
 }
 
-// Complete returns err, or another error if some of the output was not printed. It is for commands such as "runner run", which print the
-// output in place of the user's command. Their caller must not mistake incomplete output for the whole output.
+// Complete returns err, or another error if a part of the output is missing. Commands such as "runner run" call it, because a script must
+// not mistake incomplete output for the whole output.
 func (s *LogPrinter) Complete(err error) error {
 	if !s.missing {
 		return err

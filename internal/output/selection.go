@@ -14,14 +14,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// Selection selects the output to print: tasks by ids or by a filter, and parts of their output.
+// Selection says which output to print: the output of some tasks, or a part of it.
 type Selection struct {
 	Filter jobs.Filter
 	Range  Range
-	Since  time.Time // output that was printed at this time or later; zero for all output
+	Since  time.Time // skip output that was printed before this time; zero for none
 }
 
-// Show prints the output that exists now.
+// Show prints the output that the database contains now.
 func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
 	ids := o.Filter.IDs
 	if len(ids) == 0 {
@@ -61,7 +61,7 @@ func (o Selection) Show(ctx context.Context, r *runner.Runner, to *LogPrinter) e
 	return nil
 }
 
-// noteWithoutOutput prints why the output of a task is empty if the task or the attempt has not started.
+// noteWithoutOutput explains why there is no output, if the task or the attempt has not started.
 func noteWithoutOutput(p *term.Printer, t jobs.Task, which Range) {
 	switch {
 	case p.JSON:
@@ -132,12 +132,12 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 	return failure.ExitStatus(3)
 }
 
-// overlap is a part of the time before the last poll in which FollowFilter searches for finished tasks again. Such a search is necessary
-// because a worker reads the end time of a task before other processes can see that the task has ended.
+// overlap is how far before its last poll FollowFilter looks for tasks that have ended. A task may have ended shortly before that poll and
+// become visible only after it, because its worker reads the time before it commits.
 const overlap = 5 * time.Second
 
-// FollowFilter prints the output of the tasks that match a filter until ctx ends. These are the tasks that run now and the tasks that
-// start later. A task may start and end between two polls, so FollowFilter also reads the tasks that have ended recently.
+// FollowFilter prints the output of the tasks that match a filter until ctx ends: of the tasks that run now, and of the tasks that start
+// later. A task may start and end between two polls, so FollowFilter also reads tasks that have ended recently.
 func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPrinter) error {
 	p := to.P
 	to.Named = true
@@ -146,7 +146,7 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 	which := o.Range
 	which.Began = began
 	running := map[int64]*Cursor{}
-	shown := map[int64]jobs.Task{} // recently ended tasks whose output is shown completely
+	shown := map[int64]jobs.Task{} // recently ended tasks whose output is completely printed
 	return await.Changes(ctx, r, func() (bool, error) {
 		from := lastPoll.Add(-overlap)
 		lastPoll = p.Now()
@@ -170,13 +170,13 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 				shown[t.ID] = t
 			}
 		}
-		which.Lines = -1 // show the whole output of tasks that start from now on
+		which.Lines = -1 // Lines applies to the first poll only; print later tasks completely
 		maps.DeleteFunc(shown, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
 		return false, p.Flush()
 	})
 }
 
-// active returns the running tasks, the tasks that ended after the time since, and the tasks whose ids are in known, oldest first.
+// active returns the running tasks, the tasks that have ended since the time since, and the tasks with the ids in known, sorted by id.
 func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.Filter, o.Filter}
@@ -192,7 +192,7 @@ func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time
 		}
 		tasks = append(tasks, more...)
 	}
-	// A task can be in two of the lists if its state changed between the reads. Keep the record with the highest generation.
+	// If the state of a task changed between the reads, the task occurs twice. Keep the record with the higher generation.
 	slices.SortStableFunc(tasks, func(a, b jobs.Task) int {
 		return cmp.Or(cmp.Compare(a.ID, b.ID), cmp.Compare(b.GenerationID, a.GenerationID))
 	})

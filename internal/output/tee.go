@@ -12,15 +12,15 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Tee copies the output of commands to runner's own stdout and stderr. It copies the bytes unchanged if commands run one at a time. If
-// several commands may run at the same time, it writes whole lines with the task's id before each line.
+// Tee copies the output of commands to runner's own stdout and stderr. If only one command runs at a time, it copies the bytes unchanged.
+// If several may run at the same time, it writes whole lines, each with the id of its task.
 type Tee struct {
-	to  map[string]io.Writer // writers by stream
+	to  map[string]io.Writer // stdout and stderr, by the name of the stream
 	log *slog.Logger
 
 	mu     sync.Mutex
-	lines  *lines.Splitter[teeSource] // joins the pieces into whole lines; nil if Tee copies the pieces unchanged
-	failed bool                       // whether a write has failed; Tee then copies nothing more, but the tasks continue
+	lines  *lines.Splitter[teeSource] // joins the pieces of output into lines; nil if Tee copies the bytes unchanged
+	failed bool                       // whether a write has failed; Tee then copies nothing more
 }
 
 type teeSource struct {
@@ -36,7 +36,7 @@ func NewTee(stdout, stderr io.Writer, prefixed bool, log *slog.Logger) *Tee {
 	return t
 }
 
-// Copy implements runner.CommandOptions.Tee. Empty data means that the stream has ended.
+// Copy is a function for runner.CommandOptions.Tee. Empty data means that the stream has ended.
 func (t *Tee) Copy(task jobs.Task, stream string, data []byte) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

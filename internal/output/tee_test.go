@@ -29,7 +29,7 @@ func TestTeeWritesWholeLinesAfterTheID(t *testing.T) {
 		data := []byte(piece.data)
 		tee.Copy(piece.task, piece.stream, data)
 		for i := range data {
-			data[i] = '!' // change the data, because the caller of Tee reuses its buffer
+			data[i] = '!' // overwrite the buffer, because the worker reuses it after Copy has returned
 		}
 	}
 	testkit.Equal(t, "stdout", out.String(), "[7] a\n[7] b\n[1041] frame 1\n[1041] \n[7] c\n[1041] last\n")

@@ -8,7 +8,8 @@ import (
 	"example.com/runner/web"
 )
 
-// ServeBeside serves the pages while a worker of this process runs tasks. It prints the address to stderr, because --tee uses stdout.
+// ServeBeside serves the web pages while a worker in this process runs tasks. It prints the address to stderr, because stdout may contain
+// the output of tasks (--tee).
 func ServeBeside(ctx context.Context, r *runner.Runner, p *term.Printer, options web.ServerOptions, printToken bool) (stop func(),
 	err error) {
 	s, err := web.Listen(r, options)
@@ -20,7 +21,7 @@ func ServeBeside(ctx context.Context, r *runner.Runner, p *term.Printer, options
 	if hidden != "" {
 		p.Say("%s", hidden)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // the pages stay available until the last task has ended
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx)) // serve the pages after ctx has ended, too, until the worker has stopped
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)

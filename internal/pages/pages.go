@@ -41,7 +41,8 @@ func ReadOptions(c *cli.Context) web.ServerOptions {
 		Insecure: cli.Get[bool](c, "insecure")}
 }
 
-// PublicURL returns the URL of the first page behind a proxy, without a slash at its end. It is empty without --public-url.
+// PublicURL returns the address of the first page for users behind a proxy, without a slash at its end. It is empty if the user did not
+// give --public-url.
 func PublicURL(o web.ServerOptions) (string, error) {
 	if o.PublicURL == "" {
 		return "", nil
@@ -57,8 +58,8 @@ func PublicURL(o web.ServerOptions) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// ShownURL returns the address of the pages for output to out. If out is not a terminal, the address has no token, because out may be a
-// log, and a log must not contain the token. The result hidden is then a sentence that says where the token is.
+// ShownURL returns the address of the pages, to be printed to out. A log must not contain the token. So if out is not a terminal, the
+// address has no token, and the result hidden is a sentence that says where the token is.
 func ShownURL(s *web.Server, out *term.Stream, printToken bool) (shown, hidden string) {
 	if out.TTY || printToken || s.TokenFile() == "" {
 		return s.URL(), ""
@@ -66,14 +67,14 @@ func ShownURL(s *web.Server, out *term.Stream, printToken bool) (shown, hidden s
 	return s.Address(), "sign in with the token in " + s.TokenFile() + "; --print-token prints it here"
 }
 
-// OpenBrowser opens an address with the program that the system uses for URLs. All users can read the arguments of that program in the
-// list of processes. OpenBrowser therefore writes the address with the token to a file that only this user can read. The caller must
-// remove the file.
+// OpenBrowser opens an address in the user's browser. Other users can see the arguments of every process, so OpenBrowser does not pass the
+// address, which contains the token, as an argument. It writes the address to a file that only this user can read, and opens that file. The
+// caller must remove the file.
 func OpenBrowser(ctx context.Context, url string) (file string, err error) {
 	if !strings.HasPrefix(url, "http") {
 		return "", errors.New("a browser cannot open a unix socket")
 	}
-	made, err := os.CreateTemp("", "runner-*.html") // only this user can read the file
+	made, err := os.CreateTemp("", "runner-*.html") // CreateTemp gives the file mode 0600
 	if err != nil {
 		return "", err
 	}

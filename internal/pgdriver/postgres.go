@@ -1,5 +1,5 @@
-// Package pgdriver connects package db to PostgreSQL servers, with pgx. Only package runner/postgres, tests and benchmarks import
-// it, so that programs that need no server link no driver.
+// Package pgdriver connects package db to PostgreSQL servers, with pgx. Only package runner/postgres, tests and benchmarks import it. So a
+// program that uses no server does not contain pgx.
 package pgdriver
 
 import (
@@ -26,11 +26,11 @@ func Engine() *db.Engine { return &db.Engine{Connect: connect} }
 
 func connect(address string, lockTimeout time.Duration) (db.Server, error) {
 	config, err := pgx.ParseConfig(address)
-	if err != nil { // the text of this error may contain a part of the password
+	if err != nil { // replace this error, because its text may contain a part of the password
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "the address of the PostgreSQL server cannot be read",
 			Hint: "postgres://USER@HOST:PORT/DATABASE; the password in PGPASSWORD or ~/.pgpass"}
 	}
-	if name, ok := config.RuntimeParams["schema"]; ok { // this is the name of the parameter in other programs
+	if name, ok := config.RuntimeParams["schema"]; ok { // other programs call this parameter schema
 		return db.Server{}, &jobs.Error{Kind: jobs.ErrInvalid, What: "unknown parameter schema in the address of the PostgreSQL server",
 			Hint: "?search_path=" + name}
 	}
@@ -61,8 +61,8 @@ func name(config *pgx.ConnConfig) string {
 	return "postgres://" + config.User + "@" + host + "/" + config.Database
 }
 
-// listen receives notifications on a channel and calls notify with the payload of each one. Before the first notification, it calls notify
-// with an empty text as soon as the connection listens. It returns when the connection fails or ctx ends.
+// listen calls notify for each notification on a channel, with its payload. It also calls notify once with an empty text, as soon as the
+// connection can receive notifications. It returns when the connection fails or ctx ends.
 func listen(ctx context.Context, config *pgx.ConnConfig, channel string, notify func(string)) error {
 	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {

@@ -16,20 +16,20 @@ import (
 	"example.com/runner/db"
 )
 
-// settings returns the parameters of every session.
+// settings returns the server settings that all sessions have.
 func settings(lockTimeout time.Duration) map[string]string {
 	return map[string]string{
-		"search_path":  "pg_catalog", // statements do not depend on it, because they name the schema of each table
+		"search_path":  "pg_catalog", // any value will do, because statements contain the schema of each table
 		"lock_timeout": strconv.FormatInt(max(lockTimeout.Milliseconds(), 1), 10),
-		// These settings release the locks of a client whose host died, or whose process was stopped.
+		// The server ends the sessions of clients whose host died or whose process was stopped, and so releases their locks.
 		"idle_in_transaction_session_timeout": "60s", "tcp_keepalives_idle": "5", "tcp_keepalives_interval": "2",
 		"tcp_keepalives_count": "3",
 		"jit":                  "off", "default_transaction_isolation": "read committed",
 	}
 }
 
-// session returns a copy of config whose connections have these settings and some more. Each new connection runs SET statements, because a
-// connection pooler rejects unknown parameters in the startup message.
+// session returns a copy of config whose connections have the given settings. Each new connection sets them with SET statements. They are
+// not in the startup message, because connection poolers reject settings there that they do not know.
 func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.ConnConfig {
 	config, settings = config.Copy(), maps.Clone(settings)
 	maps.Copy(settings, more)
@@ -45,13 +45,13 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
-		return checkPooling(ctx, conn, pid, plain) // the ids differ because a pooler sends ids of its own
+		return checkPooling(ctx, conn, pid, plain) // different ids mean that there is a pooler, which invents ids
 	}
 	return config
 }
 
-// stayOpen returns the statement that keeps an idle session open. The setting exists since version 14. The session that listens for
-// notifications is idle nearly always.
+// stayOpen returns a statement that tells the server not to close an idle session. The session for notifications is idle nearly always.
+// Servers before version 14 do not have this setting and do not close idle sessions.
 func stayOpen(conn *pgconn.PgConn) string {
 	major, _, _ := strings.Cut(conn.ParameterStatus("server_version"), ".")
 	if n, err := strconv.Atoi(major); err != nil || n < 14 {
@@ -60,10 +60,10 @@ func stayOpen(conn *pgconn.PgConn) string {
 	return "SET idle_session_timeout = 0; "
 }
 
-// errNoRow means that a server or a proxy closed the connection without an error before it sent the row.
+// errNoRow means that the connection was closed without an error before the row arrived.
 var errNoRow = errors.New("the server returned no row")
 
-// lastValue runs statements and returns the first column of the first row of the last one.
+// lastValue runs several statements. It returns the first value that the last statement returns.
 func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, error) {
 	results, err := conn.Exec(ctx, text).ReadAll()
 	if err != nil {
@@ -75,12 +75,12 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 	return "", errNoRow
 }
 
-// checkPooling returns an error if a connection pooler is in transaction mode. In that mode each transaction may run in another session,
-// so the settings and locks of a session do not belong to one client. The parameter pid is the id of the server process that has just
-// worked for conn. checkPooling begins a transaction on another connection. The pooler is in transaction mode if that process runs the new
-// transaction, or if another process works for conn meanwhile.
+// checkPooling returns an error if a connection pooler is in transaction mode. In that mode several clients share a session of the server,
+// so its settings and locks do not belong to one client. The parameter pid is the server process that has just worked for conn.
+// checkPooling begins a transaction on another connection. The pooler is in transaction mode if that process now runs this transaction, or
+// if a different process now works for conn.
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {
-	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // a full pool makes clients wait
+	ctx, cancel := context.WithTimeout(ctx, connectTimeout) // the pooler makes a client wait if the pool is full
 	defer cancel()
 	other, err := pgconn.ConnectConfig(ctx, config)
 	if err != nil {

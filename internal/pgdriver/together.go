@@ -14,7 +14,8 @@ import (
 	"example.com/runner/db"
 )
 
-// together implements db.Server.Together. It sends all statements in one message and waits once for all results.
+// together implements db.Server.Together. It sends all statements in one message and then reads all results, so it waits for the server
+// only once.
 func together(ctx context.Context, conn driver.Conn, list []db.Statement) (_ driver.Rows, affected []int64, err error) {
 	c := conn.(*stdlib.Conn).Conn()
 	if c.IsClosed() {
@@ -67,18 +68,19 @@ func readAll(result pgx.Rows, types *pgtype.Map) (*rows, error) {
 		r.values = append(r.values, values)
 	}
 	result.Close()
-	r.columns = result.FieldDescriptions() // in some modes of pgx they are unknown before the first row
+	r.columns = result.FieldDescriptions() // after the rows, because some modes of pgx do not know the columns before
 	return r, result.Err()
 }
 
-// valuesOf returns the values of a row as drivers of database/sql return them: each integer is an int64, and JSON is text.
+// valuesOf returns the values of a row in the form in which drivers of database/sql return them: each integer is an int64, and JSON is
+// text.
 func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	columns := result.FieldDescriptions()
 	values := make([]driver.Value, len(columns))
 	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // the statement that takes the lock returns no value (void)
+		if !ok { // type void: the statement that takes a lock returns no value
 			values[i] = string(raw)
 			continue
 		}
@@ -90,7 +92,7 @@ func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	return values, nil
 }
 
-// rows implements driver.Rows for rows that were read already.
+// rows implements driver.Rows with rows that are already in memory.
 type rows struct {
 	columns []pgconn.FieldDescription
 	values  [][]driver.Value

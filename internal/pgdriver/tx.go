@@ -10,18 +10,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// rollbackTimeout limits how long a rollback waits for the server.
+// rollbackTimeout is how long a rollback waits for the server.
 const rollbackTimeout = 10 * time.Second
 
-// Tx returns a handle of database/sql to a transaction of pgx. See Tx of package runner/postgres.
+// Tx makes a transaction of pgx usable as a *sql.Tx. See Tx of package runner/postgres.
 func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
 	pool := sql.OpenDB(txConnector{&txConn{ctx: ctx, tx: tx}})
-	defer func() { _ = pool.Close() }() // the transaction keeps its connection, and the goroutine of the pool ends
-	// Without the end of ctx, database/sql never rolls back on a goroutine of its own, where it could use tx at the same time as its owner.
+	defer func() { _ = pool.Close() }() // this ends the goroutine of pool; the transaction still has its connection
+	// If ctx could end, database/sql would roll back in another goroutine, while the owner of tx may be using it.
 	return pool.BeginTx(context.WithoutCancel(ctx), nil)
 }
 
-// txConnector returns the connection of a transaction that has begun already.
+// txConnector returns a connection on which a transaction has already begun.
 type txConnector struct{ conn *txConn }
 
 func (c txConnector) Connect(context.Context) (driver.Conn, error) { return c.conn, nil }
@@ -30,9 +30,9 @@ func (c txConnector) Driver() driver.Driver                        { return c }
 // Open returns an error, because a transaction has no address.
 func (txConnector) Open(string) (driver.Conn, error) { return nil, errors.ErrUnsupported }
 
-// txConn is a connection of database/sql whose only transaction is tx.
+// txConn is a connection of database/sql. Its only transaction is tx.
 type txConn struct {
-	ctx context.Context // ends the wait of Commit
+	ctx context.Context // Commit stops waiting for the server when ctx ends
 	tx  pgx.Tx
 }
 
@@ -50,7 +50,7 @@ func (c *txConn) BeginTx(context.Context, driver.TxOptions) (driver.Tx, error) {
 func (c *txConn) Close() error                                                 { return nil }
 func (c *txConn) Commit() error                                                { return c.tx.Commit(c.ctx) }
 
-// Rollback does nothing if the owner of tx has ended it already.
+// Rollback does nothing if the owner of tx has already ended it.
 func (c *txConn) Rollback() error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.ctx), rollbackTimeout)
 	defer cancel()
@@ -80,7 +80,7 @@ func (c *txConn) QueryContext(ctx context.Context, text string, args []driver.Na
 	return all, nil
 }
 
-// Prepare returns a statement that is sent as text.
+// Prepare returns a statement that only holds the text; the server does not prepare it.
 func (c *txConn) Prepare(text string) (driver.Stmt, error) { return &txStmt{c, text}, nil }
 
 type txStmt struct {

@@ -15,12 +15,12 @@ import (
 	"time"
 )
 
-// ErrNone is the error of Start if PostgreSQL is not installed.
+// ErrNone is the error that Start returns if PostgreSQL is not installed.
 var ErrNone = errors.New("PostgreSQL is not installed: initdb not found in PATH or /usr/lib/postgresql/*/bin")
 
 // Server is a PostgreSQL server. Its user is postgres, without a password.
 type Server struct {
-	Dir string // directory of the data and of the socket
+	Dir string // directory with the data and the socket
 
 	bin      string
 	settings []string
@@ -33,14 +33,14 @@ const (
 	stopFor  = 30 * time.Second
 )
 
-// Start creates a server and starts it. The settings are lines of its configuration such as "fsync=on". Without
-// settings the server may lose data in a power failure.
+// Start creates a server and starts it. The settings are lines for the configuration of the server, such as "fsync=on". Without settings
+// the server may lose data in a power failure.
 func Start(ctx context.Context, settings ...string) (*Server, error) {
 	bin, err := find()
 	if err != nil {
 		return nil, err
 	}
-	dir, err := os.MkdirTemp("/tmp", "pg") // a short name, because the path of a socket may have 107 bytes at most
+	dir, err := os.MkdirTemp("/tmp", "pg") // the name must be short: the path of a socket has at most 107 bytes
 	if err != nil {
 		return nil, err
 	}
@@ -54,10 +54,10 @@ func Start(ctx context.Context, settings ...string) (*Server, error) {
 	return s, nil
 }
 
-// find returns the directory of the newest installed PostgreSQL programs.
+// find returns the directory with the programs of the newest installed PostgreSQL.
 func find() (string, error) {
 	if path, err := exec.LookPath("initdb"); err == nil {
-		// The other programs are beside the real initdb, not beside a symbolic link to it.
+		// initdb may be a symbolic link. The other programs are in the directory of the real file.
 		if path, err = filepath.EvalSymlinks(path); err == nil {
 			return filepath.Dir(path), nil
 		}
@@ -70,13 +70,13 @@ func find() (string, error) {
 	return filepath.Dir(found[len(found)-1]), nil
 }
 
-// version returns the version in the path of a program.
+// version returns the version of PostgreSQL that the path of a program contains.
 func version(path string) int {
-	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // a directory without a version has the version 0 and sorts first
+	n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // 0 if the path contains no version
 	return n
 }
 
-// command prepares a program of the PostgreSQL installation.
+// command prepares a call of a program that belongs to PostgreSQL.
 func (s *Server) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(filepath.Join(s.bin, name), args...)
 	cmd.Dir = s.Dir
@@ -103,8 +103,8 @@ func (s *Server) make(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Run starts the server, also after Kill or Crash, and returns when it accepts connections. After Crash it waits
-// until the remaining processes have ended.
+// Run starts the server and returns when it accepts connections. It can start the server again after Kill or Crash. After Crash it first
+// waits until the remaining processes have ended.
 func (s *Server) Run(ctx context.Context) error {
 	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
 		err := s.run(ctx)
@@ -116,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 
 var errEnded = errors.New("the server has ended")
 
-// run starts the server once. The error is errEnded if the server exits again.
+// run tries once to start the server. It returns errEnded if the server has exited again.
 func (s *Server) run(ctx context.Context) error {
 	args := []string{"-k", s.Dir, "-c", "listen_addresses=", "-c", "max_connections=200", "-c", "shared_buffers=64MB"}
 	settings := s.settings
@@ -138,8 +138,8 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
-	// The guard reads from a pipe that the kernel closes when this process dies for any reason. The guard then ends the
-	// server and removes its directory. The guard ignores signals that a terminal sends to the whole process group.
+	// The guard is a process that cleans up if this process dies. It reads from a pipe, which the kernel closes when this process dies.
+	// Then it ends the server and removes its directory. It ignores the signals that a terminal sends to all its processes.
 	guard := s.command("sh", "-c", `trap "" HUP INT QUIT TERM; cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`,
 		strconv.Itoa(process.Process.Pid), s.Dir)
 	guard.Path = "/bin/sh"
@@ -152,7 +152,7 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	go func() {
 		_ = process.Wait()
-		_ = guard.Process.Kill() // kill the guard before another process can get the pid of the server
+		_ = guard.Process.Kill() // kill the guard now, because another process may get the pid of the server
 		_ = guard.Wait()
 		pipe.Close()
 		close(ended)
@@ -174,14 +174,13 @@ func (s *Server) run(ctx context.Context) error {
 	return errors.Join(fmt.Errorf("the server does not accept connections: %s", s.Log()), s.Kill())
 }
 
-// Log returns the end of the log of the server.
+// Log returns the last part of the server's log.
 func (s *Server) Log() string {
-	text, _ := os.ReadFile(filepath.Join(s.Dir, "log")) // there may be no log yet
+	text, _ := os.ReadFile(filepath.Join(s.Dir, "log")) // the file may not exist yet
 	return string(text[max(len(text)-2000, 0):])
 }
 
-// Address returns the address of a database of the server. The options are added as parameters such as
-// "pool_max_conns=4".
+// Address returns the address of a database on the server. Each option is a parameter of the address, such as "pool_max_conns=4".
 func (s *Server) Address(database string, options ...string) string {
 	query := url.Values{"host": {s.Dir}}
 	for _, option := range options {
@@ -191,11 +190,10 @@ func (s *Server) Address(database string, options ...string) string {
 	return "postgres://postgres@/" + database + "?" + query.Encode()
 }
 
-// Kill ends the server at once with SIGQUIT. It loses no committed data, because that data has reached the operating
-// system.
+// Kill ends the server immediately with SIGQUIT. The server loses no committed data, because the operating system already has this data.
 func (s *Server) Kill() error { return s.end(syscall.SIGQUIT) }
 
-// Crash kills the first process of the server with SIGKILL. The other processes end after it.
+// Crash kills the main process of the server with SIGKILL. Its other processes then end on their own.
 func (s *Server) Crash() error { return s.end(syscall.SIGKILL) }
 
 // Close ends the server and removes its directory.
@@ -218,8 +216,8 @@ func (s *Server) end(signal syscall.Signal) error {
 	}
 }
 
-// Client runs a client program of the PostgreSQL installation, such as pg_dump, on the database postgres of the server. It returns what the
-// program prints.
+// Client runs a client program of PostgreSQL, such as pg_dump, on the database postgres of the server. It returns the output of the
+// program.
 func (s *Server) Client(input, name string, args ...string) (output string, err error) {
 	cmd := s.command(name, args...)
 	cmd.Env = append(cmd.Env, "PGHOST="+s.Dir, "PGUSER=postgres", "PGDATABASE=postgres")

@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// ErrNoPooler is the error of Pool if PgBouncer is not installed.
+// ErrNoPooler is the error that Pool returns if PgBouncer is not installed.
 var ErrNoPooler = errors.New("pgbouncer not found in PATH")
 
-const poolPort = "6432" // part of the socket's file name
+const poolPort = "6432" // PostgreSQL clients expect a port in the file name of the socket
 
-// Pool starts PgBouncer in front of the server and returns an address that reaches a database through PgBouncer. The
-// mode is session, transaction or statement. The function stop ends PgBouncer, and so does the end of this process. A
-// server has one pool at a time.
+// Pool starts PgBouncer in front of the server. It returns the address of a database behind PgBouncer. The mode is session, transaction or
+// statement. PgBouncer ends when the caller calls stop or this process ends. A server has at most one pool at a time.
 func (s *Server) Pool(ctx context.Context, mode, database string) (address string, stop func(), err error) {
 	program, err := exec.LookPath("pgbouncer")
 	if err != nil {

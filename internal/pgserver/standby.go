@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Standby creates a streaming replica of the server and starts it. The replica is read-only until Promote.
+// Standby creates a streaming replica of the server and starts it. The replica is read-only until somebody calls Promote.
 func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	dir, err := os.MkdirTemp(filepath.Dir(s.Dir), "pg")
 	if err != nil {
@@ -32,7 +32,7 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	return copied, nil
 }
 
-// Promote turns a standby into a primary server and waits until it is one.
+// Promote makes a standby a primary server, and returns when it is one.
 func (s *Server) Promote() error {
 	cmd := s.command("pg_ctl", "promote", "--wait", "--pgdata="+s.data())
 	if text, err := cmd.CombinedOutput(); err != nil {

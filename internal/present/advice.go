@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Advice returns the text that the command line adds to an error. The result why contains lines of explanation, and try is a command or
-// value that the user can type. If the command line has no text of its own for the code, try is the hint of the error.
+// Advice returns what the command line adds to an error. The result why explains the error, line by line. The result try is a command or
+// value that the user can type. For an error code that is not special for the command line, try is the hint of the error.
 func Advice(e *jobs.Error) (why []string, try string) {
 	switch e.Code {
 	case errcode.EmptyFile:
@@ -34,7 +34,7 @@ func Advice(e *jobs.Error) (why []string, try string) {
 
 func text(try string) func(*jobs.Error) string { return func(*jobs.Error) string { return try } }
 
-// advice returns the command or value to type, for each code for which the command line has its own text.
+// advice maps error codes to a command or value that the user can type. It replaces the hint of the error.
 var advice = map[string]func(*jobs.Error) string{
 	errcode.BackupDirectory:   func(e *jobs.Error) string { return "runner backup " + filepath.Join(e.Subject, "runner.db") },
 	errcode.BackupExists:      text("another name, or --force to replace it"),

@@ -14,17 +14,18 @@ import (
 	"example.com/runner/runner"
 )
 
-// MaxGrouped is the number of failed tasks that ReadFailures groups, the latest first.
+// MaxGrouped is how many failed tasks the command line and the pages group. These are the tasks that failed last.
 const MaxGrouped = 10_000
 
-// ReadFailures groups the failed tasks that a filter selects, up to the number in most. The largest group is first.
+// ReadFailures groups the failed tasks that a filter selects; the largest group is first. It reads only the latest tasks, as many as most
+// says.
 func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]FailureGroup, error) {
 	tasks, err := admin.Failures(ctx, r, filter, most)
 	return GroupFailures(tasks), err
 }
 
-// FailureIDs returns the tasks of the group with this key among the failed tasks that a filter selects. It returns nil if there is no such
-// group.
+// FailureIDs groups the failed tasks that a filter selects, and returns the ids of the tasks in the group with this key. It returns nil if
+// there is no such group.
 func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key string) ([]int64, error) {
 	groups, err := ReadFailures(ctx, r, filter, MaxGrouped)
 	for _, g := range groups {
@@ -35,18 +36,18 @@ func FailureIDs(ctx context.Context, r *runner.Runner, filter jobs.Filter, key s
 	return nil, err
 }
 
-// FailureGroup is a group of failed tasks with the same cause: the job, the way in which the attempt ended, and the last error line, whose
-// numbers, ids and paths do not count.
+// FailureGroup is a group of failed tasks that seem to have the same cause. Their job and the way in which their attempts ended are equal.
+// Their error lines are equal, too, except for numbers, ids and paths.
 type FailureGroup struct {
-	Key         string // text that identifies the cause
+	Key         string // short hash that identifies the group
 	Job, Ending string
-	Line        string // error line of the latest failure; not safe for a terminal
+	Line        string // error line of the latest failure; may contain control characters
 	IDs         []int64
 	Queues      []string
 	First, Last time.Time
 }
 
-// Cause returns the cause of a group in one line. The text is not safe for a terminal.
+// Cause describes the cause of a group in one line. The text may contain control characters.
 func (g FailureGroup) Cause() string {
 	cause := strings.Trim(g.Ending+" · "+g.Line, " ·")
 	if g.Job != jobs.CommandJob {
@@ -55,28 +56,28 @@ func (g FailureGroup) Cause() string {
 	return cause
 }
 
-// varying matches the parts of an error line that differ between failures with the same cause: paths, ids and numbers.
+// varying matches the parts of an error line that may differ although the cause is the same: paths, ids and numbers.
 var varying = regexp.MustCompile(`(?:[\w.~-]*/)+[\w.@%+-]*|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
 	`\b(?:0x)?[0-9a-fA-F]{8,}\b|[0-9]+(?:[.:][0-9]+)*`)
 
-// Failure is what GroupFailures needs to know of a failed task.
+// Failure contains the facts about a failed task by which GroupFailures groups tasks.
 type Failure struct {
 	ID      int64
 	Ended   time.Time
 	Queue   string
 	Job     string
-	Ending  string // exit status, signal or reason
-	Line    string // error line; not safe for a terminal
-	pattern string // Line without the parts that vary
+	Ending  string // how the last attempt ended: exit status, signal or reason
+	Line    string // error line; may contain control characters
+	pattern string // Line with "#" in place of the varying parts
 }
 
-// NewFailure returns the failure of a failed task.
+// NewFailure returns the Failure for a failed task.
 func NewFailure(t jobs.Task) Failure {
 	line := ErrorLine(t)
 	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, varying.ReplaceAllString(line, "#")}
 }
 
-// GroupFailures groups failed tasks by their cause. The largest group is first. The parameter tasks has the latest failure first.
+// GroupFailures groups failed tasks by their cause; the largest group is first. In tasks the latest failure must be first.
 func GroupFailures(tasks []jobs.Task) []FailureGroup {
 	list := make([]Failure, len(tasks))
 	for i, t := range tasks {
@@ -85,7 +86,7 @@ func GroupFailures(tasks []jobs.Task) []FailureGroup {
 	return Group(list)
 }
 
-// Group is GroupFailures for failures that the caller has read before.
+// Group groups failures by their cause, like GroupFailures.
 func Group(list []Failure) []FailureGroup {
 	type cause struct{ job, ending, pattern string }
 	at := map[cause]int{}

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	recentTasks = 1000 // newest tasks whose names ReadNames returns
-	mostNames   = 50   // maximum number of labels and of lanes
+	recentTasks = 1000 // number of tasks, the newest ones, whose names ReadNames returns
+	mostNames   = 50   // maximum number of labels, and of lanes
 )
 
-// ReadNames returns the names that a search can have: those of queues, workers, schedules and the newest tasks.
+// ReadNames returns names to suggest in a search: the names of queues, workers and schedules, and the names that occur in the newest tasks.
 func ReadNames(ctx context.Context, r *runner.Runner, queues []runner.Queue) (search.Names, error) {
 	names := search.Names{}
 	add := func(key, name string) {

@@ -13,21 +13,21 @@ import (
 	"example.com/runner/runner"
 )
 
-// Problem is a condition that needs attention, as text.
+// Problem is a condition that needs attention, described in words.
 type Problem struct {
-	Code    string // see admin.Problem
-	Message string // one line, lower case
-	Try     string // the command to type
-	About   string // queue, worker or schedule that the problem is about; empty for the whole database
+	Code    string // same as admin.Problem.Code
+	Message string // one line, in lower case
+	Try     string // command that helps, for the user to type
+	About   string // name of the queue, worker or schedule that has the problem; empty for the whole database
 }
 
-// Problems returns the conditions that need attention, each with the command to type. The parameter workers contains the workers that have
+// Problems returns the conditions that need attention, each with a command that helps. The parameter workers contains the workers that have
 // a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	return worded(admin.Problems(queues, pauses, workers, schedules, now), now)
 }
 
-// worded sorts problems and returns them as text.
+// worded sorts problems and describes them in words.
 func worded(found []admin.Problem, now time.Time) []Problem {
 	list := []Problem{}
 	admin.SortProblems(found)
@@ -82,7 +82,7 @@ func stuckProblem(p admin.Problem) (message, try string) {
 		fmt.Sprintf("runner show %d", p.Task)
 }
 
-// maxReason is the largest number of bytes of a reason in a message.
+// maxReason is how many bytes of a reason a message shows.
 const maxReason = 200
 
 func pauseProblem(p admin.Problem, now time.Time) (message, try string) {
@@ -114,7 +114,7 @@ func waitProblem(p admin.Problem) (message, try string) {
 		return fmt.Sprintf("no worker serves queue %s, and %s", p.Queue, waits), "runner work -q " + p.Queue
 	case "no_job":
 		try = "runner work -q " + p.Queue
-		if p.Job != jobs.CommandJob { // the user must run the program that registers this job, but runner does not know its name
+		if p.Job != jobs.CommandJob { // the program that registers the job must run, but its name is unknown
 			try = fmt.Sprintf("runner list -q %s -j %s -s pending", p.Queue, p.Job)
 		}
 		return fmt.Sprintf("no worker of queue %s has job %s, and %s", p.Queue, p.Job, waits), try

@@ -10,12 +10,12 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// ServerProblems returns the conditions on a server that need attention. It returns none for a file, whose health is nil.
+// ServerProblems returns the conditions on a server that need attention. For a database in a file h is nil, and the result is empty.
 func ServerProblems(h *admin.ServerHealth, now time.Time) []Problem {
 	return worded(admin.ServerProblems(h, now), now)
 }
 
-// serverProblem returns the message of a problem on a server, and the command that helps.
+// serverProblem describes a problem on a server, and returns a command that helps.
 func serverProblem(p admin.Problem, now time.Time) (message, try string) {
 	switch o := p.Object.(type) {
 	case admin.Session:
@@ -66,7 +66,7 @@ func serverProblem(p admin.Problem, now time.Time) (message, try string) {
 	return p.Code, ""
 }
 
-// sessionProblem returns the message of a problem that a session causes.
+// sessionProblem describes a problem that a session causes.
 func sessionProblem(code string, s admin.Session, now time.Time) string {
 	name := fmt.Sprintf("session %d (%s, user %s", s.PID, cmp.Or(s.Application, "no application name"), s.User)
 	if s.Client != "" {
@@ -94,25 +94,25 @@ func sessionProblem(code string, s admin.Session, now time.Time) string {
 	return name
 }
 
-// sql returns the command that runs a statement.
+// sql returns a shell command that runs an SQL statement on the server.
 func sql(format string, args ...any) string {
 	return `psql -c "` + fmt.Sprintf(format, args...) + `"`
 }
 
-// reload is the part of a command that makes the server read its settings again.
+// reload is the end of a shell command. It makes the server read its settings again.
 const reload = ` -c "SELECT pg_reload_conf()"`
 
-// SyncCommand returns the command that makes the replication synchronous.
+// SyncCommand returns the shell command that makes the replication synchronous.
 func SyncCommand() string {
 	return sql("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'") + reload
 }
 
-// quoted returns a text as a literal of SQL within a shell's double quotes.
+// quoted returns a text as an SQL literal, for use between double quotes in a shell command.
 func quoted(text string) string {
 	return "'" + shellQuoted(strings.ReplaceAll(text, "'", "''")) + "'"
 }
 
-// shellQuoted returns a text for a shell's double quotes.
+// shellQuoted escapes a text for use between double quotes in a shell command.
 func shellQuoted(text string) string {
 	return strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(text)
 }

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestConditionsOnAServerAreProblems checks the threshold and the words of each condition on a server.
+// TestConditionsOnAServerAreProblems checks when a condition on a server becomes a problem, and the words that describe it.
 func TestConditionsOnAServerAreProblems(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }
 	session := func(more func(*admin.Session)) *admin.ServerHealth {
@@ -103,7 +103,7 @@ func TestMissingRightsAndAutovacuumAreProblems(t *testing.T) {
 	})
 }
 
-// serverTest is the health of a server and the problem that it causes, or no problem.
+// serverTest has the health of a server and the problem to expect, if any.
 type serverTest struct {
 	health             *admin.ServerHealth
 	code, message, try string

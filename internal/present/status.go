@@ -21,14 +21,14 @@ type Status struct {
 	Schedules   []jobs.Schedule
 	Problems    []Problem
 	Alive       int // number of workers that are not lost
-	Busy, Slots int // slots of these workers
-	Held        int // number of held tasks, at most mostHeld
+	Busy, Slots int // sums over the workers that are not lost
+	Held        int // number of held tasks; mostHeld if there are more
 }
 
-// mostHeld limits the number of held tasks that the status counts.
+// mostHeld is how many held tasks the status counts at most.
 const mostHeld = 100_000
 
-// ReadStatus reads the status. If only is not nil, the status has only the queues with these names.
+// ReadStatus reads the status from the database. If only is not nil, the status has only the queues with these names.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (Status, error) {
 	queues, err := r.Queues(ctx)
 	if err != nil {
@@ -40,7 +40,7 @@ func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []str
 	return StatusOf(ctx, r, now, queues, only)
 }
 
-// StatusOf is ReadStatus for queues that the caller has read.
+// StatusOf is like ReadStatus, but the caller has already read the queues.
 func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []runner.Queue, only []string) (s Status, err error) {
 	s.Queues = queues
 	if s.Holds, err = admin.ReadHolds(ctx, r); err != nil {
@@ -61,7 +61,8 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	return s, err
 }
 
-// ServedQueues returns the queues of a worker as text. The text is "all", or a list such as default,media=2 with the given separator.
+// ServedQueues returns the queues of a worker as text: "all", or a list such as default,media=2. The parameter separator is the comma in
+// this example.
 func ServedQueues(w runner.Worker, separator string) string {
 	names := make([]string, len(w.Queues))
 	for i, q := range w.Queues {

@@ -16,8 +16,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// JobText returns the text of the column JOB of lists: the label of a task, if it has one, and the command or function. The text is not
-// safe for a terminal.
+// JobText returns the text for the column JOB of a list: the label of a task, if there is one, and the command or function. The text may
+// contain control characters.
 func JobText(t jobs.Task) string {
 	if t.Label != "" {
 		return t.Label + ": " + tasktext.Describe(t)
@@ -25,7 +25,7 @@ func JobText(t jobs.Task) string {
 	return tasktext.Describe(t)
 }
 
-// Attempts returns the number of starts of a task and its maximum, such as 1/3.
+// Attempts returns how often a task has started and may start, such as 1/3.
 func Attempts(t jobs.Task) string {
 	if t.MaxAttempts == 0 {
 		return fmt.Sprintf("%d/–", t.Attempt)
@@ -33,7 +33,7 @@ func Attempts(t jobs.Task) string {
 	return fmt.Sprintf("%d/%d", t.Attempt, t.MaxAttempts)
 }
 
-// DueOf returns the tick of a task or, for a run by hand, the time when it was due.
+// DueOf returns the time for which a schedule planned a task. If no tick of a schedule made the task, it returns the due time.
 func DueOf(t jobs.Task) time.Time {
 	if t.Tick.IsZero() {
 		return t.RunAt
@@ -41,7 +41,7 @@ func DueOf(t jobs.Task) time.Time {
 	return t.Tick
 }
 
-// Lasted returns the run time of the current or last attempt of a task. The result ok is false if the task has had no attempt.
+// Lasted returns how long the current or last attempt of a task has run. The result ok is false if the task has never started.
 func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
 	switch {
 	case t.StartedAt.IsZero():
@@ -52,7 +52,7 @@ func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
 	return t.Duration, true
 }
 
-// Headline returns the state of a task in one line.
+// Headline describes the state of a task in one line.
 func Headline(t jobs.Task, now time.Time) string {
 	attempt := fmt.Sprintf("attempt %d of %d", t.Attempt, t.MaxAttempts)
 	lasted, _ := Lasted(t, now)
@@ -72,14 +72,14 @@ func Headline(t jobs.Task, now time.Time) string {
 		parts = []string{word, humanize.Age(now.Sub(t.FinishedAt)) + " ago"}
 	case t.State == jobs.Blocked:
 		parts = []string{word}
-	default: // otherwise nothing keeps the task from starting
+	default: // the task is due, and nothing stops it from starting
 		parts = []string{Ending(t.Reason, t.ExitCode, t.Signal), "due " + humanize.Age(now.Sub(t.RunAt)) + " ago"}
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), ", ")
 }
 
-// LimitRunning returns the number of running tasks under a limit and their maximum, such as 1/2. It returns an empty string if the limit
-// does not restrict the number of running tasks.
+// LimitRunning returns how many tasks run under a limit and how many may run, such as 1/2. It returns an empty string if the limit does not
+// restrict the number of running tasks.
 func LimitRunning(l runner.LimitStatus) string {
 	if l.Running == 0 {
 		return ""
@@ -95,10 +95,10 @@ func LimitRate(l runner.LimitStatus) string {
 	return fmt.Sprintf("%d/%s", l.Rate, timetext.WriteDuration(l.Per))
 }
 
-// noteMost is the maximum length of the task's error in a note, in bytes.
+// noteMost is how many bytes of a task's error a note shows.
 const noteMost = 24
 
-// Note returns the text of the column NOTE of lists: the most important fact about a task, in a word or two.
+// Note returns the text for the column NOTE of a list: the most important fact about a task, in a word or two.
 func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 	if held := holdNote(t, h); held != "" {
 		return held
@@ -106,7 +106,7 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
 		if !t.RunAt.After(now) {
-			return "due" // no worker has made the task pending yet
+			return "due" // the task is due, but no worker has changed its state yet
 		}
 		return "in " + humanize.Age(humanize.Soon(t.RunAt.Sub(now)))
 	case jobs.Blocked:
@@ -121,7 +121,7 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 			return "expired"
 		}
 		line, _, _ := strings.Cut(t.Error, "\n")
-		return humanize.Cut(line, noteMost) // the error names the user who cancelled the task, or the dependency that failed
+		return humanize.Cut(line, noteMost) // the error says who cancelled the task, or which dependency failed
 	}
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)
@@ -129,7 +129,7 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 	return Ending(t.Reason, t.ExitCode, t.Signal)
 }
 
-// blockedBy returns the reason why a task is blocked in a word or two, such as "after 1036" or its lane.
+// blockedBy says in a word or two why a task is blocked, such as "after 1036", or the name of its lane.
 func blockedBy(t jobs.Task) string {
 	waits := slices.Concat(t.After, t.AfterAny)
 	switch {
@@ -143,7 +143,7 @@ func blockedBy(t jobs.Task) string {
 	return "lane " + t.Lane
 }
 
-// Ending returns in a word or two how an attempt failed, such as "exit 22", "signal 9", "not found" or "timeout".
+// Ending says in a word or two how an attempt failed, such as "exit 22", "signal 9", "not found" or "timeout".
 func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	switch {
 	case reason == jobs.ReasonExit && exitCode != nil:
@@ -158,20 +158,20 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	return string(reason)
 }
 
-// ErrorLine returns the line that says most about a failed attempt: the last line that its command printed, or the first line of its error.
-// It is empty if nothing is known but how the attempt ended. The text is not safe for a terminal.
+// ErrorLine returns the most useful line about a failed attempt: the last line that its command printed, or the first line of its error. It
+// is empty if there is only the exit status or signal. The text may contain control characters.
 func ErrorLine(t jobs.Task) string {
 	if t.State != jobs.Failed && t.State != jobs.Retrying {
 		return ""
 	}
 	line, _, _ := strings.Cut(t.Error, "\n")
 	if t.Reason == jobs.ReasonExit || t.Reason == jobs.ReasonSignal {
-		line = "" // the error says only how the command ended
+		line = "" // this error contains only the exit status or the signal
 	}
 	return cmp.Or(line, t.ErrorLine)
 }
 
-// LeftBehind describes the processes that the command of the last attempt left behind. It is empty if there were none.
+// LeftBehind describes the processes that the last command of a task left behind. It is empty if there were none.
 func LeftBehind(t *jobs.Task) string {
 	switch {
 	case t.ChildrenKilled > 0:
@@ -182,7 +182,7 @@ func LeftBehind(t *jobs.Task) string {
 	return ""
 }
 
-// Used describes the resources that the command of an attempt used. It returns an empty string if they are not known.
+// Used describes the resources that a command used. It returns an empty string if they are unknown.
 func Used(u jobs.Usage) string {
 	text := CPU(u)
 	if text != "" {
@@ -194,7 +194,7 @@ func Used(u jobs.Usage) string {
 	return text
 }
 
-// CPU returns the CPU time of an attempt for a table, or an empty string if it is not known.
+// CPU returns the processor time that an attempt used, or an empty string if it is unknown.
 func CPU(u jobs.Usage) string {
 	if u == (jobs.Usage{}) {
 		return ""
@@ -202,7 +202,7 @@ func CPU(u jobs.Usage) string {
 	return humanize.Took(u.User + u.System)
 }
 
-// Memory returns the largest resident set of an attempt for a table, or an empty string if it is not known.
+// Memory returns the peak memory of an attempt, or an empty string if it is unknown.
 func Memory(u jobs.Usage) string {
 	if u.MaxRSS == 0 {
 		return ""
@@ -210,7 +210,7 @@ func Memory(u jobs.Usage) string {
 	return humanize.Size(u.MaxRSS)
 }
 
-// progress returns the progress that a function reported in a short form, such as 12/40, or the text of the report.
+// progress returns the progress that a function has reported: numbers such as 12/40, or a text.
 func progress(p *jobs.Progress) string {
 	switch {
 	case p == nil:
@@ -221,7 +221,8 @@ func progress(p *jobs.Progress) string {
 	return cmp.Or(humanize.Cut(p.Text, 12), strconv.FormatInt(p.Done, 10))
 }
 
-// holdNote returns in a word or two why a task cannot start or that its worker died. It returns an empty string if neither is the case.
+// holdNote says in a word or two why a pending task cannot start, or that the worker of a running task has died. Otherwise it returns an
+// empty string.
 func holdNote(t jobs.Task, h admin.Holds) string {
 	if t.State == jobs.Running && h.Dead[t.WorkerID] {
 		return "worker died"

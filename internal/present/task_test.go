@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// noon is the current time of the samples: 14:11:15 in Berlin.
+// noon is the current time in these tests: 14:11:15 in Berlin.
 var noon = time.Date(2026, 1, 31, 13, 11, 15, 0, time.UTC)
 
 func TestNotes(t *testing.T) {

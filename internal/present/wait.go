@@ -10,10 +10,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// mostAhead is the largest number of earlier tasks that runner.Wait counts exactly.
+// mostAhead is up to which number runner.Wait counts the tasks that come earlier.
 const mostAhead = 10_000
 
-// Wait returns in one sentence why an unfinished task waits, or where it runs. It is empty for a finished task.
+// Wait says in one sentence why an unfinished task waits, or where it runs. It returns an empty text for a finished task.
 func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	switch w.Reason {
 	case "running":
@@ -75,7 +75,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 			ahead = "more than " + humanize.Plural(mostAhead, "task")
 		}
 		text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
-		if w.Estimate >= time.Minute { // the number of tasks says enough about a shorter wait
+		if w.Estimate >= time.Minute { // for a shorter wait the number of tasks is enough
 			text += ", about " + humanize.Age(w.Estimate)
 		}
 		return text
@@ -83,7 +83,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 	return w.Reason
 }
 
-// pressure says why a worker in a state such as "overloaded" starts no task.
+// pressure says why a worker that is overloaded or low on memory starts no task.
 func pressure(state string) string {
 	if state == "low_memory" {
 		return "its machine has too little free memory (work --min-free-memory)"
@@ -91,7 +91,7 @@ func pressure(state string) string {
 	return "the load of its machine is too high (work --max-load)"
 }
 
-// pauseWait returns when, by whom and why a queue was paused.
+// pauseWait says when a queue was paused, by whom and why.
 func pauseWait(w runner.Wait, now time.Time) string {
 	what := "queue"
 	if w.AllQueues {

@@ -5,7 +5,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// PrintEnd prints a finished task: its record, or its result.
+// PrintEnd prints a finished task: its JSON record, or only its result.
 func PrintEnd(p *term.Printer, t jobs.Task, result bool) error {
 	switch {
 	case t.State == "": // the task was deleted
