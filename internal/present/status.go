@@ -61,8 +61,7 @@ func StatusOf(ctx context.Context, r *runner.Runner, now time.Time, queues []run
 	return s, err
 }
 
-// ServedQueues returns the queues of a worker as text: "all", or a list such as default,media=2. The parameter separator is the comma in
-// this example.
+// ServedQueues returns the queues of a worker as text. The text is "all", or a list such as default,media=2 with the given separator.
 func ServedQueues(w runner.Worker, separator string) string {
 	names := make([]string, len(w.Queues))
 	for i, q := range w.Queues {

@@ -15,15 +15,15 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Formatter prints each record on a line in the format that --format gives. The format is a Go text/template whose data are the keys of the
-// JSON record.
+// Formatter prints records with the template of --format, one line for each record. The template is a Go text/template. It uses the keys of
+// the JSON record.
 type Formatter struct {
 	printer  *term.Printer
 	template *template.Template
 }
 
-// NewFormatter parses the template of --format. Outside of {{ }}, it replaces \t by a tab and \n by a newline, because shells pass \t and
-// \n unchanged.
+// NewFormatter parses the template of --format. It converts \t to a tab and
+//  to a newline, because a shell does not do that. It does not do so within {{ }}.
 func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
 		return nil, failure.Exclusive("--format", "--json")
@@ -35,14 +35,14 @@ func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	return &Formatter{p, t}, nil
 }
 
-// Record prints one record. The parameter v is any value that --json would print as one object.
+// Record prints one record. The parameter v is a value that --json would print as an object.
 func (f *Formatter) Record(v any) error {
 	line, err := json.Marshal(v)
 	if err != nil {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber() // keeps all digits of big integers
+	decoder.UseNumber() // without this, long integers would lose digits
 	var keys map[string]any
 	if err := decoder.Decode(&keys); err != nil {
 		return fmt.Errorf("--format: %w", err)
@@ -53,7 +53,7 @@ func (f *Formatter) Record(v any) error {
 		case slices.Contains(holders, key):
 			keys[key] = nothing{}
 		default:
-			keys[key] = "" // null prints nothing and is false in {{if}}
+			keys[key] = "" // instead of null, so that it prints nothing and {{if}} treats it as false
 		}
 	}
 	var text strings.Builder
@@ -68,10 +68,11 @@ func (f *Formatter) Record(v any) error {
 	return err
 }
 
-// holders lists the keys whose values may be objects or lists and may be null.
+// holders lists the keys whose value is either null or an object or list.
 var holders = []string{"args", "env", "metadata", "progress", "queues", "result"}
 
-// nothing replaces null where a template may expect an object or a list. It prints nothing, and {{range}} runs no iteration.
+// nothing replaces a null where a template may expect an object or a list. It prints as an empty text, and {{range}} does not execute its
+// body.
 type nothing map[string]any
 
 func (nothing) String() string { return "" }
@@ -79,7 +80,7 @@ func (nothing) String() string { return "" }
 // MarshalJSON implements json.Marshaler.
 func (nothing) MarshalJSON() ([]byte, error) { return []byte("null"), nil }
 
-// templateError returns the text of an error without the name of the template and the position.
+// templateError returns the text of an error of a template, without the name of the template and the position.
 func templateError(err error) string {
 	if e, ok := errors.AsType[template.ExecError](err); ok {
 		err = e.Err
@@ -91,14 +92,15 @@ func templateError(err error) string {
 	return text
 }
 
-// templateJSON implements the template function json: {{json .args}}.
+// templateJSON is the function json for templates. A template calls it like this: {{json .args}}.
 func templateJSON(v any) (string, error) {
 	var b strings.Builder
 	err := term.WriteJSON(&b, v)
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// unescape replaces \t, \n and \\ outside of template actions.
+// unescape converts \t,
+//  and \\ in a template, but not within {{ }}.
 func unescape(text string) string {
 	var b strings.Builder
 	for text != "" {

@@ -2,7 +2,7 @@ package record
 
 import "example.com/runner/jobs"
 
-// Hooks is the record of the hooks of a queue.
+// Hooks is the JSON record of the hooks of a queue.
 type Hooks struct {
 	Queue      string  `json:"queue"`
 	OnFailure  *string `json:"on_failure"`

@@ -8,17 +8,17 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Pair is a key of a record and its value as text. The text is empty for null. A string has no quotes, and other values are JSON.
+// Pair is a key of a record, and its value as text. For null the text is empty. A string is without quotes. Other values are JSON.
 type Pair struct{ Key, Value string }
 
-// Pairs returns the keys and values of a --json record in their order.
+// Pairs returns the keys and values of a JSON record, in the order of the record.
 func Pairs(record any) ([]Pair, error) {
 	var line bytes.Buffer
 	if err := term.WriteJSON(&line, record); err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(&line)
-	if _, err := decoder.Token(); err != nil { // skip the opening brace
+	if _, err := decoder.Token(); err != nil { // the opening brace
 		return nil, err
 	}
 	var list []Pair
@@ -45,7 +45,7 @@ func Pairs(record any) ([]Pair, error) {
 	return list, nil
 }
 
-// Lines writes each record of a list as a line of values, for other programs.
+// Lines prints each record of a list as a line, with a tab between the values. Other programs read such lines.
 func Lines[T any](p *term.Printer, word string, list []T) error {
 	for _, record := range list {
 		if err := writeValues(p, word, record); err != nil {
@@ -55,7 +55,7 @@ func Lines[T any](p *term.Printer, word string, list []T) error {
 	return nil
 }
 
-// writeValues writes a word and the values of a record as one line for other programs.
+// writeValues prints a word and the values of a record as one line, with tabs between them.
 func writeValues(p *term.Printer, word string, record any) error {
 	list, err := Pairs(record)
 	if err != nil {

@@ -29,13 +29,14 @@ type Schedule struct {
 	UpdatedAt     Stamp        `json:"updated_at"`
 }
 
-// FullSchedule is the record of a schedule that "schedule show" prints.
+// FullSchedule is the JSON record of a schedule that "schedule show" prints.
 type FullSchedule struct {
 	Schedule
 	Next []Stamp `json:"next"`
 }
 
-// AppliedSchedule is the record of a schedule that "schedule apply" and "schedule import" print. It includes the outcome.
+// AppliedSchedule is the JSON record of a schedule that "schedule apply" and "schedule import" print. It says what they did to the
+// schedule.
 type AppliedSchedule struct {
 	Schedule
 	Applied string `json:"applied"`

@@ -8,9 +8,9 @@ import (
 	"example.com/runner/runner"
 )
 
-// The following types are the records that status, pause and limit print; see task.go.
+// These types are the records that status, pause and limit print. The rules for them are in task.go.
 
-// Limit is the record of a limit and its current state.
+// Limit is the record of a limit, with the number of tasks that use it now.
 type Limit struct {
 	Target    string   `json:"target"`
 	Running   *int     `json:"running"`
@@ -65,7 +65,7 @@ func NewQueue(q runner.Queue, now time.Time) Queue {
 	return r
 }
 
-// QueueStats is the record of a queue that "status -q" prints. It includes statistics of the last hour.
+// QueueStats is the record of a queue that "status -q" prints. It adds statistics about the last hour.
 type QueueStats struct {
 	Queue
 	WaitP50   *Seconds `json:"wait_p50"`
@@ -103,7 +103,8 @@ type Worker struct {
 	Leaked    int        `json:"leaked"`
 }
 
-// QueueMax is a queue that a worker serves. Max is null if only the slots limit the number of its tasks.
+// QueueMax is a queue that a worker serves. Max is the maximum number of its tasks that run in this worker, or null if all slots may run
+// them.
 type QueueMax struct {
 	Queue string `json:"queue"`
 	Max   *int   `json:"max"`
@@ -120,7 +121,7 @@ func NewWorker(w runner.Worker) Worker {
 	return r
 }
 
-// Status is the record that status prints.
+// Status is the record that the command status prints.
 type Status struct {
 	DB        string     `json:"db"`
 	DBBytes   int64      `json:"db_bytes"`
@@ -130,7 +131,7 @@ type Status struct {
 	Paused    bool       `json:"paused"`
 	Held      int        `json:"held"`
 	Workers   []Worker   `json:"workers"`
-	Queues    []any      `json:"queues"` // values of type Queue, or of type QueueStats if -q is given
+	Queues    []any      `json:"queues"` // elements are of type Queue; with -q they are of type QueueStats
 	Schedules []Schedule `json:"schedules"`
 	Problems  []Problem  `json:"problems"`
 }

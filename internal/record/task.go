@@ -1,5 +1,5 @@
-// Package record defines the JSON records of the command line and the output of --format. It also writes records as lines with tabs for
-// other programs.
+// Package record defines the JSON records that the command line prints. It also prints records with the template of --format, and as lines
+// with tabs for other programs.
 package record
 
 import (
@@ -18,11 +18,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// The types of this package are the records of --json, which docs/json.md describes. Programs of users depend on these records. The keys
-// are always present and in this order, so the types do not use omitempty. Null means unknown. A new version may add keys, but it does not
-// rename or remove a key.
+// The types in this package are the records that --json prints; docs/json.md describes them. Users have programs that read these records.
+// Therefore a record always has all its keys, in this order, and the types do not use omitempty. Null means unknown. A new version may add
+// keys, but it does not rename or remove a key.
 
-// Record is a JSON object whose keys are not fixed by a struct, because the task options are part of it.
+// Record is a JSON object that is not a struct, because some of its keys come from the list of task options.
 type Record []Member
 
 // Member is a key of a Record and its value.
@@ -72,7 +72,7 @@ func (r Record) set(key string, value any) {
 	r[i].Value = value
 }
 
-// OrNull returns a value, or nil for the zero value.
+// OrNull returns a value. Instead of the zero value it returns nil, which becomes null.
 func OrNull[T comparable](value T) any {
 	var none T
 	if value == none {
@@ -81,8 +81,8 @@ func OrNull[T comparable](value T) any {
 	return value
 }
 
-// NewTask returns the record of a task at the time now. The duration of a running task is the time since its start. The record does not
-// contain the values of env; Reveal adds them.
+// NewTask returns the JSON record of a task. The duration of a running task is the time from its start to now. The record names the
+// variables in env but does not contain their values; Reveal adds them.
 func NewTask(t jobs.Task, now time.Time) Record {
 	used := newUsage(t.Usage)
 	r := Record{{"id", t.ID}, {"job", t.Job}, {"args", Raw(t.Args)}, {"label", OrNull(t.Label)}, {"queue", t.Queue}, {"state", t.State},
@@ -110,8 +110,8 @@ func NewTask(t jobs.Task, now time.Time) Record {
 		{"progress", Raw(taskspec.ProgressJSON(t.Progress))}}...)
 }
 
-// optionMember returns the key and the JSON value of a task option. A duration becomes a number of seconds. A zero value becomes null if
-// zero is the default of the option.
+// optionMember returns the key and the JSON value of a task option. A duration becomes a number of seconds. If zero means "not set" for the
+// option, zero becomes null.
 func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	m := Member{Key: o.Key}
 	switch value := o.Field(s).(type) {
@@ -138,7 +138,7 @@ func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	return m
 }
 
-// ran returns the duration of the task's current or last attempt, or nil if the task has had no attempt.
+// ran returns how long the current or last attempt of a task has run, or nil if the task has never started.
 func ran(t jobs.Task, now time.Time) any {
 	if d, ok := present.Lasted(t, now); ok {
 		return Seconds(d)
@@ -146,20 +146,20 @@ func ran(t jobs.Task, now time.Time) any {
 	return nil
 }
 
-// Reveal returns the record with the data that --reveal shows: the values of env, and the input as base64.
+// Reveal returns the record with additional data, for --reveal: the values of the variables in env, and the input as base64.
 func (r Record) Reveal(env map[string]string, input []byte) Record {
 	r.set("env", revealed(env))
 	return append(r, Member{"input", encoded(input)})
 }
 
-// The following constants are the values of the key "enqueued". The command enqueue adds this key to the record of a task.
+// These are the values of the key "enqueued", which the command enqueue adds to the record of a task.
 const (
 	WasCreated  = "created"
-	WasKept     = "kept"     // another task holds the unique key
-	WasReplaced = "replaced" // the task that holds the unique key had not started and was replaced
+	WasKept     = "kept"     // nothing was added, because an older task has the unique key
+	WasReplaced = "replaced" // the task replaced an older task with the unique key, which had not started
 )
 
-// Process is the record of a process that has outlived its attempt.
+// Process is the record of a process that still runs although its attempt has ended.
 type Process struct {
 	PID   int    `json:"pid"`
 	Name  string `json:"name"`
@@ -178,7 +178,7 @@ func NewDependency(d runner.Dependency) Dependency {
 	return Dependency{d.ID, d.Any, Known(d.State)}
 }
 
-// TaskChange is the record of a change of a task by a user.
+// TaskChange is the record of a change that a user has made to a task.
 type TaskChange struct {
 	At     Stamp   `json:"at"`
 	By     *string `json:"by"`
@@ -190,7 +190,7 @@ func NewTaskChange(c admin.TaskChange) TaskChange {
 	return TaskChange{At: Stamp(c.At), By: Known(c.By), Action: c.Action, Text: Known(c.Text)}
 }
 
-// Attempt is the record of one execution of a task.
+// Attempt is the record of an attempt of a task.
 type Attempt struct {
 	TaskID          int64        `json:"task_id"`
 	Attempt         int          `json:"attempt"`
@@ -214,7 +214,7 @@ type Attempt struct {
 	ErrorLine *string `json:"error_line"`
 }
 
-// Usage is the part of a record with the resources that a command used. The values are null if they are not known.
+// Usage contains the keys about the resources that a command used. The values are null if they are unknown.
 type Usage struct {
 	UserTime     *Seconds `json:"user_time"`
 	SystemTime   *Seconds `json:"system_time"`
@@ -264,7 +264,7 @@ type Chunk struct {
 	DroppedBytes int64  `json:"dropped_bytes"`
 }
 
-// NewChunk returns the record of a piece of output. If the data is not UTF-8, NewChunk encodes it as base64, so that no byte is lost.
+// NewChunk returns the record of a piece of output. It encodes data that is not UTF-8 as base64, because JSON cannot contain such bytes.
 func NewChunk(c jobs.Chunk) Chunk {
 	r := Chunk{TaskID: c.TaskID, Attempt: c.Attempt, GenerationID: c.GenerationID, Seq: c.Seq, Stream: c.Stream, At: Stamp(c.At),
 		Data: string(c.Data), Encoding: "utf-8", DroppedBytes: c.DroppedBytes}
@@ -301,7 +301,7 @@ type ServiceRemoved struct {
 	Removed bool   `json:"removed"`
 }
 
-// Moved is the record that move prints for a table.
+// Moved is the record that the command move prints for each table.
 type Moved struct {
 	Table string `json:"table"`
 	Rows  int64  `json:"rows"`
@@ -320,7 +320,7 @@ type Serve struct {
 	TokenFile *string `json:"token_file"`
 }
 
-// Check is the record of the result of a doctor check.
+// Check is the record of the result of one check of doctor.
 type Check struct {
 	Check   string  `json:"check"`
 	Status  string  `json:"status"`

@@ -8,9 +8,9 @@ import (
 	"unicode/utf8"
 )
 
-// The following types and functions convert values of Go to the values of records.
+// These types and functions convert values of Go to values in records.
 
-// revealed returns an environment with its values.
+// revealed returns the environment variables with their values.
 func revealed(env map[string]string) map[string]*string {
 	shown := hidden(env)
 	for name, value := range env {
@@ -19,7 +19,7 @@ func revealed(env map[string]string) map[string]*string {
 	return shown
 }
 
-// encoded returns the input as base64, or nil for nil.
+// encoded returns the input as base64. It returns nil if the input is nil.
 func encoded(input []byte) *string {
 	if input == nil {
 		return nil
@@ -27,7 +27,7 @@ func encoded(input []byte) *string {
 	return new(base64.StdEncoding.EncodeToString(input))
 }
 
-// texts returns texts by key, or nil if there are none.
+// texts returns the map, or nil if it is empty.
 func texts(byKey map[string]string) map[string]string {
 	if len(byKey) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func texts(byKey map[string]string) map[string]string {
 	return byKey
 }
 
-// hidden returns an environment with its names but without its values.
+// hidden returns the environment variables with null in place of their values.
 func hidden(env map[string]string) map[string]*string {
 	if len(env) == 0 {
 		return nil
@@ -47,12 +47,12 @@ func hidden(env map[string]string) map[string]*string {
 	return names
 }
 
-// Stamp is a time in JSON: RFC 3339 in UTC with milliseconds. The zero time is null.
+// Stamp is a time that becomes RFC 3339 in JSON, in UTC with milliseconds. The zero time becomes null.
 type Stamp time.Time
 
 const StampLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// String returns the time in the format of JSON and of lines for other programs. The zero time is an empty string.
+// String returns the time in the same format as in JSON. For the zero time it returns an empty string.
 func (s Stamp) String() string {
 	if t := time.Time(s); !t.IsZero() {
 		return t.UTC().Format(StampLayout)
@@ -71,10 +71,10 @@ func (s Stamp) appendJSON(text []byte) []byte {
 	return append(t.UTC().AppendFormat(append(text, '"'), StampLayout), '"')
 }
 
-// Seconds is a duration in JSON: a number of seconds with at most three decimals.
+// Seconds is a duration that becomes a number of seconds in JSON, with at most three decimals.
 type Seconds time.Duration
 
-// String returns the number in the format of JSON and of lines for other programs: 2.1, never 2.0999.
+// String returns the number in the same format as in JSON: 2.1, never 2.0999.
 func (s Seconds) String() string {
 	return strconv.FormatFloat(float64(time.Duration(s).Milliseconds())/1000, 'f', -1, 64)
 }
@@ -82,7 +82,7 @@ func (s Seconds) String() string {
 // MarshalJSON implements json.Marshaler.
 func (s Seconds) MarshalJSON() ([]byte, error) { return []byte(s.String()), nil }
 
-// Known returns a pointer to a value, or nil for the zero value. Nil is null in JSON.
+// Known returns a pointer to a value. Instead of the zero value it returns nil, which becomes null in JSON.
 func Known[T comparable](value T) *T {
 	var none T
 	if value == none {
@@ -91,7 +91,7 @@ func Known[T comparable](value T) *T {
 	return &value
 }
 
-// List returns the record of each value of a list.
+// List calls the function record for each element of a list and returns the results.
 func List[T, R any](list []T, record func(T) R) []R {
 	made := make([]R, len(list))
 	for i, one := range list {
@@ -100,8 +100,9 @@ func List[T, R any](list []T, record func(T) R) []R {
 	return made
 }
 
-// Raw returns JSON text unchanged, so that numbers of any size keep their digits. It returns invalid JSON as a JSON string, because older
-// versions of SQLite may have accepted it. Without this conversion, one invalid row would make the output of all rows fail.
+// Raw returns JSON text unchanged, so that long numbers keep all digits. It converts invalid JSON to a JSON string. The database may
+// contain invalid JSON, because older versions of SQLite may have accepted it. Without the conversion, no record of the whole list could be
+// printed.
 func Raw(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || json.Valid(text) && utf8.Valid(text) {
 		return text

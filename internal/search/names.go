@@ -7,13 +7,13 @@ import (
 	"example.com/runner/internal/spelling"
 )
 
-// Names are the names that a database knows, by the selector that takes them.
+// Names contains the names that occur in a database. The key is the selector that takes a name as its value, such as queue.
 type Names map[string][]string
 
-// openKeys are the selectors without a list of values.
+// openKeys are the selectors that can have any value, so there is no list of values to suggest.
 var openKeys = []string{KeyLane, KeyBatch, KeyMeta, KeyUntil}
 
-// Words returns the terms that a search field offers: the states, the known names, and the selectors without a list of values.
+// Words returns the suggestions for a search field: terms with the states and the known names, and the selectors in openKeys.
 func (n Names) Words() []string {
 	var words []string
 	add := func(key string, values ...string) {
@@ -34,8 +34,8 @@ func (n Names) Words() []string {
 	return words
 }
 
-// Correct returns a search in which misspelt selectors, states and names are replaced by the most similar ones. It returns an empty text if
-// it finds nothing to replace, or if the search has other errors.
+// Correct returns a search without spelling mistakes: it replaces selectors, states and names by similar ones that exist. It returns an
+// empty text if there is nothing to replace, or if the search has other errors.
 func Correct(text string, names Names) string {
 	terms, err := splitTerms(text)
 	if err != nil {
@@ -66,7 +66,7 @@ func Correct(text string, names Names) string {
 	return better
 }
 
-// nearest returns word if it is in the list, or the most similar word of the list. If none is similar, it returns word.
+// nearest returns the most similar word of the list. It returns word itself if the list contains it, or if nothing is similar.
 func nearest(word string, list []string) string {
 	if slices.Contains(list, word) {
 		return word

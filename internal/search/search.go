@@ -1,4 +1,5 @@
-// Package search implements the searches of the pages and of the command line, and the actions on the tasks that they find.
+// Package search implements searches for tasks on the web pages and on the command line. It also says to which of the found tasks an action
+// applies.
 package search
 
 import (
@@ -16,10 +17,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Term is a part of a search: a selector with its value, or a text to search for if Key is empty.
+// Term is a part of a search. It is a selector and its value. If Key is empty, the value is a text to search for.
 type Term struct{ Key, Value string }
 
-// The selectors of a search. The options of the command line have the same names.
+// These are the selectors of a search. The options of the command line have the same names.
 const (
 	KeyState    = "state"
 	KeyQueue    = "queue"
@@ -36,8 +37,8 @@ const (
 
 var termKeys = []string{KeyState, KeyQueue, KeyJob, KeyLabel, KeyLane, KeySchedule, KeyBatch, KeyWorker, KeyMeta, KeySince, KeyUntil}
 
-// ParseTerms parses a search such as state:failed queue:media "no space left". Words without a selector are texts to search for, and
-// adjacent texts are joined. Double quotes allow spaces and colons in a word, and a backslash allows a quote within quotes.
+// ParseTerms parses a search such as state:failed queue:media "no space left". A word without a selector is a text to search for. Several
+// such words in a row are one text. Within double quotes, a word can contain spaces and colons, and after a backslash also a double quote.
 func ParseTerms(text string) ([]Term, error) {
 	terms, err := splitTerms(text)
 	if err != nil {
@@ -58,7 +59,7 @@ func ParseTerms(text string) ([]Term, error) {
 	return terms, nil
 }
 
-// splitTerms splits a search into terms. It checks neither the selectors nor their values.
+// splitTerms splits a search into terms. It does not check whether they are valid.
 func splitTerms(text string) ([]Term, error) {
 	var terms []Term
 	for rest := strings.TrimLeftFunc(text, unicode.IsSpace); rest != ""; rest = strings.TrimLeftFunc(rest, unicode.IsSpace) {
@@ -69,7 +70,7 @@ func splitTerms(text string) ([]Term, error) {
 		rest = after
 		switch {
 		case colon >= 0 && colon == len(word)-1 && !slices.Contains(termKeys, nearest(word[:colon], termKeys)):
-			terms = addText(terms, word) // a word of an error message, such as "fatal: no route"
+			terms = addText(terms, word) // not a selector but a text, as in "fatal: no route"
 		case colon >= 0:
 			terms = append(terms, Term{word[:colon], word[colon+1:]})
 		default:
@@ -79,7 +80,7 @@ func splitTerms(text string) ([]Term, error) {
 	return terms, nil
 }
 
-// addText adds a word to the text at the end of a search.
+// addText adds a word to the text at the end of terms, or begins a text there.
 func addText(terms []Term, word string) []Term {
 	if n := len(terms); n > 0 && terms[n-1].Key == "" {
 		terms[n-1].Value += " " + word
@@ -88,8 +89,8 @@ func addText(terms []Term, word string) []Term {
 	return append(terms, Term{"", word})
 }
 
-// cutWord splits off the first word of a text and removes its quotes. The result colon is the position of the first unquoted colon if the
-// text before this colon may be a selector. Otherwise it is -1.
+// cutWord splits off the first word of a text and removes its quotes. The result colon is the position of the first colon in the word that
+// is not in quotes. It is -1 if the text before that colon cannot be a selector.
 func cutWord(text string) (word string, colon int, rest string, err error) {
 	var b strings.Builder
 	colon = -1
@@ -116,13 +117,13 @@ func cutWord(text string) (word string, colon int, rest string, err error) {
 	return b.String(), colon, "", nil
 }
 
-// isKey reports whether a text may be a selector. A selector has only lower-case letters and underscores, so C:\tmp and 12:30 contain no
-// selector.
+// isKey reports whether a text can be a selector. A selector has only lower-case letters and underscores. So C:\tmp and 12:30 do not begin
+// with a selector.
 func isKey(text string) bool {
 	return text != "" && strings.Trim(text, "abcdefghijklmnopqrstuvwxyz_") == ""
 }
 
-// String formats the term in the form that ParseTerms parses.
+// String returns the term in the form that ParseTerms accepts.
 func (t Term) String() string {
 	value := t.Value
 	if value == "" || strings.ContainsAny(value, "\" \t\n\r") || strings.ContainsFunc(value, unicode.IsSpace) || t.Key == "" &&
@@ -135,7 +136,7 @@ func (t Term) String() string {
 	return t.Key + ":" + value
 }
 
-// JoinTerms formats a search in the form that ParseTerms parses.
+// JoinTerms returns a search in the form that ParseTerms accepts.
 func JoinTerms(terms []Term) string {
 	list := make([]string, len(terms))
 	for i, t := range terms {
@@ -144,9 +145,9 @@ func JoinTerms(terms []Term) string {
 	return strings.Join(list, " ")
 }
 
-// ParseFilter converts a search into a filter. It parses times relative to now and in zone. If a search repeats the selector of states,
-// queues or jobs, the filter matches any of the values. The metadata of all its meta selectors must match. If it
-// repeats another selector, the last value counts, as on the command line. The error is a *FieldError that names the selector.
+// ParseFilter converts a search to a filter. Times are relative to now, and in the given zone. If the search has several states, queues or
+// jobs, a task needs to match only one of them. It must match all the metadata. If another selector occurs twice, the last value counts, as
+// on the command line. The error is a *FieldError that names the selector.
 func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter, error) {
 	var f jobs.Filter
 	for _, t := range terms {
@@ -204,7 +205,7 @@ func ParseFilter(terms []Term, now time.Time, zone *time.Location) (jobs.Filter,
 	return f, nil
 }
 
-// ParseStates parses states separated by commas. The words "unfinished" and "finished" stand for several states.
+// ParseStates parses states that are separated by commas. The words "unfinished" and "finished" each stand for several states.
 func ParseStates(text string) ([]jobs.State, error) {
 	var list []jobs.State
 	for word := range strings.SplitSeq(text, ",") {
@@ -226,7 +227,7 @@ func ParseStates(text string) ([]jobs.State, error) {
 	return slices.Compact(list), nil
 }
 
-// stateWords returns the words that ParseStates accepts.
+// stateWords returns all words that ParseStates accepts.
 func stateWords() []string {
 	words := []string{"unfinished", "finished"}
 	for _, s := range jobs.States() {

@@ -64,8 +64,7 @@ func TestParseFilter(t *testing.T) {
 	}
 }
 
-// TestAFilterIsTheSameAfterWritingAndParsing formats filters as searches and parses them again. Each filter that a search can express must
-// stay the same.
+// TestAFilterIsTheSameAfterWritingAndParsing converts filters to searches and parses these again. The result must be the same filter.
 func TestAFilterIsTheSameAfterWritingAndParsing(t *testing.T) {
 	name := rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`)
 	text := rapid.StringOf(rapid.RuneFrom([]rune(" \"\\:abcé\t-")))
@@ -133,8 +132,8 @@ func TestAVerbSelectsTheStatesItAppliesTo(t *testing.T) {
 		{VerbRetry, jobs.Filter{}, []jobs.State{jobs.Failed}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, false},
-		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Running, jobs.Pending}}, nil, false}, // a retry is not possible in this state
-		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true},                                   // an id selects a task in any state
+		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Running, jobs.Pending}}, nil, false}, // a task in these states cannot be retried
+		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true},                                   // with an id, the state does not matter
 		{VerbCancel, jobs.Filter{}, jobs.Unfinished(), true},
 		{VerbCancel, jobs.Filter{States: []jobs.State{jobs.Failed}}, nil, false},
 		{VerbDelete, jobs.Filter{States: []jobs.State{jobs.Failed, jobs.Pending}}, []jobs.State{jobs.Failed}, true},

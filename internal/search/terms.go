@@ -10,10 +10,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// flags maps selectors to the options of the command line that have a short form or another name.
+// flags maps selectors to options of the command line, where these have a short or a different name.
 var flags = map[string]string{KeyState: "-s", KeyQueue: "-q", KeyJob: "-j", "": "--match"}
 
-// Flag returns the option of the command line that selects the same tasks.
+// Flag returns the option of the command line that has the same effect as the term.
 func (t Term) Flag() string {
 	if flag, ok := flags[t.Key]; ok {
 		return flag
@@ -21,7 +21,7 @@ func (t Term) Flag() string {
 	return "--" + t.Key
 }
 
-// TermsOf converts a filter into a search. It omits IDs, FinishedBefore, Before and After, because they have no selectors.
+// TermsOf converts a filter to a search. It leaves out IDs, FinishedBefore, Before and After, because there are no selectors for them.
 func TermsOf(f jobs.Filter) []Term {
 	var terms []Term
 	add := func(key, value string) {

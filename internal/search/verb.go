@@ -6,10 +6,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Verb is an action on all tasks that a filter selects.
+// Verb is an action that a user can apply to tasks.
 type Verb string
 
-// The verbs.
+// These are all verbs.
 const (
 	VerbCancel Verb = "cancel"
 	VerbRetry  Verb = "retry"
@@ -20,12 +20,12 @@ const (
 	VerbRelease Verb = "release"
 )
 
-// waiting are the states of tasks that do not run and have not finished.
+// waiting lists the states of tasks that neither run nor have finished.
 var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retrying}
 
-// Filter limits f to the tasks that the verb applies to. Cancel applies to unfinished tasks, and delete to finished tasks. Hold and top
-// apply to tasks that wait, and release to held tasks. Retry applies to failed tasks, or to the states that f names. It applies to
-// completed tasks only if f selects them by id. The result ok is false if the limited filter selects no task.
+// Filter limits a filter to the tasks to which the verb applies. Cancel applies to unfinished tasks, and delete to finished tasks. Hold and
+// top apply to waiting tasks, and release to held tasks. Retry applies to failed tasks, or to the states in f. It applies to completed
+// tasks only if f has their ids. The result ok is false if no task can match.
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
@@ -41,8 +41,8 @@ func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	return limited(f, []jobs.State{jobs.Failed}, []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Retrying, jobs.Scheduled})
 }
 
-// limited limits the states of a filter. If the filter names no state, it gets the states in defaults. Otherwise it keeps its states that
-// are also in possible. The result ok is false if no state is left. limited does not change a filter that selects tasks by id.
+// limited limits the states of a filter. If the filter has no states, they become those in defaults. Otherwise limited removes the states
+// that are not in possible. The result ok is false if no state remains. limited does not change a filter with ids.
 func limited(f jobs.Filter, defaults, possible []jobs.State) (only jobs.Filter, ok bool) {
 	switch {
 	case len(f.IDs) > 0:

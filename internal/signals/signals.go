@@ -1,4 +1,4 @@
-// Package signals handles the signals that end a command, drain a worker, or request a worker's status.
+// Package signals handles the signals that end a command, or that tell a worker to stop or to log its status.
 package signals
 
 import (
@@ -8,7 +8,7 @@ import (
 	"syscall"
 )
 
-// Received is the cause of a context that ended because of a signal.
+// Received is the cause of a context that a signal has ended.
 type Received struct{ signal os.Signal }
 
 func (s Received) Error() string { return s.signal.String() }
@@ -16,7 +16,7 @@ func (s Received) Error() string { return s.signal.String() }
 // Interrupt reports whether the signal is INT, which ^C sends.
 func (s Received) Interrupt() bool { return s.signal == os.Interrupt }
 
-// Status returns the exit status after the signal, as shells define it.
+// Status returns the exit status for a process that the signal has ended, as shells define it.
 func (s Received) Status() int {
 	if n, ok := s.signal.(syscall.Signal); ok {
 		return 128 + int(n)
@@ -24,8 +24,9 @@ func (s Received) Status() int {
 	return 1
 }
 
-// Catch sends signals to the returned channel, so that they do not end the process. The function stop restores the normal behaviour. If the
-// process already ignores a signal, Catch does not catch it. A process ignores HUP under nohup, and INT in the background of a script.
+// Catch sends signals to the returned channel instead of ending the process. The function stop restores the normal behaviour. If the
+// process already ignores a signal, Catch leaves it ignored. This is so for HUP under nohup, and for INT in a background process of a
+// script.
 func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 4)
 	for _, s := range signals {
@@ -36,7 +37,7 @@ func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// Until returns a context that ends when the process receives INT, TERM or HUP. The cause is then a Received. The second signal ends the
+// Until returns a context that ends when the process receives INT, TERM or HUP. The cause is then a Received. A second signal ends the
 // process.
 func Until(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)

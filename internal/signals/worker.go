@@ -15,22 +15,23 @@ import (
 	"example.com/runner/runner"
 )
 
-// abortWithin is the maximum time that the worker may need to give back its tasks after a second TERM or INT.
+// abortWithin is how long a worker may take to give back its tasks after a second TERM or INT. After that time the process exits.
 const abortWithin = 900 * time.Millisecond
 
-// Worker describes the worker that the signals control.
+// Worker describes the worker for HandleWorker.
 type Worker struct {
 	Log      *slog.Logger
 	Slots    int
-	Terminal bool // whether HUP drains the worker, because the worker must end when its terminal closes
+	Terminal bool // whether HUP stops the worker; if so, it ends when its terminal closes
 }
 
-// HandleWorker handles the signals of a worker. The returned context ends at the first TERM or INT; the second one aborts the work.
+// HandleWorker handles the signals of a worker. After the first TERM or INT the returned context ends, so the worker starts no further
+// task. The second one also kills the running commands.
 func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Context, func()) {
 	ctx, drain := context.WithCancel(ctx)
 	log := o.Log
-	// A closed stdout or stderr must not end the worker with SIGPIPE. HandleWorker catches SIGPIPE and does not ignore it, because commands
-	// would inherit an ignored signal.
+	// If stdout or stderr is closed, SIGPIPE must not end the worker. It is caught and not ignored, because commands would inherit an
+	// ignored signal.
 	incoming, release := Catch(append([]os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE}, statusRequests...)...)
 	over := make(chan struct{})
 	var listener sync.WaitGroup
@@ -55,7 +56,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 				r.Abort() // kill the commands
 				time.AfterFunc(abortWithin, func() {
 					log.Error("cannot give back tasks in time: another worker takes them over when their leases end")
-					os.Exit(1) // exit, because a write may be waiting for another process's lock, and nothing else ends that wait
+					os.Exit(1) // a write may be waiting for the lock of another process, and only an exit ends that wait
 				})
 			}
 		}
@@ -68,7 +69,7 @@ func HandleWorker(ctx context.Context, r *runner.Runner, o Worker) (context.Cont
 	}
 }
 
-// logStatus logs the worker's tasks and the number of waiting tasks.
+// logStatus logs the running tasks of the worker, and how many tasks are waiting.
 func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
@@ -83,7 +84,7 @@ func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
 		log.Warn("no status", "err", err)
 		return
 	}
-	host, _ := os.Hostname() // package runner gets the host name in the same way
+	host, _ := os.Hostname() // workers use the same function to record their host
 	var running []string
 	for _, w := range workers {
 		if w.PID == os.Getpid() && w.Host == host {

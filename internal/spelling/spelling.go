@@ -1,11 +1,11 @@
-// Package spelling finds the name that a person probably meant.
+// Package spelling finds the name that a user probably meant.
 package spelling
 
 import "strings"
 
 // Nearest returns the candidate that is most similar to word, or an empty string if none is similar enough. It ignores dashes and
-// underscores. A candidate may differ from word by at most two edits. Names of fewer than seven letters may differ by one edit only. They
-// must also begin with the same letter, or with the first two letters swapped. Without this rule short names would match by chance.
+// underscores. It accepts two edits, but only one if a name has fewer than seven letters. In that case the names must also begin with the
+// same letter, or with the first two letters swapped. Otherwise many short names would be similar by chance.
 func Nearest(word string, candidates []string) string {
 	word = letters(word)
 	nearest, fewest := "", 3
@@ -30,7 +30,7 @@ func letters(name string) string { return strings.NewReplacer("-", "", "_", "").
 
 // edits returns the smallest number of edits that turn a into b. An edit inserts, deletes or replaces a byte, or swaps two neighbours.
 func edits(a, b string) int {
-	// before, above and row are rows of the table of distances between the beginnings of a and b.
+	// These are three rows of the table of edit distances between the prefixes of a and b: the current row and the two before it.
 	before, above, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

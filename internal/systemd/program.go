@@ -10,8 +10,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// OwnProgram returns the path of this program. It prefers the path that PATH contains to the file behind a symbolic link, because the path
-// in PATH stays valid after an upgrade.
+// OwnProgram returns the path of this program. If the program is in PATH, it returns that path, even if it is a symbolic link, because the
+// path stays the same after an upgrade.
 func OwnProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -29,7 +29,8 @@ func OwnProgram() (string, error) {
 	return own, nil
 }
 
-// SettingsFile returns the path of the file that sets the environment variables of the unit, as people write it.
+// SettingsFile returns the path of the file in which users set environment variables for the unit. The path is for messages and may begin
+// with ~.
 func (u Unit) SettingsFile() string {
 	if u.PerUser {
 		return "~/.config/" + u.Name + ".env"

@@ -1,4 +1,4 @@
-// Package systemd reports the state of a worker to systemd, with the protocol of sd_notify.
+// Package systemd tells systemd about the state of a worker, with the protocol of sd_notify. It also installs the unit of a worker.
 package systemd
 
 import (
@@ -18,24 +18,24 @@ import (
 )
 
 // The unit of a worker has the settings Type=notify and WatchdogSec=. The worker sends READY to systemd after its first claim. It also
-// sends a STATUS line, WATCHDOG, and when it drains STOPPING with the remaining time. It sends WATCHDOG after each call of
-// runner.Options.Liveness, because the loop of the worker has then just accessed the database.
+// sends a STATUS line, and before it stops STOPPING with the remaining time. It sends WATCHDOG after each call of runner.Options.Liveness:
+// at that moment the main loop of the worker has just accessed the database, so it does not hang.
 
 const (
-	notifyEvery  = 10 * time.Second // interval without a watchdog
+	notifyEvery  = 10 * time.Second // interval of the reports if the unit has no watchdog
 	statusEvery  = 5 * time.Second
-	statusWithin = 2 * time.Second  // time limit for counting the waiting tasks
-	stopMargin   = 15 * time.Second // time that the worker needs after the last attempt to close the database
+	statusWithin = 2 * time.Second  // maximum time for counting the waiting tasks
+	stopMargin   = 15 * time.Second // time for closing the database after the last attempt has ended
 )
 
-// Notifier reports the worker's state to the service manager. A nil Notifier does nothing.
+// Notifier sends the state of the worker to systemd. A nil Notifier does nothing.
 type Notifier struct {
 	log     *slog.Logger
-	Every   time.Duration        // wanted interval between two calls of Report
-	reports chan runner.Liveness // the latest state, until it is sent
+	Every   time.Duration        // how often the worker should call Report
+	reports chan runner.Liveness // has the latest state until it is sent
 }
 
-// New returns a Notifier, or nil if no service manager listens.
+// New returns a Notifier that writes to a socket of systemd. It returns nil if the name of the socket is empty.
 func New(socket string, log *slog.Logger) *Notifier {
 	if socket == "" {
 		return nil
@@ -51,8 +51,8 @@ func New(socket string, log *slog.Logger) *Notifier {
 	return n
 }
 
-// Report stores the latest state. It replaces an earlier state that is not sent yet. Report does not block, because the loop of the worker
-// calls it.
+// Report stores the latest state for sending. It replaces an earlier state that has not been sent. It does not block, because the main loop
+// of the worker calls it.
 func (n *Notifier) Report(p runner.Liveness) {
 	select {
 	case <-n.reports:
@@ -61,7 +61,7 @@ func (n *Notifier) Report(p runner.Liveness) {
 	n.reports <- p
 }
 
-// Start sends the states that Report stores, until the caller calls stop. The function stop tells the service manager that the worker ends.
+// Start sends the states that Report stores, until the caller calls stop. The function stop also tells systemd that the worker is ending.
 func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 	if n == nil {
 		return func() {}
@@ -79,7 +79,7 @@ func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 	ready, stopping := false, false
 	var statusAt time.Time
-	sent := "" // last status line that was sent
+	sent := "" // last status line that systemd got
 	for {
 		var p runner.Liveness
 		select {
@@ -99,7 +99,7 @@ func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 			}
 			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (p.Left+stopMargin).Microseconds()))
 		}
-		n.send(lines...) // send first, because counting tasks may be slow
+		n.send(lines...) // before the tasks are counted, because that may be slow
 		if now := time.Now(); now.Sub(statusAt) >= statusEvery || p.Draining {
 			statusAt = now
 			if status := statusLine(ctx, r, p); status != sent {
@@ -116,7 +116,7 @@ func (n *Notifier) send(lines ...string) {
 	}
 }
 
-// statusLine returns the status line for "systemctl status", such as "2 running, 118 pending (media paused)".
+// statusLine returns a line that "systemctl status" shows, such as "2 running, 118 pending (media paused)".
 func statusLine(ctx context.Context, r *runner.Runner, p runner.Liveness) string {
 	line := fmt.Sprintf("%d running", p.Running)
 	if p.Draining {

@@ -14,40 +14,40 @@ import (
 	"strings"
 )
 
-// header is the first line of each unit file that Install writes. Install and Uninstall do not change other files.
+// header is the first line of each unit file that Install writes. Install and Uninstall do not change files without this line.
 const header = "# Written by runner service install.\n"
 
-// systemUser is the user that runs the worker of the whole machine. Install creates this user.
+// systemUser is the user who runs the worker of the machine. Install creates this user.
 const systemUser = "runner"
 
 // ErrForeign means that a unit file was not written by Install.
 var ErrForeign = errors.New("runner service install did not write this file")
 
-// ErrNotRunning means that systemd does not run on this machine, or that it does not run for this user.
+// ErrNotRunning means that systemd does not run on this machine, or not for this user.
 var ErrNotRunning = errors.New("systemd does not run here")
 
-// Unit is the unit of a worker.
+// Unit is the systemd unit of a worker.
 type Unit struct {
 	Name     string // name without ".service"
-	PerUser  bool   // whether the unit belongs to one user and not to the machine
-	Template []byte // the unit of contrib/systemd
-	Program  string // absolute path of runner
-	Database string // database of the worker; empty for the default of the unit
-	RunAs    string // user of a worker of the machine
+	PerUser  bool   // whether the unit belongs to a user; otherwise it belongs to the machine
+	Template []byte // text of the unit in contrib/systemd
+	Program  string // absolute path of the program runner
+	Database string // database of the worker; empty if the unit does not name one
+	RunAs    string // user who runs the worker of the machine
 
-	Dir     string   // directory of the unit file
-	Vendors []string // directories into which packages and "make install" write units
+	Dir     string   // directory for the unit file
+	Vendors []string // directories with the units that packages and "make install" install
 }
 
-// Directories returns the directory for new unit files and the directories of installed units. The parameter config is the configuration
-// directory of the user.
+// Directories returns the directory for a new unit file, and the directories with the units that packages install. The parameter config is
+// the user's directory for configuration files.
 func Directories(perUser bool, config string) (dir string, vendors []string) {
 	scope := "system"
 	dir = "/etc/systemd/system"
 	if perUser {
 		scope, dir = "user", filepath.Join(config, "systemd/user")
 	}
-	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // systemd searches in this order
+	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // in the order in which systemd searches
 		vendors = append(vendors, filepath.Join(prefix, "systemd", scope))
 	}
 	return dir, vendors
@@ -55,9 +55,9 @@ func Directories(perUser bool, config string) (dir string, vendors []string) {
 
 // Result describes the changes that Install or Uninstall has made.
 type Result struct {
-	File    string // file of the unit
+	File    string // path of the unit file
 	Changed bool   // whether the file was written or removed
-	NewUser string // user that was created, or an empty string
+	NewUser string // name of the user that was created; empty if none was
 }
 
 // File returns the path of the unit file that Install writes.
@@ -65,8 +65,8 @@ func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
 
 func (u Unit) service() string { return u.Name + ".service" }
 
-// StateDirectory returns the name of the directory in /var/lib that systemd creates for a worker of the machine and gives to its user. A
-// second service of another user has a directory with its own name, so that the directory of the user runner stays with that user.
+// StateDirectory returns the name of a directory in /var/lib. systemd creates the directory for a worker of the machine and makes its user
+// the owner. A second service with another user needs a directory of its own, or it would take the directory from the user runner.
 func (u Unit) StateDirectory() string {
 	if u.RunAs == systemUser {
 		return systemUser
@@ -74,7 +74,7 @@ func (u Unit) StateDirectory() string {
 	return u.Name
 }
 
-// Text returns the content of the unit file. It is the template with this program, database and user.
+// Text returns the content of the unit file: the template with this program, database and user.
 func (u Unit) Text() []byte {
 	var b bytes.Buffer
 	for line := range strings.Lines(string(u.Template)) {
@@ -95,7 +95,7 @@ func (u Unit) Text() []byte {
 	return b.Bytes()
 }
 
-// quote quotes a word for ExecStart= in a unit file. It escapes % and $, because systemd expands them.
+// quote quotes a word for the line ExecStart= of a unit file. It also escapes % and $, because systemd would expand them.
 func quote(word string) string {
 	word = strings.NewReplacer(`%`, `%%`, `$`, `$$`, `\`, `\\`, `"`, `\"`).Replace(word)
 	if strings.ContainsAny(word, " \t\"'\\;") {
@@ -104,8 +104,8 @@ func quote(word string) string {
 	return word
 }
 
-// Install writes the unit, enables it and starts the worker. A second call with the same values changes nothing. If a package has
-// installed the same unit, Install writes no file. If the text of the unit has changed, Install restarts a running worker.
+// Install writes the unit file, enables the unit and starts the worker. If the unit file has changed, it restarts a running worker. If
+// nothing has changed, it changes nothing. If a package has installed an equal unit, it writes no file.
 func (u Unit) Install(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
@@ -133,7 +133,7 @@ func (u Unit) Install(ctx context.Context) (Result, error) {
 	return r, nil
 }
 
-// write writes the unit file if there is no equal one.
+// write writes the unit file, unless an equal one exists.
 func (u Unit) write() (Result, error) {
 	text := u.Text()
 	own, err := os.ReadFile(u.File())
@@ -154,7 +154,8 @@ func (u Unit) write() (Result, error) {
 	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), append([]byte(header), text...), 0o644)
 }
 
-// vendorFile returns the path of the installed unit with this name if the unit has this text. Otherwise it returns an empty string.
+// vendorFile returns the path of a unit with this name that a package has installed, if it has the given text. Otherwise it returns an
+// empty string.
 func (u Unit) vendorFile(text []byte) string {
 	for _, dir := range u.Vendors {
 		path := filepath.Join(dir, u.service())
@@ -168,7 +169,7 @@ func (u Unit) vendorFile(text []byte) string {
 	return ""
 }
 
-// Uninstall stops the worker, disables its unit and removes the file that Install wrote. It leaves the database and the user.
+// Uninstall stops the worker, disables its unit and removes the file that Install wrote. It removes neither the database nor the user.
 func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 	if err := u.requireManager(ctx); err != nil {
 		return Result{}, err
@@ -184,7 +185,7 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 		_, err := os.Stat(filepath.Join(dir, u.service()))
 		return err == nil
 	}):
-		return r, nil // there is no such unit
+		return r, nil // no unit with this name exists
 	}
 	if _, err := u.systemctl(ctx, "disable", "--now", u.service()); err != nil {
 		return r, err
@@ -201,14 +202,14 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 
 // requireManager returns ErrNotRunning unless systemd runs for the machine or the user.
 func (u Unit) requireManager(ctx context.Context) error {
-	state, err := u.systemctl(ctx, "is-system-running") // the error is not useful, because the command also fails in the state "degraded"
+	state, err := u.systemctl(ctx, "is-system-running") // ignore the error: the command also fails if another unit has failed
 	if state == "" || state == "offline" || state == "unknown" {
 		return errors.Join(ErrNotRunning, err)
 	}
 	return nil
 }
 
-// systemctl returns what systemctl printed on stdout.
+// systemctl runs systemctl and returns its stdout.
 func (u Unit) systemctl(ctx context.Context, args ...string) (string, error) {
 	if u.PerUser {
 		args = append([]string{"--user"}, args...)
@@ -216,7 +217,8 @@ func (u Unit) systemctl(ctx context.Context, args ...string) (string, error) {
 	return output(ctx, "systemctl", args...)
 }
 
-// createUser creates the user that runs the worker of the machine if this user does not exist. It returns the name of a new user.
+// createUser creates the user who runs the worker of the machine, if the user does not exist. It returns the name if it has created the
+// user.
 func createUser(ctx context.Context, name string) (string, error) {
 	_, err := user.Lookup(name)
 	if _, unknown := errors.AsType[user.UnknownUserError](err); !unknown || name != systemUser {
@@ -226,7 +228,7 @@ func createUser(ctx context.Context, name string) (string, error) {
 	return name, err
 }
 
-// output runs a program and returns its stdout without the final newline. An error has the program's stderr.
+// output runs a program and returns its stdout without the last newline. If the program fails, the error contains its stderr.
 func output(ctx context.Context, program string, args ...string) (string, error) {
 	command := exec.CommandContext(ctx, program, args...)
 	var stderr strings.Builder

@@ -16,11 +16,11 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// units are the files in contrib.
+// units are the unit files in contrib.
 const units = "../../contrib/systemd/"
 
-// fakeSystemctl puts a program "systemctl" into PATH. The program records its arguments and reports that systemd runs. fakeSystemctl
-// returns the path of the file with the recorded arguments.
+// fakeSystemctl puts a fake program "systemctl" into PATH. The program reports that systemd is running, and writes its arguments to a file.
+// fakeSystemctl returns the path of that file.
 func fakeSystemctl(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -125,7 +125,7 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 			u.Template, scope = testkit.ReadFile(t, units+"user/runner.service"), "--user"
 		}
 		u.Program, u.Database = program, `/srv/a $HOME %n "b" c\d.db`
-		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // the manual page may not be installed
+		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // ignore complaints about a missing manual page
 		r, err := u.Install(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -138,8 +138,8 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	}
 }
 
-// TestAServiceOfAnotherUserHasItsOwnDirectory checks that systemd does not give the directory of the service runner to another user. A
-// second service of the same user shares the directory and the database.
+// TestAServiceOfAnotherUserHasItsOwnDirectory checks that the directory of the service runner stays with its user when a service of another
+// user is installed. A second service of the same user shares the directory and the database.
 func TestAServiceOfAnotherUserHasItsOwnDirectory(t *testing.T) {
 	for _, c := range []struct{ name, runAs, want string }{
 		{"runner", "runner", "runner"}, {"runner", "reports", "runner"}, {"media", "runner", "runner"}, {"nightly", "reports", "nightly"},
