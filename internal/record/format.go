@@ -22,8 +22,8 @@ type Formatter struct {
 	template *template.Template
 }
 
-// NewFormatter parses the template of --format. It converts \t to a tab and
-//  to a newline, because a shell does not do that. It does not do so within {{ }}.
+// NewFormatter parses the template of --format. It converts \t to a tab and \n to a newline, because a shell does not do that. It does not
+// do so within {{ }}.
 func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
 		return nil, failure.Exclusive("--format", "--json")
@@ -99,8 +99,7 @@ func templateJSON(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// unescape converts \t,
-//  and \\ in a template, but not within {{ }}.
+// unescape converts \t, \n and \\ in a template, but not within {{ }}.
 func unescape(text string) string {
 	var b strings.Builder
 	for text != "" {

@@ -125,7 +125,7 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 			u.Template, scope = testkit.ReadFile(t, units+"user/runner.service"), "--user"
 		}
 		u.Program, u.Database = program, `/srv/a $HOME %n "b" c\d.db`
-		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // ignore complaints about a missing manual page
+		u.Template = bytes.ReplaceAll(u.Template, []byte("Documentation=man:runner(1)\n"), nil) // the manual page may be missing
 		r, err := u.Install(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -14,10 +14,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notEdited lists the flags of new tasks that edit does not have. The job and the dependencies of a task never change.
+// notEdited lists the flags of a new task that the command edit does not have. A task always keeps its job and its dependencies.
 var notEdited = []string{"job", "after", "after-any", "unique-mode", "unique-args", "unique-period", "inherit-env", "hold"}
 
-// EditFlags returns the flags of edit: the flags of all task options that can change, and --unset.
+// EditFlags returns the flags of the command edit: one for each task option that can change, and --unset.
 func EditFlags(a *cli.App) []cli.Flag {
 	var names []string
 	for _, o := range taskspec.OptionList() {
@@ -38,22 +38,22 @@ func EditFlags(a *cli.App) []cli.Flag {
 	return append(cli.Without(Flags(a), notEdited...), cli.Group(What, unset)...)
 }
 
-// canUnset reports whether a task can do without the option.
+// canUnset reports whether --unset accepts the option.
 func canUnset(o *taskspec.OptionInfo) bool {
 	return o.Flag != "" && o.Flag != "in" && o.Flag != "at" && !slices.Contains(notEdited, o.Flag)
 }
 
-// Edit holds the changes that a command line of edit describes.
+// Edit holds the changes that the command edit makes.
 type Edit struct {
 	changes   []func(*jobs.Spec)
-	words     []string        // words of the new command; nil if the command does not change
-	path      string          // path of the program of --shell
-	args      json.RawMessage // new arguments of a function; nil if they do not change
+	words     []string        // words of the new command; nil to keep the command
+	path      string          // path of the shell if --shell gives the new command
+	args      json.RawMessage // new arguments of a function; nil to keep them
 	noResolve bool
 	caller    invocation.Invocation
 }
 
-// ReadEdit reads the changes from the flags. The parameter words contains the words of the new command, or is nil.
+// ReadEdit reads the changes from the flags. The parameter words contains the words of the new command, or is nil if there is none.
 func ReadEdit(c *cli.Context, a *cli.App, words []string) (e Edit, err error) {
 	e.words, e.noResolve = words, noResolve(c, a)
 	if e.caller, err = invocation.Current(a.Getenv); err != nil {
@@ -84,7 +84,7 @@ func ReadEdit(c *cli.Context, a *cli.App, words []string) (e Edit, err error) {
 	return e, nil
 }
 
-// readOptions reads the task options and --unset.
+// readOptions reads the flags of the task options, and --unset.
 func (e *Edit) readOptions(c *cli.Context, a *cli.App) error {
 	for i := range taskspec.OptionList() {
 		o := &taskspec.OptionList()[i]
@@ -111,13 +111,13 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	o.Reset(s)
 	switch {
 	case o.Key == "input":
-		s.Input = []byte{} // with nil, the task would keep its input
+		s.Input = []byte{} // empty; nil would mean that the task keeps its input
 	case o.Key == "max_attempts" && s.Job == jobs.CommandJob:
 		s.MaxAttempts = taskspec.CommandAttempts
 	}
 }
 
-// option returns the change that a flag of a task option describes.
+// option returns a function that makes the change of one task option.
 func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(*jobs.Spec), error) {
 	switch o.Key {
 	case "cwd":
@@ -160,10 +160,10 @@ func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(
 	return func(s *jobs.Spec) { setOption(c, o, s) }, nil
 }
 
-// For returns the function that changes the settings of the task t. It looks up the program of the new command.
+// For returns a function that makes the changes to the settings of task t. Before that, it looks for the program of a new command.
 func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 	command := jobs.Command{Argv: e.words, Path: e.path, Dir: t.Cwd}
-	for _, change := range e.changes { // --cwd decides where a relative program is
+	for _, change := range e.changes { // --cwd may change the directory to which the path of the program is relative
 		s := jobs.Spec{Options: jobs.Options{Cwd: command.Dir}}
 		change(&s)
 		command.Dir = s.Cwd

@@ -1,5 +1,5 @@
-// Package taskflags defines the flags that describe a task, and reads a task from them. The commands "enqueue" and "schedule add" share
-// this package.
+// Package taskflags defines the flags that describe a task, and makes a task from them. The commands enqueue, run, edit and "schedule add"
+// share this package.
 package taskflags
 
 import (
@@ -13,16 +13,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The values of --unique-mode.
+// These are the values of --unique-mode.
 const (
 	uniqueKeep    = "keep"
 	uniqueReplace = "replace"
 )
 
-// What is the heading of the flags that choose what a task runs.
+// What is the heading in the help for the flags that say what a task runs.
 const What = "What to run"
 
-// Flags returns the flags that choose what the task runs, and the flags of the task options by group, in the order of taskspec.OptionList.
+// Flags returns the flags that say what a task runs, and the flags of the task options. They are sorted by group, and within a group in the
+// order of taskspec.OptionList.
 func Flags(a *cli.App) []cli.Flag {
 	list := cli.Group(What,
 		cli.TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
@@ -40,7 +41,7 @@ func Flags(a *cli.App) []cli.Flag {
 	return list
 }
 
-// OfOneTask returns the names of the flags that apply to a single task only and not to the tasks of a schedule.
+// OfOneTask returns the names of the flags that a single task can have, but not the tasks of a schedule.
 func OfOneTask() []string {
 	names := []string{"unique-mode", "hold"}
 	for _, o := range taskspec.OptionList() {
@@ -51,7 +52,7 @@ func OfOneTask() []string {
 	return names
 }
 
-// flagAfter returns the flags that follow the flag of a task option in the help but are not task options themselves.
+// flagAfter returns flags that are not task options. The help shows them after the flag of the task option with this key.
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
@@ -67,7 +68,7 @@ func flagAfter(key string) []cli.Flag {
 	return nil
 }
 
-// taskFlag returns the flag of a task option. The type of the option decides the type of the flag.
+// taskFlag returns the flag of a task option. The type of its value is that of the option.
 func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 	names, usage := o.Flag, o.Help
 	if o.Letter != "" {
@@ -120,10 +121,10 @@ func parseVariable(text string) (string, error) {
 	return text, nil
 }
 
-// fromCaller lists the keys of the options that use data of the calling process. The function Read sets these options.
+// fromCaller lists the options whose values depend on the calling process. options leaves them out, because Read sets them.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 
-// options returns a jobs.Option that sets the task options from the flags.
+// options returns a jobs.Option that sets the task options to the values of their flags.
 func options(c *cli.Context) jobs.Option {
 	return func(s *jobs.Spec) {
 		for i := range taskspec.OptionList() {
@@ -142,7 +143,7 @@ func options(c *cli.Context) jobs.Option {
 	}
 }
 
-// setOption sets an option to the value of its flag, or to its default.
+// setOption sets a task option to the value of its flag. Without the flag it sets the default.
 func setOption(c *cli.Context, o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:

@@ -16,15 +16,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Task is the task that a command line of enqueue or schedule add describes.
+// Task is a task that the flags describe.
 type Task struct {
-	Spec      jobs.Spec             // the task; with --batch or --each, the defaults for the lines
-	Words     []string              // words of the command; empty with --shell, --job and --batch
-	NoResolve bool                  // whether only the worker looks up the programs of commands
-	Caller    invocation.Invocation // directory and PATH of this process
+	Spec      jobs.Spec             // the task; with --batch or --each, the defaults for each line
+	Words     []string              // words of the command; empty with --shell, --job or --batch
+	NoResolve bool                  // if true, only the worker looks for the program of the command
+	Caller    invocation.Invocation // this process: its directory and its PATH
 }
 
-// Read reads the task from the flags. The parameter words contains the words of the command, without the name that "schedule add" takes.
+// Read makes a task from the flags. The parameter words contains the words of the command. It does not contain the name that "schedule add"
+// requires.
 func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	t := Task{Words: words, NoResolve: noResolve(c, a)}
 	if err := t.validate(c); err != nil {
@@ -52,7 +53,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
 		return t, nil
 	case c.Bool("each"):
-		command.Argv = []string{"true"} // these words stand for the commands of the lines, so that Validate checks the options
+		command.Argv = []string{"true"} // placeholder for the commands of the lines, so that Validate can check the options
 		t.Spec = command.With(options(c))
 		err = flagError(taskspec.Validate(&t.Spec))
 		t.Spec.Args = nil
@@ -73,8 +74,8 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	return t, err
 }
 
-// noResolve reports whether only the worker looks up the command. This is the default for a database that several hosts share, because
-// the worker may run on any of them.
+// noResolve reports whether only the worker looks for the program of the command. That is the default if several hosts share the database,
+// because the worker may run on another host.
 func noResolve(c *cli.Context, a *cli.App) bool {
 	if c.IsSet("no-resolve") {
 		return cli.Get[bool](c, "no-resolve")
@@ -83,7 +84,7 @@ func noResolve(c *cli.Context, a *cli.App) bool {
 	return err == nil && admin.ParseAddress(d.Path).SharedByHosts()
 }
 
-// Example returns the start of an example command line for the current command: enqueue, run or schedule add.
+// Example returns the beginning of an example for the current command: enqueue, run or "schedule add".
 func Example(c *cli.Context) string {
 	if c.Command.Name == "add" {
 		return "runner schedule add NAME --cron '0 3 * * *'"
@@ -91,7 +92,7 @@ func Example(c *cli.Context) string {
 	return "runner " + c.Command.Name
 }
 
-// firstSet returns the first of these flags that the command line sets, or an empty string.
+// firstSet returns the first of these flags that the user gave, or an empty string if the user gave none.
 func firstSet(c *cli.Context, names ...string) string {
 	for _, name := range names {
 		if c.IsSet(name) {
@@ -124,10 +125,10 @@ func (t *Task) validate(c *cli.Context) error {
 	return nil
 }
 
-// validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch. With --each it has
-// a command or --shell.
+// validateForm returns an error unless the command line has exactly one of these: a command, --shell, --job or --batch. With --each it must
+// have a command or --shell.
 func (t *Task) validateForm(c *cli.Context) error {
-	batch := c.IsSet("batch") // always false for schedule add, which has no option --batch
+	batch := c.IsSet("batch") // always false for "schedule add", which does not have this flag
 	var forms []string
 	if len(t.Words) > 0 {
 		forms = append(forms, "a command")
@@ -178,11 +179,11 @@ func (t *Task) validateForm(c *cli.Context) error {
 	return nil
 }
 
-// command builds the Spec of a command. It finds the program's path, except with --no-resolve.
+// command makes the Spec of a command. It looks for the program, unless --no-resolve is given.
 func (t *Task) command(c *cli.Context, command jobs.Command) error {
 	if !t.NoResolve {
 		if f := t.resolve(&command); f != nil {
-			// Commands that wait exit with the status of the task: 126 or 127.
+			// Only commands that wait for the task may exit with 126 or 127, as the task would.
 			if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
 				f.Exit = 1
 			}
@@ -213,7 +214,7 @@ func (t *Task) resolve(command *jobs.Command) *failure.Error {
 	return f
 }
 
-// function builds the Spec of a task that calls a registered function. Without --max-attempts the function's own maximum applies.
+// function makes the Spec of a task that calls a registered function. Without --max-attempts, the function's own maximum applies.
 func (t *Task) function(c *cli.Context, a *cli.App) error {
 	var args json.RawMessage
 	if c.IsSet("args") {
@@ -232,7 +233,7 @@ func (t *Task) function(c *cli.Context, a *cli.App) error {
 	return nil
 }
 
-// flagError converts a validation error of a field to an error that names the flag.
+// flagError converts an error about a field of the Spec to an error that names the flag.
 func flagError(err error) error {
 	f, ok := errors.AsType[*jobs.FieldError](err)
 	if !ok {
@@ -243,7 +244,7 @@ func flagError(err error) error {
 		return failure.Usage("--unique: %s", f.Msg)
 	case "run_at":
 		return failure.Usage("--at: %s", f.Msg)
-	case "args": // the user typed the args of a command as its words
+	case "args": // args can be the words of a command, so there is no flag to name
 		return failure.Usage("args: %s", f.Msg)
 	}
 	return err

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// StrayOption returns the first word of a user's command that is an option of runner. It returns an empty string if there is none. The
-// user probably meant the option for runner, because few other programs have an option of that name.
+// StrayOption looks for an option of runner among the words of a user's command, and returns the first one or an empty string. If the
+// command has such an option, the user probably meant it for runner, because few other programs have an option with that name.
 func StrayOption(words []string) string {
 	if i := slices.IndexFunc(words, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")

@@ -10,10 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// argument is a word of an argv as JSON. A word that is not UTF-8 is an object, because encoding/json would replace its bytes.
+// argument is a word of a command. In JSON it is a string. If it is not UTF-8, it is an object, because encoding/json would change its
+// bytes.
 type argument string
 
-// encoded is the object of an argument that is not UTF-8. encoding/json converts the bytes to base64.
+// encoded is the JSON object for a word that is not UTF-8. encoding/json writes the bytes as base64.
 type encoded struct {
 	Base64 []byte `json:"base64"`
 }
@@ -39,7 +40,7 @@ func (a *argument) UnmarshalJSON(text []byte) error {
 	return err
 }
 
-// MarshalArgv encodes the arguments of a command. A word that is not UTF-8 becomes {"base64": "..."}.
+// MarshalArgv encodes the words of a command. A word that is not UTF-8 becomes {"base64": "..."}.
 func MarshalArgv(argv []string) (json.RawMessage, error) {
 	if !slices.ContainsFunc(argv, func(word string) bool { return !utf8.ValidString(word) }) {
 		return Marshal(argv)
@@ -51,8 +52,8 @@ func MarshalArgv(argv []string) (json.RawMessage, error) {
 	return Marshal(words)
 }
 
-// Argv parses the arguments of a command. They are a JSON array of strings whose first string is not empty. An argument that is not UTF-8
-// is an object with its bytes as base64, such as {"base64": "YQ//"}.
+// Argv decodes the words of a command. They are a JSON array of strings; the first one must not be empty. A word that is not UTF-8 is an
+// object with its bytes as base64, such as {"base64": "YQ//"}.
 func Argv(args json.RawMessage) ([]string, error) {
 	var words []*argument
 	if err := json.Unmarshal(args, &words); err != nil || len(words) == 0 {

@@ -1,5 +1,5 @@
-// Package taskjson encodes the arguments and results of tasks as JSON, and decodes the arguments of commands. Package jobs uses it, so it
-// knows no type of package jobs.
+// Package taskjson encodes the arguments and results of tasks as JSON, and decodes the words of commands. It does not import package jobs,
+// because package jobs imports it.
 package taskjson
 
 import (
@@ -12,13 +12,13 @@ import (
 	"example.com/runner/internal/jsonscan"
 )
 
-// Limits of JSON that tasks store.
+// These limits apply to the JSON in tasks.
 const (
 	MaxResult = 1 << 20 // bytes of a result
-	MaxDepth  = 1000    // nesting depth of arguments and results; SQLite's own limit
+	MaxDepth  = 1000    // nesting depth of arguments and results; SQLite has the same limit
 )
 
-// Marshal encodes a value as the JSON that tasks store: without a newline, and with <, > and & unescaped.
+// Marshal encodes a value as JSON for a task: without a newline at the end, and with unescaped <, > and &.
 func Marshal(value any) (json.RawMessage, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -29,7 +29,7 @@ func Marshal(value any) (json.RawMessage, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// MarshalResult encodes a value as a task's result. It returns an error if the result would not be valid (see ValidResult).
+// MarshalResult encodes a value as the result of a task. It returns an error if ValidResult does not accept the result.
 func MarshalResult(value any) (json.RawMessage, error) {
 	result, err := json.Marshal(value)
 	if err != nil {
@@ -41,7 +41,8 @@ func MarshalResult(value any) (json.RawMessage, error) {
 	return result, nil
 }
 
-// ValidResult returns an error unless text can be stored as a result: JSON in UTF-8, at most MaxResult bytes and MaxDepth levels.
+// ValidResult returns an error unless text is valid as the result of a task: JSON in UTF-8, with at most MaxResult bytes and at most
+// MaxDepth levels.
 func ValidResult(text []byte) error {
 	switch {
 	case len(text) > MaxResult:

@@ -11,8 +11,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Changed returns the options that differ between two definitions of a task, each as text such as "priority 5 → 9". It names variables and
-// the input without their values.
+// Changed compares two definitions of a task. It returns a text such as "priority 5 → 9" for each option that differs. The texts do not
+// contain the input and the values of variables.
 func Changed(was, is *jobs.Spec) (list []string) {
 	if !bytes.Equal(was.Args, is.Args) {
 		list = append(list, difference("command", argsText(was), argsText(is)))
@@ -37,7 +37,7 @@ func Changed(was, is *jobs.Spec) (list []string) {
 
 func difference(name, was, is string) string { return name + " " + was + " → " + is }
 
-// valueText returns the value of an option in s, or a dash if it has none.
+// valueText returns the value of an option as text. If the option is not set, it returns the default or a dash.
 func valueText(o *taskspec.OptionInfo, s *jobs.Spec) string {
 	if o.IsDefault(s) {
 		return cmp.Or(Default(o), "–")
@@ -48,7 +48,7 @@ func valueText(o *taskspec.OptionInfo, s *jobs.Spec) string {
 	return Text(o.Field(s))
 }
 
-// argsText returns the words of a command, or the arguments of a function, cut to a length that fits into a line of the history.
+// argsText returns the words of a command, or the arguments of a function. It cuts a long text to fit into a line.
 func argsText(s *jobs.Spec) string {
 	text := string(s.Args)
 	if argv, err := taskspec.Argv(s.Args); err == nil && s.Job == jobs.CommandJob {
@@ -61,7 +61,7 @@ func argsText(s *jobs.Spec) string {
 	return cmp.Or(humanize.Safe(text), "–")
 }
 
-// changedNames returns the names of the variables that differ.
+// changedNames returns the names of the variables whose values differ.
 func changedNames(was, is map[string]string) (names []string) {
 	for name, value := range is {
 		if old, ok := was[name]; !ok || old != value {

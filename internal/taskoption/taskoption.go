@@ -1,4 +1,4 @@
-// Package taskoption converts task options to text: to flags, to texts for the help, and to texts for people. The list of options is
+// Package taskoption converts task options to text: to flags, and to texts for the help and for people. The list of options is
 // taskspec.OptionList.
 package taskoption
 
@@ -20,8 +20,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Text returns the value of an option in a form that flags accept and people can read. The argument is a pointer: see
-// taskspec.OptionInfo.Field.
+// Text returns the value of an option as text that people can read and that flags accept. The argument is a pointer, as
+// taskspec.OptionInfo.Field returns it.
 func Text(field any) string {
 	switch value := field.(type) {
 	case *string:
@@ -52,7 +52,7 @@ func Text(field any) string {
 	panic(fmt.Sprintf("taskoption: the type %T has no text", field))
 }
 
-// Default returns the default of an option for the help. It is empty if the help shows no default.
+// Default returns the default of an option for the help. It returns an empty string if the help does not show the default.
 func Default(o *taskspec.OptionInfo) string {
 	if o.Zero != "" {
 		return o.Zero
@@ -68,7 +68,8 @@ func Default(o *taskspec.OptionInfo) string {
 	return ""
 }
 
-// SpecOf returns a Spec that enqueues a task like t. The Spec has the due time of t only if t is scheduled. Its Input is empty.
+// SpecOf returns a Spec with which a user can enqueue a copy of task t. It has the due time of t only if t is scheduled. It does not have
+// the input of t.
 func SpecOf(t *jobs.Task) jobs.Spec {
 	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After, AfterAny: t.AfterAny,
 		Lane:      t.Lane,
@@ -79,15 +80,15 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
-	case !t.ExpiresAt.IsZero(): // a retry or a snooze has changed the due time
+	case !t.ExpiresAt.IsZero(): // the task expires before its due time, because a retry or a snooze has changed that
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
 	return s
 }
 
-// Command returns the command line that enqueues a task like t. If reveal is false, it has the names of the variables of env without their
-// values, and enqueue takes the values from the shell. The command line reads the input of the task from stdin. Command returns "" if t has
-// no valid argv.
+// Command returns a command line that enqueues a copy of task t. If reveal is false, the command line contains only the names of the
+// variables in env; enqueue then takes their values from the shell. The user must pass the input of the task on stdin. Command returns ""
+// if the arguments of t are not a valid command.
 func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	s := SpecOf(t)
 	if !s.RunAt.After(now) {
@@ -121,14 +122,14 @@ func Command(t *jobs.Task, now time.Time, reveal bool) string {
 	return tasktext.Quote(append(append(words, "--"), argv...))
 }
 
-// flags returns the flags that set an option to its value in s. It returns no flags if the value is the default.
+// flags returns the words that set an option to its value in s. It returns none if the value is the default.
 func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	usual := o.IsDefault(s)
 	switch o.Key {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
 	case "backoff_max":
-		usual = usual && s.Backoff.Delay <= s.Backoff.Max // if the default is less than the delay, enqueue raises it
+		usual = usual && s.Backoff.Delay <= s.Backoff.Max // enqueue itself raises the default to the delay
 	}
 	if o.Flag == "" || usual {
 		return nil
@@ -162,11 +163,11 @@ func flag(o *taskspec.OptionInfo, value string) []string {
 	return []string{"--" + o.Flag, value}
 }
 
-// placement lists the options that Chosen omits, because they have their own lines in the views of a task.
+// placement lists the options that Chosen leaves out, because other lines about the task show them.
 var placement = []string{"label", "queue", "priority", "lane", "unique_key", "after", "after_any", "run_at", "expires_in", "path", "cwd"}
 
-// Chosen returns the options of s that differ from their defaults, each as text such as "max losses 2". It omits the options in placement.
-// If reveal is false, it hides the values of env.
+// Chosen returns the options in s that do not have their defaults, as texts such as "max losses 2". It leaves out the options in placement.
+// If reveal is false, it hides the values of the variables in env.
 func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 	for i := range taskspec.OptionList() {
 		o := &taskspec.OptionList()[i]
@@ -175,7 +176,7 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 		}
 		field, name := o.Field(s), strings.ReplaceAll(o.Key, "_", " ")
 		switch value := field.(type) {
-		case *bool: // it is true, because false is the default
+		case *bool: // the value is true, because the default is false
 			list = append(list, name)
 		case *map[string]string:
 			list = append(list, name+" "+texts(*value, reveal || !o.Secret))
@@ -186,7 +187,7 @@ func Chosen(s *jobs.Spec, reveal bool) (list []string) {
 	return list
 }
 
-// texts lists texts by key as KEY=TEXT, with ••• for a hidden text.
+// texts returns a map as KEY=TEXT KEY=TEXT. If reveal is false, it writes ••• in place of each text.
 func texts(byKey map[string]string, reveal bool) string {
 	var list []string
 	for _, key := range slices.Sorted(maps.Keys(byKey)) {

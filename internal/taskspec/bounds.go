@@ -2,10 +2,10 @@ package taskspec
 
 import "time"
 
-// Limits of a task's fields, beside those of package taskjson. The schema checks the same limits.
+// These are limits for the fields of a task. The database schema checks them, too. Package taskjson has further limits.
 const (
-	MaxText         = 200       // bytes of a lane, unique key, label, user name, step name or progress text
-	MaxArgs         = 1 << 20   // bytes of JSON
+	MaxText         = 200       // bytes of a short text: lane, unique key, label, user name, name of a step, text of a progress
+	MaxArgs         = 1 << 20   // bytes of the arguments as JSON
 	MaxInput        = 16 << 20  // bytes of standard input
 	MaxEnv          = 128 << 10 // bytes of the environment as JSON
 	MaxMetadata     = 4 << 10   // bytes of the metadata as JSON
@@ -19,8 +19,8 @@ const (
 	MaxDelay        = 10 * 365 * 24 * time.Hour
 )
 
-// Limits of a schedule's fields.
+// These are limits for the fields of a schedule.
 const (
-	maxCron  = 1000 // bytes of an expression
+	maxCron  = 1000 // bytes of a cron expression
 	MinEvery = time.Second
 )

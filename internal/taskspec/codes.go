@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// HasCode reports whether an exit code is in a set. Every code is in the empty set.
+// HasCode reports whether a set contains an exit code. The empty set stands for all codes.
 func HasCode(set jobs.Codes, code int) bool {
 	if set == "" {
 		return true
@@ -21,7 +21,7 @@ func HasCode(set jobs.Codes, code int) bool {
 	return false
 }
 
-// ValidCodes returns an error that names the first invalid part of a set.
+// ValidCodes checks a set of exit codes. The error names the first invalid part.
 func ValidCodes(set jobs.Codes) error {
 	if set == "" {
 		return nil
@@ -39,7 +39,7 @@ func codeRange(part string) (low, high int, err error) {
 	if !isRange {
 		to = from
 	}
-	low64, errLow := strconv.ParseUint(from, 10, 16) // ParseUint, unlike Atoi, accepts no sign
+	low64, errLow := strconv.ParseUint(from, 10, 16) // ParseUint does not accept a sign, as Atoi would
 	high64, errHigh := strconv.ParseUint(to, 10, 16)
 	low, high = int(low64), int(high64)
 	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {

@@ -45,7 +45,7 @@ func FuzzCodes(f *testing.F) {
 		if ValidCodes(c) != nil {
 			return
 		}
-		// A valid text has only digits, '-' and ','. A set with a text that is not empty contains at least one code.
+		// A valid text contains only digits, '-' and ','. If it is not empty, the set contains at least one code.
 		if strings.Trim(text, "0123456789-,") != "" {
 			t.Fatalf("%q: got no error, want one for characters other than digits, '-' and ','", text)
 		}

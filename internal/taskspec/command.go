@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// CheckCommand validates the options of a command task, but not its argv. A worker needs it because plain SQL can add tasks without a call
-// of Validate. The error is a *FieldError.
+// CheckCommand validates the options of a task that runs a command. It does not check the command itself. Workers call it, because a user
+// may have added the task with SQL, and then nobody has called Validate. The error is a *FieldError.
 func CheckCommand(t *jobs.Task) error {
 	s := jobs.Spec{Job: t.Job, Options: t.Options}
 	for i := range taskOptions {
@@ -22,8 +22,8 @@ func CheckCommand(t *jobs.Task) error {
 	return nil
 }
 
-// isPlainArgv reports whether a valid JSON text is an argv that Argv would accept. It takes a tenth of the time of Argv. It returns false
-// for every text with escapes, because an escape may stand for a NUL byte.
+// isPlainArgv is a fast check, ten times as fast as Argv. If it returns true, Argv accepts the JSON. If it returns false, only Argv can
+// tell. It returns false if the JSON contains an escape, because that could stand for a NUL byte.
 func isPlainArgv(args []byte) bool {
 	if len(args) < 4 || args[0] != '[' || args[1] != '"' || args[2] == '"' || bytes.IndexByte(args, '\\') >= 0 {
 		return false
@@ -40,7 +40,7 @@ func isPlainArgv(args []byte) bool {
 	return args[len(args)-1] == ']'
 }
 
-// Argv parses the arguments of a command. Its errors are of type *jobs.FieldError. Package taskjson describes the form.
+// Argv decodes the words of a command; see taskjson.Argv. Its errors are of type *jobs.FieldError.
 func Argv(args json.RawMessage) ([]string, error) {
 	argv, err := taskjson.Argv(args)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzPlainArgv checks that Argv can decode every argument list that isPlainArgv accepts.
+// FuzzPlainArgv checks that Argv accepts all JSON that isPlainArgv accepts.
 func FuzzPlainArgv(f *testing.F) {
 	for _, seed := range []string{`["true"]`, `["a", "" ,"c"]`, `[""]`, `[]`, `["a",["b"]]`, `["a",1]`, `["a",null]`, `["a"]]`,
 		`["a\u0000"]`, `{"a":"b"}`, `["]","\\"]`, `["a" , "b"]`} {

@@ -6,10 +6,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// defaultSpec has the defaults of all options.
+// defaultSpec contains the defaults of all options.
 var defaultSpec = jobs.NewSpec("")
 
-// Defaults of the fields of a task. Package jobs defines them.
+// These are defaults of the fields of a task. Package jobs defines them.
 var (
 	DefaultPriority    = defaultSpec.Priority
 	DefaultOutputLimit = defaultSpec.OutputLimit

@@ -1,3 +1,3 @@
-// Package taskspec has the list of task options and the validation of tasks, schedules and limits. It defines the valid values of each
-// option, the limits of the other fields, and the form in which options are stored.
+// Package taskspec contains the list of task options. It validates tasks, schedules and limits. It also defines how the database stores the
+// options of a task.
 package taskspec

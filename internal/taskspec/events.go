@@ -1,12 +1,12 @@
 package taskspec
 
-// The events that hooks report. They are the values of jobs.Options.Event and of the variable RUNNER_EVENT.
+// Hooks report these events. The constants are values of jobs.Options.Event and of the variable RUNNER_EVENT.
 const (
-	EventFailed    = "failed"    // the task has failed and is not retried
+	EventFailed    = "failed"    // the task has failed for the last time
 	EventCompleted = "completed" // the task has completed
-	EventLate      = "late"      // no task of the schedule has completed for too long
-	EventSlow      = "slow"      // the task of the schedule runs for much longer than usual
-	EventRecovered = "recovered" // the task has completed, and the one before it failed
+	EventLate      = "late"      // no task of the schedule has completed for a longer time than AlertAfter
+	EventSlow      = "slow"      // the task of the schedule has been running for much longer than usual
+	EventRecovered = "recovered" // the task has completed, and the task before it had failed
 	EventOutput    = "output"    // the task has completed or failed, and has printed something
 )
 

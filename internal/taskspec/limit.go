@@ -9,13 +9,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Bounds of a Limit's fields.
+// These are limits for the fields of a jobs.Limit.
 const (
 	maxRate = 1_000_000
 	minPer  = time.Millisecond
 )
 
-// ValidateLimit returns the first error in a limit, as a *FieldError.
+// ValidateLimit returns the first error that it finds in a limit. The error is a *FieldError.
 func ValidateLimit(l jobs.Limit) error {
 	if err := ValidateTarget(l.Target); err != nil {
 		return err
@@ -51,7 +51,7 @@ func invalidTarget(text string) error {
 	return invalid("target", "invalid target %q; use queue:NAME, job:NAME, lane:KEY or all", text)
 }
 
-// ValidateTarget returns a *jobs.FieldError of the field "target" if the target is invalid.
+// ValidateTarget returns an error if the target is invalid. The error is a *jobs.FieldError about the field "target".
 func ValidateTarget(t jobs.Target) error {
 	var err error
 	switch t.Kind {

@@ -14,31 +14,31 @@ import (
 	"example.com/runner/jobs"
 )
 
-// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records and the stored form are generated
-// from it or compared with it. So are the help, the web pages and the tables in docs.
+// OptionInfo defines one option of a task. The following are generated from these definitions, or tests compare them: the flags of enqueue,
+// the keys of a batch, the JSON records, the options in the database, the help, the web pages, and tables in the docs.
 type OptionInfo struct {
-	Key      string   // JSON key, and column of the view enqueue
+	Key      string   // key in JSON, and name of the column in the view enqueue
 	Flag     string   // name of the flag; empty if there is none
 	Letter   string   // short name of the flag
-	Value    string   // placeholder of the value in the help, for text and numbers
-	Group    string   // heading of the flag in the help
+	Value    string   // placeholder of the value in the help; only for texts and numbers
+	Group    string   // heading above the flag in the help
 	Help     string   // description for the help in one line, without the default
-	Zero     string   // meaning of the default, if the default is zero or empty
-	Doc      string   // description in the tables of docs; if empty, the tables use Help
-	Min      int64    // least number; the default may be less
-	Max      int64    // greatest number, 0 for that of the type; for texts by key, their greatest size as JSON in bytes
-	Words    []string // valid values of an option that takes one of a few words
-	MaxKeys  int      // for texts by key, their greatest number; 0 for any number
-	Secret   bool     // whether output shows the values of texts by key only if the user asks for them
-	OneTask  bool     // whether the option has no meaning for the tasks of a schedule
-	Commands bool     // whether functions do not have the option
+	Zero     string   // meaning of the default if the default is 0 or empty
+	Doc      string   // description in the tables of the docs; empty if it is the same as Help
+	Min      int64    // minimum of a number; the default may be smaller
+	Max      int64    // maximum of a number, 0 for the maximum of its type; for a map, maximum bytes as JSON
+	Words    []string // valid values, if the option is one of a few words
+	MaxKeys  int      // maximum number of keys of a map; 0 for no maximum
+	Secret   bool     // whether the values of a map are hidden until the user asks for them
+	OneTask  bool     // whether a task of a schedule cannot have the option
+	Commands bool     // whether only commands have the option, and functions do not
 
-	column func(*jobs.Spec) any         // pointer to a field of Spec with a column of its own
-	stored func(*jobs.Options) any      // pointer to a field of Options; set instead of column
-	check  func(key, text string) error // returns an error for an invalid text, or for an invalid key of texts
+	column func(*jobs.Spec) any         // pointer to the field of Spec, if the database has a column for it
+	stored func(*jobs.Options) any      // pointer to the field of Options, if there is no such column
+	check  func(key, text string) error // checks a text, or a key of a map
 }
 
-// taskOptions is the list of task options, in the order of the help and of JSON records.
+// taskOptions lists all task options, in the order of the help and of the JSON records.
 var taskOptions = []OptionInfo{
 	{Key: "label", Group: "What to run", Flag: "label", Value: "TEXT", Help: "name that lists show before the command",
 		column: func(s *jobs.Spec) any { return &s.Label }, check: validKey},
@@ -177,9 +177,9 @@ var taskOptions = []OptionInfo{
 // OptionList returns the definitions of all task options. The caller must not change them.
 func OptionList() []OptionInfo { return taskOptions }
 
-// Field returns a pointer to the option's field in s. The type of the pointer depends on the option: *string for text, *Codes for exit
+// Field returns a pointer to the field of s that contains the option. The type depends on the option: *string for a text, *Codes for exit
 // codes, *int for a number, *int64 for a number of bytes, *time.Duration, *time.Time, *[]int64 for ids of tasks, *map[string]string,
-// *[]byte, or *bool, which is false by default.
+// *[]byte, or *bool. The default of a bool is false.
 func (o *OptionInfo) Field(s *jobs.Spec) any {
 	if o.stored != nil {
 		return o.stored(&s.Options)
@@ -187,10 +187,10 @@ func (o *OptionInfo) Field(s *jobs.Spec) any {
 	return o.column(s)
 }
 
-// Stored reports whether the option is part of Options.
+// Stored reports whether the option is a field of jobs.Options. The database stores these options together in one column.
 func (o *OptionInfo) Stored() bool { return o.stored != nil }
 
-// validate returns an error if the option has an invalid value in s.
+// validate returns an error if the value of the option in s is invalid.
 func (o *OptionInfo) validate(s *jobs.Spec) error {
 	switch value := o.Field(s).(type) {
 	case *string:
@@ -239,7 +239,7 @@ func (o *OptionInfo) validate(s *jobs.Spec) error {
 	return nil
 }
 
-// CheckKnown returns an error that names the options in Unknown, or nil if there are none.
+// CheckKnown returns an error if a task has options that this version does not know. The error names them.
 func CheckKnown(o *jobs.Options) error {
 	if len(o.Unknown) == 0 {
 		return nil
@@ -251,16 +251,16 @@ func CheckKnown(o *jobs.Options) error {
 		", "))
 }
 
-// Default returns a pointer to the option's default, of the same type as Field. The caller must not change it.
+// Default returns a pointer to the default of the option, of the same type as Field. The caller must not change the default.
 func (o *OptionInfo) Default() any { return o.Field(&defaultSpec) }
 
 // Same reports whether the option has the same value in a and b.
 func (o *OptionInfo) Same(a, b *jobs.Spec) bool { return sameValue(o.Field(a), o.Field(b)) }
 
-// Reset sets the option to its default in s.
+// Reset sets the option in s to its default.
 func (o *OptionInfo) Reset(s *jobs.Spec) {
 	reflect.ValueOf(o.Field(s)).Elem().Set(reflect.ValueOf(o.Default()).Elem())
 }
 
-// IsDefault reports whether the option has its default in s.
+// IsDefault reports whether the option in s has its default value.
 func (o *OptionInfo) IsDefault(s *jobs.Spec) bool { return sameValue(o.Field(s), o.Default()) }

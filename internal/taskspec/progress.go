@@ -7,8 +7,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ProgressJSON returns the progress as tasks store it: an object with "done", "total" and "text". Values that are not known are null. For a
-// nil Progress it returns nil.
+// ProgressJSON returns the progress as JSON for the database: an object with "done", "total" and "text". Unknown values are null. For a nil
+// Progress it returns nil.
 func ProgressJSON(p *jobs.Progress) json.RawMessage {
 	if p == nil {
 		return nil
@@ -26,7 +26,7 @@ func ProgressJSON(p *jobs.Progress) json.RawMessage {
 	}
 	text, err := taskjson.Marshal(record)
 	if err != nil {
-		panic(err) // impossible, because numbers and text can always be marshalled
+		panic(err) // cannot happen, because JSON can represent all numbers and texts
 	}
 	return text
 }

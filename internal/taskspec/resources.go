@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// MinMemory is the least limit of the memory of a command. With less memory, no program starts.
+// MinMemory is the smallest memory limit that a command can have. With less memory no program could start.
 const MinMemory = 1 << 20
 
-// maxCPU is the greatest limit of the CPU time of a command, in percent of one CPU.
+// maxCPU is the largest limit of processor time that a command can have, in percent of one processor.
 const maxCPU = 1_000_000
 
-// validUser checks the name or the id of a user. The worker looks up the user.
+// validUser checks whether a text can be the name or the id of a user. The worker later checks whether the user exists.
 func validUser(field, name string) error {
 	if err := validKey(field, name); err != nil {
 		return err
@@ -22,17 +22,17 @@ func validUser(field, name string) error {
 	return nil
 }
 
-// IOClass is a class of priorities of disk access.
+// IOClass is a class of I/O priorities, as in the command ionice.
 type IOClass int
 
-// The classes, with the numbers that Linux gives them.
+// These are the classes, with their numbers in Linux.
 const (
 	IORealtime IOClass = iota + 1
 	IOBestEffort
 	IOIdle
 )
 
-// ParseIONice parses the priority of disk access: a class and its level. The level is 4 if the text has none.
+// ParseIONice parses an I/O priority: a class and a level. The level is 4 if the text does not contain one.
 func ParseIONice(text string) (class IOClass, level int, ok bool) {
 	name, number, hasLevel := strings.Cut(text, ":")
 	switch name {
@@ -62,10 +62,10 @@ func validIONice(field, text string) error {
 	return nil
 }
 
-// ParseCPU parses a limit of CPU time and returns it in percent of one CPU.
+// ParseCPU parses a limit of processor time, and returns it in percent of one processor.
 func ParseCPU(text string) (percent int, ok bool) {
 	digits, ok := strings.CutSuffix(text, "%")
-	n, err := strconv.ParseUint(digits, 10, 32) // accepts no sign
+	n, err := strconv.ParseUint(digits, 10, 32) // ParseUint does not accept a sign
 	return int(n), ok && err == nil && 1 <= n && n <= maxCPU
 }
 

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ValidateSchedule returns the first error in the definition of a schedule. It does not check Cron and Zone, because package cron does
-// that. Call WithDefaults first.
+// ValidateSchedule returns the first error that it finds in a schedule. Call WithDefaults before it. It does not check Cron and Zone;
+// package cron does.
 func ValidateSchedule(s *jobs.Schedule) error {
 	if err := ValidSchedule(s.Name); err != nil {
 		return err
@@ -51,11 +51,11 @@ func ValidateSchedule(s *jobs.Schedule) error {
 	return Validate(&s.Spec)
 }
 
-// ValidSchedule checks the name of a schedule. The rules are those of a queue's name.
+// ValidSchedule checks the name of a schedule. The rules are the same as for the name of a queue.
 func ValidSchedule(name string) error { return validName("schedule", name, "._-") }
 
-// Differences lists the differences between the definitions of two schedules, such as "cron is 0 3 * * *, not 0 4 * * *". It does not
-// show the values of env and input.
+// Differences compares the definitions of two schedules. It returns texts such as "cron is 0 3 * * *, not 0 4 * * *". The texts do not
+// contain the input and the values of env.
 func Differences(s, to *jobs.Schedule) []string {
 	var list []string
 	differ := func(field string, was, is any) {

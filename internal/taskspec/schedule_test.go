@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notCompared lists the fields of a Spec that Differences ignores, because the task of a schedule cannot have them or because the Runner
+// notCompared lists the fields of a Spec that Differences does not compare. The task of a schedule cannot have these fields, or the Runner
 // sets them.
 var notCompared = []string{"Err", "After", "AfterAny", "Earlier", "EarlierAny", "UniqueKey", "UniqueArgs", "UniquePeriod",
 	"Replace", "Hold", "RunAt", "In", "ExpiresAt", "Schedule", "Tick", "CreatedBy", "Batch"}

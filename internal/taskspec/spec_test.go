@@ -51,7 +51,7 @@ func TestSpecsFromWithAreValid(t *testing.T) {
 	}
 }
 
-// invalidSpec is a change to a valid Spec and the field that Validate names after it.
+// invalidSpec is a change that makes a valid Spec invalid, and the field that the error of Validate must then name.
 type invalidSpec struct {
 	field  string
 	change func(*jobs.Spec)
@@ -117,7 +117,7 @@ func TestValidateNamesTheInvalidField(t *testing.T) {
 }
 
 func TestValidateNamesTheInvalidOption(t *testing.T) {
-	most, least := math.MaxInt32, math.MinInt32 // variables, because constants out of the range of int do not compile on 32-bit systems
+	most, least := math.MaxInt32, math.MinInt32 // constants of this size do not compile on 32-bit systems
 	checkInvalid(t, []invalidSpec{
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, jobs.Codes("1"+strings.Repeat(",1", MaxCodes/2)) }},
 		{"timeout", func(s *jobs.Spec) { s.Timeout = -1 }},
@@ -135,7 +135,7 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 		{"max_losses", func(s *jobs.Spec) { s.MaxLosses = most + 1 }},
 		{"output_limit", func(s *jobs.Spec) { s.OutputLimit = -1 }},
 		{"retry_on", func(s *jobs.Spec) { s.MaxAttempts, s.RetryOn = 2, "0" }},
-		{"retry_on", func(s *jobs.Spec) { s.RetryOn = "75" }}, // this value is invalid, because a command has one attempt by default
+		{"retry_on", func(s *jobs.Spec) { s.RetryOn = "75" }}, // invalid because a command has only one attempt by default
 		{"path", func(s *jobs.Spec) { s.Path = "bin/true" }},
 		{"path", func(s *jobs.Spec) { s.Path = "/" + strings.Repeat("x", MaxPath) }},
 		{"cwd", func(s *jobs.Spec) { s.Cwd = "." }},
@@ -160,7 +160,7 @@ func TestValidateNamesTheInvalidOption(t *testing.T) {
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": "\x00"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": "\xff"} }},
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("x", MaxEnv)} }},
-		// as JSON, each of these characters takes six bytes
+		// This character takes six bytes in JSON, so the text as JSON is too long.
 		{"env", func(s *jobs.Spec) { s.Env = map[string]string{"A": strings.Repeat("\x01", MaxEnv/4)} }},
 		{"input", func(s *jobs.Spec) { s.Input = make([]byte, MaxInput+1) }},
 	})

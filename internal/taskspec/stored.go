@@ -15,8 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// EncodeOptions returns the stored form of options: a JSON object, or nil if all options have their defaults. Durations are in
-// milliseconds. The object omits options that have their defaults.
+// EncodeOptions encodes options for the database: as a JSON object, or as nil if all options have their defaults. The object leaves out
+// options with their defaults. Durations are in milliseconds.
 func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	if sameMemory(o, &defaultSpec.Options) {
 		return nil, nil
@@ -47,15 +47,15 @@ func EncodeOptions(o *jobs.Options) (json.RawMessage, error) {
 	return append(text, '}'), nil
 }
 
-// sameMemory reports whether a and b consist of the same bytes. Then they are equal. Equal options may still differ in their bytes, for
-// example if a text was copied. Most tasks have the default options. A comparison of each option would take 7 % of the time of
-// EnqueueAll.
+// sameMemory is a fast comparison, because most tasks have the default options, and comparing each option would take 7 % of the time of
+// EnqueueAll. If it returns true, a and b are equal. If it returns false, they may be equal nevertheless, for example if a text is at
+// another address.
 func sameMemory(a, b *jobs.Options) bool {
 	type memory = [unsafe.Sizeof(jobs.Options{})]byte
 	return *(*memory)(unsafe.Pointer(a)) == *(*memory)(unsafe.Pointer(b))
 }
 
-// appendValue appends the stored form of an option's value.
+// appendValue appends an option's value as JSON for the database.
 func appendValue(text []byte, field any) ([]byte, error) {
 	switch value := field.(type) {
 	case *time.Duration:
@@ -84,8 +84,9 @@ func appendText(to []byte, text string) ([]byte, error) {
 	return append(append(append(to, '"'), text...), '"'), nil
 }
 
-// DecodeOptions decodes the stored form of options. A nil text means the defaults. Options that this version does not know go to Unknown.
-// If the text cannot be decoded at all, because plain SQL has written it, Unknown holds the text under the empty key.
+// DecodeOptions decodes the options that the database has stored. A nil text means that all options have their defaults. Unknown gets the
+// options that this version does not know. If the text is invalid, because somebody has written it with SQL, Unknown gets the whole text
+// under the empty key.
 func DecodeOptions(text []byte) jobs.Options {
 	o := defaultSpec.Options
 	if len(text) == 0 {
@@ -114,7 +115,7 @@ func DecodeOptions(text []byte) jobs.Options {
 	return o
 }
 
-// storedOption returns the stored option with this key, or nil.
+// storedOption returns the option with this key if it is a field of jobs.Options, or nil.
 func storedOption(key []byte) *OptionInfo {
 	for i := range taskOptions {
 		if option := &taskOptions[i]; option.stored != nil && option.Key == string(key) {
@@ -124,8 +125,8 @@ func storedOption(key []byte) *OptionInfo {
 	return nil
 }
 
-// decodeValue decodes the stored form of an option's value. It returns false if the text is invalid. A null is valid for an option whose
-// default is zero.
+// decodeValue decodes the stored value of an option. It returns false if the text is invalid. It accepts null if the default of the option
+// is 0 or empty.
 func decodeValue(raw []byte, field any) bool {
 	if raw[0] == 'n' {
 		return isZero(field)
@@ -156,7 +157,7 @@ func decodeText(raw []byte, to *string) bool {
 	return err == nil
 }
 
-// sameValue reports whether two fields of an option have the same value.
+// sameValue reports whether two pointers to option fields point to equal values.
 func sameValue(a, b any) bool {
 	switch a := a.(type) {
 	case *string:
@@ -210,11 +211,11 @@ func isZero(field any) bool {
 	panic("jobs: a task option has a type that isZero does not know")
 }
 
-// millis converts a duration to milliseconds. It rounds up, so that only a duration of 0 becomes 0.
+// millis converts a duration to milliseconds. It rounds up, because a duration above 0 must not become 0.
 func millis(d time.Duration) int64 { return int64((d + time.Millisecond - 1) / time.Millisecond) }
 
-// duration converts milliseconds to a duration. A number that is out of range, which plain SQL may have written, becomes the nearest valid
-// duration.
+// duration converts milliseconds to a duration. A number that is out of range becomes the nearest valid duration; a user may write any
+// number with SQL.
 func duration(ms int64) time.Duration {
 	const most = int64(1<<63-1) / int64(time.Millisecond)
 	return time.Duration(min(max(ms, 0), most)) * time.Millisecond

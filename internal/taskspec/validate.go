@@ -17,7 +17,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Validate returns the first error in the Spec. The error is Spec.Err if that is set, or else a *FieldError.
+// Validate returns the first error that it finds in the Spec. If Spec.Err is set, it returns that error. Otherwise the error is a
+// *FieldError.
 func Validate(s *jobs.Spec) error {
 	if s.Err != nil {
 		return s.Err
@@ -47,7 +48,7 @@ func Validate(s *jobs.Spec) error {
 	return validateTogether(s)
 }
 
-// validateTogether checks the options that depend on each other.
+// validateTogether checks options that may contradict each other.
 func validateTogether(s *jobs.Spec) error {
 	keyed := s.UniqueKey != "" || s.UniqueArgs
 	switch {
@@ -89,7 +90,8 @@ func validKey(field, text string) error {
 	return nil
 }
 
-// maxKey returns the greatest length of the unique key of a Spec. UniqueArgs and UniquePeriod append a hash and a time to the key.
+// maxKey returns the maximum length of UniqueKey in a Spec. It leaves room for the hash and the time that UniqueArgs and UniquePeriod
+// append to the key.
 func maxKey(s *jobs.Spec) int {
 	most := MaxText
 	if s.UniqueArgs {
@@ -101,7 +103,7 @@ func maxKey(s *jobs.Spec) int {
 	return most
 }
 
-// validFinished checks a list of finished states that are separated by commas.
+// validFinished checks a list of states that are separated by commas. All of them must be states of finished tasks.
 func validFinished(field, text string) error {
 	if text == "" {
 		return nil
@@ -114,7 +116,7 @@ func validFinished(field, text string) error {
 	return nil
 }
 
-// ValidCursor returns an error unless name is a valid name of a cursor of ends.
+// ValidCursor returns an error unless name is valid as the name of a cursor over ended tasks.
 func ValidCursor(name string) error {
 	if name == "" {
 		return invalid("cursor", "the name is empty")
@@ -154,7 +156,7 @@ func validPath(field, path string) error {
 // validHook checks the command of a hook.
 func validHook(field, command string) error { return validText(field, command, MaxPath) }
 
-// validEvent checks the event of a hook.
+// validEvent checks the event that a hook reports.
 func validEvent(field, event string) error {
 	if event != "" && !slices.Contains(Events, event) {
 		return invalid(field, "invalid value %q; use one of %s", event, strings.Join(Events, ", "))
@@ -162,7 +164,7 @@ func validEvent(field, event string) error {
 	return nil
 }
 
-// validTexts checks texts by key: the variables of a command, or metadata.
+// validTexts checks an option that is a map: the variables of a command, or metadata.
 func (o *OptionInfo) validTexts(texts map[string]string) error {
 	if len(texts) == 0 {
 		return nil
@@ -175,14 +177,14 @@ func (o *OptionInfo) validTexts(texts map[string]string) error {
 	if o.MaxKeys > 0 && len(texts) > o.MaxKeys {
 		return invalid(o.Key, "%d keys; at most %d", len(texts), o.MaxKeys)
 	}
-	// The limit is that of the stored form, in which some characters take six bytes.
+	// The limit applies to the text as JSON, where some characters take six bytes.
 	if object, err := taskjson.Marshal(texts); err != nil || int64(len(object)) > o.Max {
 		return invalid(o.Key, "%d bytes as JSON; at most %d", len(object), o.Max)
 	}
 	return nil
 }
 
-// validVariable checks the name of a variable.
+// validVariable checks the name of an environment variable.
 func validVariable(field, name string) error {
 	if name == "" || strings.Contains(name, "=") {
 		return invalid(field, "invalid variable name %q", name)
@@ -190,7 +192,7 @@ func validVariable(field, name string) error {
 	return validText(field, name, MaxEnv)
 }
 
-// validMetadataKey checks a key of metadata. It has the form of a job's name.
+// validMetadataKey checks a key of metadata. The rules are the same as for the name of a job.
 func validMetadataKey(field, key string) error { return validName(field, key, jobMarks) }
 
 // ValidMetadataKey returns an error unless key is a valid key of metadata.
@@ -214,7 +216,7 @@ func ValidQueue(name string) error { return validName("queue", name, "._-") }
 // ValidJob returns an error unless name is a valid name of a job: [A-Za-z0-9][A-Za-z0-9._:/-]{0,99}.
 func ValidJob(name string) error { return validName("job", name, jobMarks) }
 
-// jobMarks are the characters that the name of a job may contain beside letters and digits.
+// jobMarks are the characters, besides letters and digits, that the name of a job may contain.
 const jobMarks = "._-:/"
 
 func validName(field, name, marks string) error {

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Describe returns the command or function of a task in one line: a command quoted for a shell, or the name of a job and its arguments.
-// The text comes from the user who enqueued the task, so it must be made safe before it is printed on a terminal.
+// Describe returns what a task runs in one line: a command, quoted for a shell, or the name of a job and its arguments. The text may
+// contain control characters from the user who enqueued the task. Escape them before you print the text on a terminal.
 func Describe(t jobs.Task) string {
 	if t.Job == jobs.CommandJob {
 		if argv, err := taskspec.Argv(t.Args); err == nil {
@@ -23,7 +23,8 @@ func Describe(t jobs.Task) string {
 	return strings.TrimSpace(t.Job + " " + string(t.Args))
 }
 
-// Quote returns an argv as a command line for a shell. A word that is not UTF-8 has the form $'...', which bash, zsh and ksh read.
+// Quote returns the words of a command as a command line for a shell. A word that is not UTF-8 is written as $'...', which bash, zsh and
+// ksh understand.
 func Quote(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {
@@ -34,7 +35,7 @@ func Quote(argv []string) string {
 	return strings.Join(words, " ")
 }
 
-// quoteBytes returns a word as $'...'. It writes every byte that is not a printable ASCII character as three octal digits.
+// quoteBytes returns a word as $'...'. Each byte that is not a printable ASCII character becomes three octal digits.
 func quoteBytes(word string) string {
 	var b strings.Builder
 	b.WriteString("$'")

@@ -17,13 +17,13 @@ import (
 type Bar struct {
 	p     *Printer
 	name  string
-	began time.Time // start of the work
+	began time.Time // time at which the work began
 
 	verb  string
-	Total int // steps in total; 0 if unknown
+	Total int // total number of steps; 0 if unknown
 	since time.Time
-	next  time.Time // time of the next drawing
-	drawn int       // width of the drawn line, in cells
+	next  time.Time // do not draw again before this time
+	drawn int       // width of the line on the screen, in cells
 }
 
 const (
@@ -32,15 +32,15 @@ const (
 	logInterval = time.Minute
 )
 
-// NewBar returns the bar of work that begins now. The parameter name is the name of the object of the work, such as a file.
+// NewBar returns a bar for work that begins now. The parameter name says what the work is about, for example the name of a file.
 func NewBar(p *Printer, name string) Bar { return Bar{p: p, name: name, began: p.Now()} }
 
-// Start begins a phase of the work. The parameter total is the number of its steps.
+// Start begins a phase of the work. The parameter verb says what the phase does, and total is its number of steps.
 func (b *Bar) Start(verb string, total int) {
 	b.verb, b.Total, b.since = verb, total, b.p.Now()
 }
 
-// Step shows that n steps of the phase are done. Most calls return immediately and draw nothing.
+// Step tells the bar that n steps of the phase are done. Most calls only return, without drawing.
 func (b *Bar) Step(n int) {
 	if n%256 != 0 || !b.p.Stderr.TTY || b.p.JSON {
 		return
@@ -53,17 +53,17 @@ func (b *Bar) Step(n int) {
 	b.Draw(b.line(n, now.Sub(b.since)))
 }
 
-// line returns the line after n steps. The line is not wider than the terminal.
+// line returns the line to draw after n steps. It fits the width of the terminal.
 func (b *Bar) line(n int, took time.Duration) string {
 	return b.text(Progress{Done: n, Total: b.Total, PerSecond: float64(n) / max(took.Seconds(), 1e-3)})
 }
 
-// text returns the line for a progress. It leaves the last column free, because some terminals scroll when they get text there.
+// text returns the line to draw. It leaves the last column empty, because some terminals scroll after a character in that column.
 func (b *Bar) text(w Progress) string {
 	return w.Line("  "+strings.TrimSpace(b.verb+" "+humanize.Safe(b.name)), b.p.Stderr.Width-1)
 }
 
-// Show shows the progress of work that takes long. On a terminal it draws the bar. Elsewhere it prints one line per minute.
+// Show shows the progress if the work takes long. On a terminal it draws the bar. Elsewhere it prints one line per minute.
 func (b *Bar) Show(w Progress) {
 	now := b.p.Now()
 	first, interval := barAfter, BarInterval
@@ -88,7 +88,7 @@ func (b *Bar) Draw(line string) {
 	b.drawn = Cells(line)
 }
 
-// Clear removes the line from the terminal.
+// Clear removes the bar from the terminal.
 func (b *Bar) Clear() {
 	if b.drawn > 0 {
 		b.Draw("")
@@ -97,7 +97,7 @@ func (b *Bar) Clear() {
 	}
 }
 
-// Finish replaces the bar by the result if the work took long enough for a bar.
+// Finish replaces the bar by a line with the result. If the work was too short for a bar, it prints nothing.
 func (b *Bar) Finish(result string) {
 	b.Clear()
 	if whole := b.p.Now().Sub(b.began); b.p.Stderr.TTY && !b.p.JSON && whole >= barAfter {

@@ -2,7 +2,7 @@ package term
 
 import "example.com/runner/jobs"
 
-// Colour is an SGR parameter. The empty value leaves the text uncoloured.
+// Colour is the number of a colour in a terminal escape sequence. The empty Colour means no colour.
 type Colour string
 
 const (
@@ -13,7 +13,7 @@ const (
 	Dim    Colour = "2"
 )
 
-// Paint returns the text in a colour, or unchanged if the stream has no colours.
+// Paint returns the text in a colour. If the stream does not show colours, it returns the text unchanged.
 func (s Stream) Paint(c Colour, text string) string {
 	if c == "" || !s.Colour || text == "" {
 		return text
@@ -21,7 +21,7 @@ func (s Stream) Paint(c Colour, text string) string {
 	return "\x1b[" + string(c) + "m" + text + "\x1b[0m"
 }
 
-// StateColour returns the colour for the name of a state.
+// StateColour returns the colour of a task state.
 func StateColour(state string) Colour {
 	switch jobs.State(state) {
 	case jobs.Running:

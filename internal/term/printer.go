@@ -37,25 +37,25 @@ import (
 // Printer writes answers to stdout and messages to stderr. Only one goroutine at a time may use it.
 type Printer struct {
 	Stdout, Stderr Stream
-	buffered       *bufio.Writer // buffer of Stdout; Flush writes it
+	buffered       *bufio.Writer // buffer for Stdout; Flush empties it
 	in             *bufio.Reader
-	CanAsk         bool             // whether stdin and stderr are terminals, so that Confirm gets an answer
-	JSON           bool             // --json was given
-	Verbose        bool             // --verbose was given
-	Now            func() time.Time // clock of this run
+	CanAsk         bool             // whether stdin and stderr are terminals, so that a user can answer Confirm
+	JSON           bool             // whether --json was given
+	Verbose        bool             // whether --verbose was given
+	Now            func() time.Time // returns the current time
 }
 
 // Stream is stdout or stderr.
 type Stream struct {
 	io.Writer
 	TTY    bool // whether the stream is a terminal
-	Width  int  // columns of the terminal; 80 if it is not one
-	Height int  // rows of the terminal; 0 if unknown
+	Width  int  // number of columns; 80 if the stream is not a terminal
+	Height int  // number of rows; 0 if unknown
 	Colour bool // whether to write colours
-	ASCII  bool // whether the stream is a terminal in a locale without UTF-8
+	ASCII  bool // whether to replace symbols by ASCII, because the locale of the terminal is not UTF-8
 }
 
-// Settings are the streams of the process and the options for a Printer.
+// Settings are what New needs: the streams and the environment of the process, and some options.
 type Settings struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
@@ -82,8 +82,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// newStream returns a Stream for w. If forced is above 0, the stream counts as a terminal of that width. Tests and the generation of the
-// docs use this.
+// newStream returns a Stream for w. If forced is above 0, the stream counts as a terminal with this many columns; tests and the generated
+// docs need that.
 func newStream(w io.Writer, forced int, color string, getenv func(string) string) Stream {
 	s := Stream{Writer: w, Width: 80}
 	if f, ok := w.(*os.File); ok && forced <= 0 && term.IsTerminal(int(f.Fd())) {
@@ -108,18 +108,18 @@ func newStream(w io.Writer, forced int, color string, getenv func(string) string
 	return s
 }
 
-// hasUTF8 reports whether the locale uses UTF-8. As in the C library, the first of the three variables that is set counts. If none of them
-// is set, hasUTF8 returns true, because most terminals show UTF-8.
+// hasUTF8 reports whether the locale of the terminal uses UTF-8. The first of the three variables that is set counts, as in the C library.
+// If none is set, hasUTF8 returns true, because most terminals can show UTF-8.
 func hasUTF8(getenv func(string) string) bool {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return locale == "" || strings.Contains(locale, "utf-8") || strings.Contains(locale, "utf8")
 }
 
-// symbols replaces the symbols of tables, charts and bars by ASCII characters. Like the symbols, these characters are one cell wide.
+// symbols replaces the symbols in tables, charts and bars by ASCII characters of the same width.
 var symbols = strings.NewReplacer("–", "-", "…", "~", "·", "|", "✗", "x", "●", "*", "█", "#", "░", ".",
 	"▁", "_", "▂", ".", "▃", "-", "▄", "=", "▅", "+", "▆", "*", "▇", "%")
 
-// Readable returns text in a form that the stream can show.
+// Readable returns the text for this stream: if the stream cannot show UTF-8, symbols become ASCII characters.
 func (s *Stream) Readable(text string) string {
 	if s.ASCII {
 		return symbols.Replace(text)
@@ -127,7 +127,7 @@ func (s *Stream) Readable(text string) string {
 	return text
 }
 
-// Resize reads the size of the terminal again. A person may have resized the window since the last call.
+// Resize reads the size of the terminal again, because the user may have resized the window.
 func (s *Stream) Resize() {
 	if f, ok := s.Writer.(*os.File); ok {
 		if columns, rows, err := term.GetSize(int(f.Fd())); err == nil && columns > 0 {
@@ -136,17 +136,16 @@ func (s *Stream) Resize() {
 	}
 }
 
-// Interactive reports whether both streams are terminals and the output is for people.
+// Interactive reports whether a person reads the output: both streams are terminals, and --json was not given.
 func (p *Printer) Interactive() bool { return p.Stdout.TTY && p.Stderr.TTY && !p.JSON }
 
-// Print writes text to stdout. A terminal in a locale without UTF-8 gets ASCII symbols.
+// Print writes text to stdout. If the terminal cannot show UTF-8, symbols become ASCII characters.
 func (p *Printer) Print(text string) { p.buffered.WriteString(p.Stdout.Readable(text)) }
 
-// Write writes bytes to stdout as they are. It implements io.Writer.
+// Write writes bytes to stdout unchanged. It implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
 
-// Capture calls the function draw with a Printer and returns the text that draw writes to the stdout of that Printer. Capture prints
-// nothing.
+// Capture calls the function draw and returns what draw prints to stdout. The text does not appear on stdout.
 func (p *Printer) Capture(draw func(*Printer)) string {
 	var text strings.Builder
 	other := *p
@@ -168,10 +167,11 @@ func (p *Printer) Fields(values ...string) {
 	p.buffered.WriteByte('\n')
 }
 
-// Record writes v as one line of JSON.
+// Record writes v to stdout as one line of JSON.
 func (p *Printer) Record(v any) error { return WriteJSON(p.buffered, v) }
 
-// WriteJSON writes v as a line of JSON. It uses JSON escapes for characters that could control a terminal, so the values stay the same.
+// WriteJSON writes v as a line of JSON. It writes characters that could control a terminal as JSON escapes, which stand for the same
+// characters.
 func WriteJSON(w io.Writer, v any) error {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
@@ -191,11 +191,11 @@ func (p *Printer) Flush() error { return p.buffered.Flush() }
 
 // Say writes a line to stderr.
 func (p *Printer) Say(format string, args ...any) {
-	p.Flush() // both streams often go to one terminal, so earlier text must appear first
+	p.Flush() // print stdout first, because both streams may go to the same terminal
 	fmt.Fprintln(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))))
 }
 
-// Note writes a line to stderr if a person is at the terminal.
+// Note writes a line to stderr if a person reads it; see Interactive.
 func (p *Printer) Note(format string, args ...any) {
 	if p.Interactive() {
 		p.Say(format, args...)
@@ -209,7 +209,7 @@ func (p *Printer) Detail(format string, args ...any) {
 	}
 }
 
-// Confirm asks a question and reports whether the answer is yes; the default is no. Call it only if CanAsk is set.
+// Confirm asks the user a question. It reports whether the answer is yes; an empty answer means no. Call it only if CanAsk is set.
 func (p *Printer) Confirm(format string, args ...any) bool {
 	p.Flush()
 	fmt.Fprint(p.Stderr, p.Stderr.Readable(humanize.Safe(fmt.Sprintf(format, args...))), " [y/N] ")

@@ -11,8 +11,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// bufferPrinter returns a printer that writes to buffers. If columns is above 0, the buffers count as terminals of that width, and
-// otherwise as pipes. Call Flush before you read out.
+// bufferPrinter returns a printer that writes to two buffers. If columns is above 0, they count as terminals with this many columns,
+// otherwise as pipes. Call Flush before you read the buffer out.
 func bufferPrinter(columns int) (p *Printer, out, errs *bytes.Buffer) {
 	out, errs = new(bytes.Buffer), new(bytes.Buffer)
 	return New(Settings{Stdin: strings.NewReader(""), Stdout: out, Stderr: errs, Now: time.Now, Getenv: func(name string) string {

@@ -9,24 +9,24 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// Progress is the state of work in steps, such as a wait for tasks.
+// Progress says how far some work is, such as the tasks of a batch. The work consists of steps.
 type Progress struct {
-	Done      int     // steps that have ended, with success or failure
-	Failed    int     // steps in Done that failed
-	Total     int     // all steps; 0 if unknown
-	PerSecond float64 // rate of about the last minute; 0 if unknown
+	Done      int     // number of steps that have succeeded or failed
+	Failed    int     // number of steps that have failed
+	Total     int     // number of all steps; 0 if unknown
+	PerSecond float64 // steps per second, in about the last minute; 0 if unknown
 }
 
-// left returns an estimate of the time until all steps are done. It is 0 if it is unknown.
+// left estimates the time until all steps are done. It returns 0 if the time is unknown.
 func (w Progress) left() time.Duration {
 	if w.PerSecond <= 0 || w.Done >= w.Total {
 		return 0
 	}
-	const longest = 1000 * 24 * time.Hour // a longer estimate is of no use, and could overflow
+	const longest = 1000 * 24 * time.Hour // avoids an overflow
 	return time.Duration(min(float64(w.Total-w.Done)/w.PerSecond*float64(time.Second), float64(longest)))
 }
 
-// rate, eta and failures each return a part of the text, or an empty string if their value is unknown or zero.
+// The methods rate, eta and failures each return a part of the line. The part is empty if its value is unknown or zero.
 func (w Progress) rate() string {
 	if w.PerSecond <= 0 {
 		return ""
@@ -52,7 +52,7 @@ func (w Progress) failures() string {
 	return humanize.Count(int64(w.Failed)) + " failed"
 }
 
-// percent returns the percentage of the steps that are done. It returns 100 only when all steps are done.
+// percent returns the percentage of the steps that are done, rounded down. So it returns 100 only if all are done.
 func (w Progress) percent() int { return min(w.Done, w.Total) * 100 / max(w.Total, 1) }
 
 // Line returns the progress as one line of at most width cells, with a bar if the total is known:
@@ -69,7 +69,7 @@ func (w Progress) Line(head string, width int) string {
 		tail[1] += "/" + humanize.Count(int64(w.Total))
 	}
 	gap := "  "
-	// room returns the cells that are left for the head and the bar beside the other parts.
+	// room returns how many cells the other parts leave for the head and the bar.
 	room := func() int { return width - Cells(joinParts(gap, tail...)) - len(gap) }
 	if free := room() - bar - len(gap); Cells(head) > free {
 		if head = Cut(head, free); free < shortestHead {
@@ -88,12 +88,12 @@ func (w Progress) Line(head string, width int) string {
 }
 
 const (
-	shortestHead = 12 // a head that must be cut to fewer cells is omitted
+	shortestHead = 12 // leave out the head if fewer cells would remain for it
 	shortestBar  = 5
 	longestBar   = 40
 )
 
-// bar returns a bar of n cells, or an empty string if it would be too short.
+// bar returns a bar with n cells, or an empty string if n is too small for a bar.
 func (w Progress) bar(n int) string {
 	if n < shortestBar {
 		return ""
@@ -108,13 +108,14 @@ func (w Progress) Text() string {
 	return joinParts(", ", counts, w.rate(), w.eta(), w.failures())
 }
 
-// joinParts joins the parts that are not empty.
+// joinParts joins the parts, but leaves out empty ones.
 func joinParts(gap string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(slices.Clone(parts), func(part string) bool { return part == "" }), gap)
 }
 
-// Meter measures the rate of steps. It uses at least the last 30 s and the last 10 steps, and usually at most the last minute. The rate
-// therefore follows changes soon, and it does not jump when the tasks are slow. The zero Meter is ready for use.
+// Meter measures how many steps are done per second. It measures over at least the last 30 s and the last 10 steps, and usually over at
+// most a minute. So the result changes soon when the speed changes, but it does not jump when steps are rare. The zero Meter is ready for
+// use.
 type Meter struct{ older, newer measurement }
 
 type measurement struct {
@@ -127,8 +128,8 @@ const (
 	meterSteps = 10
 )
 
-// PerSecond returns the rate of steps. At the time now, done is the number of all finished steps. The first call returns 0, because its
-// steps were finished before the measurement began.
+// PerSecond returns the number of steps per second. The parameter done is the number of steps that are done at the time now. The first call
+// returns 0, because it only begins the measurement.
 func (m *Meter) PerSecond(now time.Time, done int) float64 {
 	current := measurement{now, done}
 	if m.older.at.IsZero() {

@@ -49,10 +49,10 @@ func TestProgressAsText(t *testing.T) {
 func TestMeterMeasuresTheLastMinute(t *testing.T) {
 	var m Meter
 	start := time.Date(2026, 1, 2, 15, 4, 5, 0, time.UTC)
-	done := 5_000 // these steps were done before the first call
+	done := 5_000 // the first call only begins the measurement
 	for _, test := range []struct {
 		what  string
-		after time.Duration // since the call before
+		after time.Duration // counts only the steps since the previous call
 		steps int
 		want  float64
 	}{

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Sparkline returns a line of bars. A bar is one cell wide and up to one cell high, in steps of an eighth. It stands for the sum of as many
-// values as the parameter per says.
+// Sparkline returns a small bar chart in one line of text. Each bar is one cell wide and has one of eight heights. It stands for the sum of
+// as many values as per says.
 func Sparkline(values []int, per int) string {
 	var bars []int
 	most := 1

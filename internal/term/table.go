@@ -10,22 +10,22 @@ import (
 // Column is a column of a Table.
 type Column struct {
 	Name       string
-	AlignRight bool                // align the cells to the right
-	DropOrder  int                 // a narrow terminal omits the column with the lowest number first; 0 means never
-	Paint      func(string) Colour // colour for the text of a cell
+	AlignRight bool                // whether the text is at the right edge of its cells
+	DropOrder  int                 // if the terminal is narrow, the column with the lowest number is left out first; 0 means never
+	Paint      func(string) Colour // returns the colour for a text in this column
 }
 
-// Table is a table for people. The output omits empty columns. It cuts the last column at the edge of the terminal. If too little of the
-// last column would remain, it omits other columns. Widths are numbers of terminal cells.
+// Table is a table for people. Empty columns are left out. The last column is cut at the edge of the terminal. If too little of it would
+// remain, other columns are left out, too. All widths are in cells of the terminal.
 type Table struct {
 	Columns []Column
 	Rows    [][]string
-	NoCut   bool // lines may be longer than the terminal is wide
+	NoCut   bool // whether lines may be wider than the terminal
 }
 
 const (
 	Gap           = "  "
-	minLastColumn = 20 // the table omits other columns before the last one gets fewer cells
+	minLastColumn = 20 // leave out other columns if the last one would have fewer cells
 )
 
 // Table prints t on stdout.
@@ -41,7 +41,7 @@ func (p *Printer) Table(t Table) {
 	}
 }
 
-// layout returns the columns to show and the width of each column.
+// layout returns the indexes of the columns to show, and the widths of all columns.
 func (t Table) layout(width int) (shown []int, widths []int) {
 	widths = make([]int, len(t.Columns))
 	for i, c := range t.Columns {
@@ -76,11 +76,11 @@ func (t Table) layout(width int) (shown []int, widths []int) {
 	}
 }
 
-// line returns a row as text. Cells that do not fit are cut. Colours are added after the cut.
+// line returns a row as a line of text. It cuts texts that are too long, and then adds colours.
 func (t Table) line(row []string, shown, widths []int, to Stream) string {
 	var b strings.Builder
 	left := to.Width
-	pending := 0 // blanks to write before the next text
+	pending := 0 // number of blanks before the next text
 	for at, i := range shown {
 		text := humanize.Safe(row[i])
 		if !t.NoCut {

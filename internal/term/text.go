@@ -10,8 +10,8 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// EscapeJSON returns a line of JSON in which every character that could control a terminal is a JSON escape. encoding/json does not escape
-// some of these characters.
+// EscapeJSON returns a line of JSON. It writes characters that could control a terminal as JSON escapes; encoding/json leaves some of them
+// unescaped.
 func EscapeJSON(line string) string {
 	line, newline := strings.CutSuffix(line, "\n")
 	if strings.ContainsFunc(line, humanize.IsControl) {
@@ -31,9 +31,9 @@ func EscapeJSON(line string) string {
 	return line
 }
 
-// Cells returns the width of a text on a terminal.
+// Cells returns how many cells a text takes on a terminal.
 func Cells(text string) int {
-	if isASCII(text) { // fast path: runewidth builds tables on its first use
+	if isASCII(text) { // avoid runewidth, because its first use is slow
 		return len(text)
 	}
 	return runewidth.StringWidth(text)

@@ -1,5 +1,5 @@
-// Package testkit holds the helpers that tests of all packages share. It imports nothing of this module, so that every package
-// can use it. Helpers that need a runner.Runner are in runnerkit.
+// Package testkit contains helpers for tests. It imports no other package of this module, so that all packages can use it. Helpers that
+// need a runner.Runner are in package runnerkit.
 package testkit
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Patience is the time that Eventually waits.
+// Patience is how long Eventually waits.
 const Patience = 30 * time.Second
 
 // Eventually calls the function done repeatedly until it returns true. It ends the test if that takes longer than

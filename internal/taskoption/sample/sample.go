@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Set gives an option a value that is not its default. Options that are paths get the directory dir.
+// Set sets an option to a value that is not its default. If the option is a path, the value is dir.
 func Set(o *taskspec.OptionInfo, s *jobs.Spec, dir string) {
 	switch o.Key {
 	case "unique_for", "unique_states", "unique_period":

@@ -11,14 +11,14 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// Printer returns a printer that writes to two buffers. If columns is above 0, the buffers count as terminals of that width. Call Flush
-// before you read stdout.
+// Printer returns a printer that writes to two buffers. If columns is above 0, the buffers count as terminals with this many columns. Call
+// Flush before you read the buffer for stdout.
 func Printer(columns int) (p *term.Printer, stdout, stderr *bytes.Buffer) {
 	stdout, stderr = new(bytes.Buffer), new(bytes.Buffer)
 	return To(columns, stdout, stderr), stdout, stderr
 }
 
-// To returns a printer that writes to two writers. If columns is above 0, the writers count as terminals of that width.
+// To returns a printer that writes to two writers. If columns is above 0, they count as terminals with this many columns.
 func To(columns int, stdout, stderr io.Writer) *term.Printer {
 	return term.New(term.Settings{Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Now: time.Now,
 		Getenv: func(name string) string {

@@ -17,7 +17,7 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// Start starts a PostgreSQL server, which ends with the test. It skips the test if PostgreSQL is not installed.
+// Start starts a PostgreSQL server for one test. If PostgreSQL is not installed, it skips the test.
 func Start(t testing.TB, settings ...string) *pgserver.Server {
 	t.Helper()
 	server, err := pgserver.Start(t.Context(), settings...)
@@ -46,10 +46,10 @@ var (
 	schemas atomic.Int64
 )
 
-// CloseShared ends the server of Shared, if there is one. TestMain must call it after the tests.
+// CloseShared stops the server that Shared has started, if any. TestMain must call it after the tests.
 var CloseShared = func() {}
 
-// Shared returns a server that all tests of the program share. It skips the test if PostgreSQL is not installed.
+// Shared returns a server that all tests of this program use. If PostgreSQL is not installed, it skips the test.
 func Shared(t testing.TB) *pgserver.Server {
 	t.Helper()
 	server, err := startShared()
@@ -71,10 +71,11 @@ func Address(t testing.TB) string {
 	return Shared(t).Address("postgres", "search_path="+NewSchema())
 }
 
-// Prepare prepares statements on a new server. The server then checks the names of the tables and columns in them, and
-// the types. Each key of the map is the name of its statement. The tables are in a schema with the name ours.
+// Prepare prepares SQL statements on a new server, so that the server checks the names and types in them. Statements must use the schema
+// ours, which has empty tables. The keys of the map are names for messages.
 //
-// Prepare returns the numbers of the parameters that the server reads as integers of 32 bits. A larger value for them would be an error.
+// For each statement, Prepare returns the numbers of the parameters that are 32-bit integers for the server. A caller must not pass a
+// larger value for them.
 func Prepare(t testing.TB, statements map[string]string) (small map[string][]int) {
 	t.Helper()
 	conn := emptyTables(t)
@@ -94,8 +95,8 @@ func Prepare(t testing.TB, statements map[string]string) (small map[string][]int
 	return small
 }
 
-// Plans returns the plan of each statement in a session with the given settings. The tables are empty, as in Prepare. The
-// plans are those that the session keeps for prepared statements.
+// Plans returns the query plan of each SQL statement, in a session with the given settings. The tables are empty, as in Prepare. The plans
+// are those for prepared statements, which do not depend on the values of parameters.
 func Plans(t testing.TB, settings, statements map[string]string) map[string]string {
 	t.Helper()
 	conn := emptyTables(t)

@@ -1,5 +1,5 @@
-// Package runnerkit holds the helpers of tests that use a runner.Runner. They open databases, and enqueue, execute and
-// read tasks. Each helper ends the test when it fails.
+// Package runnerkit contains helpers for tests that use a runner.Runner. They open databases, and enqueue, run and read tasks. A helper
+// ends the test if it fails.
 package runnerkit
 
 import (
@@ -19,7 +19,7 @@ func Open(t testing.TB, options runner.Options) *runner.Runner {
 	return OpenAt(t, filepath.Join(t.TempDir(), "test.db"), options)
 }
 
-// OpenAt opens the database at an address, which is a URL or a path. The database is closed when the test ends.
+// OpenAt opens the database at a path or URL. The database is closed when the test ends.
 func OpenAt(t testing.TB, address string, options runner.Options) *runner.Runner {
 	t.Helper()
 	r, err := runner.Open(t.Context(), address, options)
@@ -52,10 +52,10 @@ func Drain(t testing.TB, r *runner.Runner) {
 	}
 }
 
-// Work runs a worker in the background until the returned function is called or the test ends.
+// Work runs a worker in the background. The worker stops when the caller calls stop or the test ends.
 func Work(t testing.TB, r *runner.Runner) (stop func()) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background()) // the context of the test ends before its cleanups
+	ctx, cancel := context.WithCancel(context.Background()) // t.Context() would end before the cleanup functions of the test
 	done := make(chan error, 1)
 	go func() { done <- r.Work(ctx) }()
 	stop = sync.OnceFunc(func() {
@@ -78,7 +78,7 @@ func Get(t testing.TB, r *runner.Runner, id int64) jobs.Task {
 	return task
 }
 
-// Output reads the output of a task's last attempt.
+// Output reads the output of the last attempt of a task.
 func Output(t testing.TB, r *runner.Runner, id int64) string {
 	t.Helper()
 	attempts, err := r.Attempts(t.Context(), Get(t, r, id))
