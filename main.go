@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 	"time"
-	_ "time/tzdata" // time zones for container images that have none
+	_ "time/tzdata" // contains the time zones, for container images without them
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/runner"
@@ -36,7 +36,7 @@ func growStack(n int) (sum byte) {
 	return sum
 }
 
-// run runs the program and returns its exit status. args[0] is the name of the program.
+// run runs the program and returns its exit status. args[0] is the program itself.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	a := &cli.App{Stdin: stdin, Stdout: stdout, Stderr: stderr, Getenv: os.Getenv, Now: time.Now, Commands: commands}
 	return a.Run(ctx, args[1:])

@@ -22,8 +22,8 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// TestMain makes the test binary act as the programs of the scripts. "runner" in a script runs this main in its own process. "runnerdemo"
-// acts as a user's program that registers functions.
+// TestMain makes the test binary behave as the programs that the scripts call. As "runner" it calls main of this package, in a process of
+// its own. As "runnerdemo" it is a user's program with registered functions.
 func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // tests in the background of a shell ignore INT, but scripts stop their processes with INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)

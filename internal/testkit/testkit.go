@@ -34,7 +34,7 @@ func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
 	}
 }
 
-// Equal fails the test when the two values are not equal. For structs it names the fields that differ.
+// Equal fails the test if the two values are not equal. For structs, the message names the fields that differ.
 func Equal[T any](t testing.TB, what string, got, want T) {
 	t.Helper()
 	if reflect.DeepEqual(got, want) {
@@ -54,12 +54,12 @@ func Equal[T any](t testing.TB, what string, got, want T) {
 			t.Errorf("%s: %s: got %+v, want %+v", what, field.Name, a, b)
 		}
 	}
-	if !t.Failed() { // the values differ in a field that is not exported
+	if !t.Failed() { // only unexported fields differ
 		t.Errorf("%s: got %+v, want %+v", what, got, want)
 	}
 }
 
-// NoError ends the test when err is not nil.
+// NoError ends the test if err is not nil.
 func NoError(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -67,7 +67,7 @@ func NoError(t testing.TB, err error) {
 	}
 }
 
-// ErrorIs fails the test when err does not wrap the error want, or when the text of err lacks one of the given texts.
+// ErrorIs fails the test if err does not wrap the error want, or if the text of err does not contain all given texts.
 func ErrorIs(t testing.TB, err, want error, texts ...string) {
 	t.Helper()
 	if !errors.Is(err, want) {
@@ -81,7 +81,7 @@ func ErrorIs(t testing.TB, err, want error, texts ...string) {
 	}
 }
 
-// ErrorContains fails the test when err is nil, or when the text of err lacks one of the given texts.
+// ErrorContains fails the test if err is nil, or if the text of err does not contain all given texts.
 func ErrorContains(t testing.TB, err error, texts ...string) {
 	t.Helper()
 	if err == nil {
@@ -95,7 +95,7 @@ func ErrorContains(t testing.TB, err error, texts ...string) {
 	}
 }
 
-// Len ends the test when the list does not have n elements.
+// Len ends the test if the list does not have n elements.
 func Len[E any](t testing.TB, what string, list []E, n int) {
 	t.Helper()
 	if len(list) != n {
@@ -103,7 +103,7 @@ func Len[E any](t testing.TB, what string, list []E, n int) {
 	}
 }
 
-// Between fails the test when got is less than low or greater than high.
+// Between fails the test if got is smaller than low or greater than high.
 func Between[T cmp.Ordered](t testing.TB, what string, got, low, high T) {
 	t.Helper()
 	if got < low || got > high {
@@ -111,7 +111,7 @@ func Between[T cmp.Ordered](t testing.TB, what string, got, low, high T) {
 	}
 }
 
-// Contains fails the test once for each part that is missing in the text.
+// Contains fails the test for each part that the text does not contain.
 func Contains(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -121,7 +121,7 @@ func Contains(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// ContainsNone fails the test once for each part that is in the text.
+// ContainsNone fails the test for each part that the text contains.
 func ContainsNone(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
@@ -131,8 +131,8 @@ func ContainsNone(t testing.TB, text string, parts ...string) {
 	}
 }
 
-// Program returns the path of a program. It skips the test if the program is not installed. .ci/run installs all programs and does
-// not accept skipped tests.
+// Program returns the path of a program. If the program is not installed, it skips the test. The script .ci/run installs all programs and
+// does not accept skipped tests.
 func Program(t testing.TB, name string) string {
 	t.Helper()
 	path, err := exec.LookPath(name)
@@ -142,7 +142,7 @@ func Program(t testing.TB, name string) string {
 	return path
 }
 
-// StartWithLog starts a command whose stderr is appended to a file. The command is killed when the test ends.
+// StartWithLog starts a command and appends its stderr to a file. The command is killed when the test ends.
 func StartWithLog(t testing.TB, command *exec.Cmd, path string) {
 	t.Helper()
 	log, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
@@ -163,7 +163,7 @@ func ReadFile(t testing.TB, path string) []byte {
 	return content
 }
 
-// SetZone makes the named time zone the local one until the test ends. Such a test must not run in parallel with others.
+// SetZone sets the local time zone until the test ends. The test must not run in parallel with other tests.
 func SetZone(t testing.TB, name string) {
 	t.Helper()
 	zone, err := time.LoadLocation(name)

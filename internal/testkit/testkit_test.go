@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// recorder collects the messages of a helper instead of failing the test.
+// recorder collects the failures that a helper reports, so that the test itself does not fail.
 type recorder struct {
 	testing.TB
 	messages []string

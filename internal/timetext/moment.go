@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Help lists the forms of a time, for the help of commands.
+// Help lists the formats of a time, for the help of commands.
 const Help = `TIMES
   15:04, 5pm, 5:30pm      next such time; --since, --until: previous such time
   tomorrow 03:00          also: today 5pm, yesterday 15:04
@@ -19,7 +19,7 @@ const Help = `TIMES
   @1790000000             seconds since 1970, as date +%s prints them
 `
 
-// These are the parse errors of times. In a message, the text that the user typed stands before the text of the error.
+// These errors mean that a time cannot be parsed. The caller puts the typed text before the text of the error.
 var (
 	errTime = errors.New("invalid time; use 15:04, 5pm, tomorrow 03:00, 2026-01-31 [15:04], 2026-01-31T15:04:05Z, +10m or @1790000000")
 	errWhen = errors.New("invalid time; use 90m (ago), 15:04, 5pm, yesterday 03:00, 2026-01-31 [15:04], 2026-01-31T15:04:05Z " +
@@ -28,8 +28,8 @@ var (
 	errDay  = errors.New("missing time of day; use a time such as 03:00 after the day")
 )
 
-// ParseTime parses a time in the future in the forms that Help lists. A time without a zone is in zone. A time of day without a day means
-// its next occurrence after now.
+// ParseTime parses a time in the future. Help lists the formats. A time without a time zone is in zone. A time of day without a date is the
+// next such time after now.
 func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if _, err := ParseDuration(text); err == nil && text != "0" {
 		return time.Time{}, errSign
@@ -37,8 +37,8 @@ func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, erro
 	return parse(text, now, zone, 1, errTime)
 }
 
-// ParseWhen parses a time in the past in the forms that Help lists. A duration without a sign means that long before now. A time of day
-// without a day means its last occurrence before now.
+// ParseWhen parses a time in the past. Help lists the formats. A duration without a sign is counted back from now. A time of day without a
+// date is the last such time before now.
 func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if d, err := ParseDuration(text); err == nil && text != "0" {
 		return now.Add(-d), nil
@@ -48,8 +48,8 @@ func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, erro
 	return parse(text, now, zone, -1, errWhen)
 }
 
-// parse parses every form except a duration without a sign. A time of day without a day means its next occurrence if direction is 1, and
-// its last occurrence if direction is -1. If the text has none of the forms, parse returns the error invalid.
+// parse parses all formats except a duration without a sign. For a time of day without a date, direction 1 means the next such time, and -1
+// the last one. If the text has none of the formats, parse returns the error invalid.
 func parse(text string, now time.Time, zone *time.Location, direction int, invalid error) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04",
 		time.DateOnly} {
@@ -106,7 +106,7 @@ func parseClock(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// onDay returns a time of day on another day. The parameter days is the number of days between date and that day.
+// onDay returns the time of day clock on the day that is this many days after date.
 func onDay(date time.Time, days int, clock time.Time, zone *time.Location) time.Time {
 	return time.Date(date.Year(), date.Month(), date.Day()+days, clock.Hour(), clock.Minute(), clock.Second(), 0, zone)
 }

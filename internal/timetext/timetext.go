@@ -1,4 +1,4 @@
-// Package timetext parses and formats durations and times as people type them.
+// Package timetext parses and formats durations and times in the formats that users type.
 package timetext
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// These are the parse errors of durations. In a message, the text that the user typed stands before the text of the error.
+// These errors mean that a duration cannot be parsed. The caller puts the typed text before the text of the error.
 var (
 	errUnits    = errors.New("missing unit; use 250ms, 10s, 5m, 2h, 1d or 1w")
 	errDuration = errors.New("invalid duration; use 250ms, 10s, 5m, 1.5h, 1d, 1w, or a sum such as 1h30m")
@@ -66,13 +66,13 @@ func ParseDuration(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parseFraction returns the duration of the digits after a decimal point. The parameter size is the duration of the unit.
+// parseFraction returns the duration for the digits after a decimal point. The parameter size is the length of the unit.
 func parseFraction(digits string, size time.Duration) (time.Duration, error) {
 	digits = strings.TrimRight(digits, "0")
 	if digits == "" {
 		return 0, nil
 	}
-	const most = 9 // maximum number of digits; a week in milliseconds times 10^9 fits into an int64
+	const most = 9 // maximum number of digits, so that the calculation does not overflow
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil || len(digits) > most {
 		return 0, errFine
@@ -87,7 +87,7 @@ func parseFraction(digits string, size time.Duration) (time.Duration, error) {
 	return time.Duration(n) * time.Millisecond, nil
 }
 
-// WriteDuration formats a duration in the form that ParseDuration parses, such as 1h30m, 30d or 250ms.
+// WriteDuration formats a duration so that ParseDuration can parse it, such as 1h30m, 30d or 250ms.
 func WriteDuration(d time.Duration) string {
 	if d <= 0 {
 		return "0"

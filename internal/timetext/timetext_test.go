@@ -53,7 +53,7 @@ func TestTimes(t *testing.T) {
 		t.Skip(err)
 	}
 	now := time.Date(2026, 1, 31, 14, 0, 0, 0, berlin)
-	for _, test := range []struct{ text, at, when string }{ // "-" means an error
+	for _, test := range []struct{ text, at, when string }{ // "-" stands for an error
 		{"15:04", "2026-01-31T15:04:00+01:00", "2026-01-30T15:04:00+01:00"},
 		{"14:00", "2026-02-01T14:00:00+01:00", "2026-01-31T14:00:00+01:00"},
 		{"13:00", "2026-02-01T13:00:00+01:00", "2026-01-31T13:00:00+01:00"},
@@ -92,7 +92,7 @@ func TestTimes(t *testing.T) {
 			}
 		}
 	}
-	// The time 02:30 does not exist on the day of the change to summer time, but it exists on the next day.
+	// On the day on which summer time begins there is no 02:30. On the next day there is.
 	night := time.Date(2026, 3, 29, 4, 0, 0, 0, berlin)
 	at, _ := ParseTime("02:30", night, berlin)
 	testkit.Equal(t, "time", at.Format(time.RFC3339), "2026-03-30T02:30:00+02:00")

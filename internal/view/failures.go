@@ -15,7 +15,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// RetryGroup returns the command that retries the tasks of a group among the failed tasks that a filter selects.
+// RetryGroup returns a command that retries all tasks in a group. The filter selects the failed tasks that were grouped, and key is the key
+// of the group.
 func RetryGroup(f jobs.Filter, key string) string {
 	words := []string{"runner", "retry"}
 	f.States = nil
@@ -28,13 +29,13 @@ func RetryGroup(f jobs.Filter, key string) string {
 	return shellescape.QuoteCommand(append(words, "--group", key))
 }
 
-// FailureLine writes a group of failed tasks as a line for other programs.
+// FailureLine prints a group of failed tasks as a line with tabs, for other programs.
 func FailureLine(p *term.Printer, g present.FailureGroup) {
 	p.Fields(g.Key, strconv.Itoa(len(g.IDs)), record.Stamp(g.First).String(), record.Stamp(g.Last).String(), strings.Join(g.Queues, ","),
 		g.Job, g.Ending, g.Line)
 }
 
-// FailureTable returns the table of groups of failed tasks for a terminal.
+// FailureTable returns a table of the groups of failed tasks, for a terminal.
 func FailureTable(groups []present.FailureGroup, now time.Time, wide bool) term.Table {
 	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "KEY"}, {Name: "TASKS", AlignRight: true},
 		{Name: "FIRST", AlignRight: true, DropOrder: 1}, {Name: "LAST", AlignRight: true, DropOrder: 4}, {Name: "QUEUES", DropOrder: 2},

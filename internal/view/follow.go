@@ -12,14 +12,14 @@ import (
 	"example.com/runner/runner"
 )
 
-// redrawEvery is the interval at which --follow refreshes the screen.
+// redrawEvery is how often --follow refreshes the screen.
 const redrawEvery = 2 * time.Second
 
-// lineEvery is the interval at which --follow prints a line without a terminal.
+// lineEvery is how often --follow prints a line if stdout is not a terminal.
 const lineEvery = time.Minute
 
-// Follow prints the status of the queues (nil for all), and the progress of a batch unless batch is 0, again and again until the context
-// ends. ^C ends Follow without an error, as it ends watch and top.
+// Follow prints the status repeatedly until the context ends. The status shows the given queues, or all if queues is nil. If batch is not
+// 0, it also shows the progress of that batch. After ^C Follow returns no error, because that is the normal way to end it.
 func Follow(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string, batch int64) error {
 	ctx, stop := signals.Until(ctx)
 	defer stop()
@@ -33,7 +33,7 @@ func Follow(ctx context.Context, r *runner.Runner, p *term.Printer, queues []str
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		interval := max(redrawEvery, 4*time.Since(began)) // reading a large batch takes long
+		interval := max(redrawEvery, 4*time.Since(began)) // use at most a fifth of the time, because reading a large batch is slow
 		if !p.Stdout.TTY {
 			interval = lineEvery
 		}
@@ -48,7 +48,7 @@ func Follow(ctx context.Context, r *runner.Runner, p *term.Printer, queues []str
 	}
 }
 
-// printAgain draws the status over the previous one, or prints a line if there is no terminal.
+// printAgain draws the status over the previous one. If stdout is not a terminal, it prints a line instead.
 func printAgain(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string, progress *Progress) error {
 	s, err := ReadStatus(ctx, r, p.Now(), queues)
 	if err == nil {

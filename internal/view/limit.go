@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// LimitLine writes a limit as a line for other programs.
+// LimitLine prints a limit as a line with tabs, for other programs.
 func LimitLine(p *term.Printer, status runner.LimitStatus) {
 	l := record.NewLimit(status)
 	number := func(n *int) string {
@@ -29,7 +29,7 @@ func LimitLine(p *term.Printer, status runner.LimitStatus) {
 	p.Fields(l.Target, strconv.Itoa(l.InUse), number(l.Running), number(l.Rate), per, number(l.Burst), l.NextAt.String())
 }
 
-// LimitTable returns the table of limits for a terminal.
+// LimitTable returns a table of limits, for a terminal.
 func LimitTable(list []runner.LimitStatus, now time.Time) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "TARGET"}, {Name: "RUNNING", AlignRight: true, DropOrder: 2}, {Name: "RATE"},
 		{Name: "BURST", AlignRight: true, DropOrder: 1}, {Name: "NEXT START", DropOrder: 3}}}

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ListLine writes a task as a line for other programs.
+// ListLine prints a task as a line with tabs, for other programs.
 func ListLine(p *term.Printer, t jobs.Task, held admin.Holds, now time.Time) {
 	lasted := ""
 	if d, ok := present.Lasted(t, now); ok {
@@ -33,10 +33,10 @@ func failureText(t jobs.Task) string {
 	return present.ErrorLine(t)
 }
 
-// errorMost is the maximum length of the column ERROR, in bytes.
+// errorMost is how many bytes the column ERROR shows.
 const errorMost = 30
 
-// ListTable returns the table of tasks for a terminal.
+// ListTable returns a table of tasks, for a terminal.
 func ListTable(tasks []jobs.Task, held admin.Holds, now time.Time, wide bool) term.Table {
 	t := term.Table{NoCut: wide, Columns: []term.Column{{Name: "ID", AlignRight: true}, {Name: "STATE", Paint: term.StateColour},
 		{Name: "QUEUE", DropOrder: 5},

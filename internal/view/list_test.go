@@ -18,10 +18,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// noon is the current time of the samples: 14:11:15 in Berlin.
+// noon is the current time in these tests: 14:11:15 in Berlin.
 var noon = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))
 
-// sampleTasks returns a task in each of several states.
+// sampleTasks returns tasks in different states.
 func sampleTasks() []jobs.Task {
 	code := 22
 	argv := func(words ...string) json.RawMessage { args, _ := taskjson.Marshal(words); return args }
@@ -61,7 +61,7 @@ func sampleTasks() []jobs.Task {
 	}
 }
 
-// listText returns the list as a terminal with this number of columns shows it.
+// listText returns the list as it looks on a terminal with this number of columns.
 func listText(columns int, tasks []jobs.Task, wide bool) string {
 	p, out, _ := termtest.Printer(columns)
 	p.Table(view.ListTable(tasks, admin.Holds{}, noon, wide))
@@ -105,8 +105,8 @@ func TestListShowsThePriorityOnlyIfOneIsNotTheDefault(t *testing.T) {
 	testkit.Contains(t, text, "  PRI  TRY", "    7  2/3")
 }
 
-// TestListDropsColumnsInOrder checks that a narrow table omits columns in a fixed order. Each narrower table has the same columns as the
-// wider one, or fewer of them.
+// TestListDropsColumnsInOrder prints the table with smaller and smaller widths, and checks that columns disappear in a fixed order. A
+// column that has disappeared must not come back.
 func TestListDropsColumnsInOrder(t *testing.T) {
 	tasks := sampleTasks()
 	tasks[1].Priority = 7

@@ -15,12 +15,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// List selects the tasks of a list, and says how to print them.
+// List says which tasks to print, and how.
 type List struct {
 	Filter       jobs.Filter
 	Rows         int // maximum number of rows; 0 means all
 	Oldest       bool
-	ByDue        bool // order by due time, not by id
+	ByDue        bool // whether to sort by due time instead of id
 	Wide, Reveal bool
 	Format       *record.Formatter // template of --format; nil if not given
 }
@@ -28,7 +28,7 @@ type List struct {
 // Print prints the selected tasks.
 func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	now := p.Now()
-	var shown []jobs.Task // rows of the table; the table needs all rows first, because the widest cell decides the width of its column
+	var shown []jobs.Task // tasks for the table; their texts decide the widths of its columns, so it needs all of them
 	held, err := admin.ReadHolds(ctx, r)
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) erro
 		}
 	}
 	if n > 0 && n == o.Rows && p.Interactive() {
-		p.Flush() // print the rows first, because counting may be slow
+		p.Flush() // the count may take long, so show the rows now
 		all, err := r.Count(ctx, o.Filter)
 		if err != nil {
 			return err
@@ -128,8 +128,7 @@ func (o List) PrintGroups(ctx context.Context, r *runner.Runner, p *term.Printer
 	return nil
 }
 
-// Each calls yield for each selected task. It reads page by page, so it holds no long read transaction and keeps only one page in
-// memory.
+// Each calls yield for each selected task. It reads the tasks page by page, so it needs little memory and no long transaction.
 func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
 	const page = 1000
 	filter, left := o.Filter, o.Rows
@@ -159,8 +158,8 @@ func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) 
 	}
 }
 
-// eachByDue calls yield for each selected task in the order of due times. No index has this order, so eachByDue collects the
-// selected tasks and sorts them. It returns an error if more than 10,000 tasks are selected.
+// eachByDue calls yield for each selected task, sorted by due time. It must read all selected tasks and sort them, because no index has
+// this order. It returns an error if there are more than 10,000.
 func (o List) eachByDue(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
 	const most = 10_000
 	var list []jobs.Task
@@ -207,7 +206,7 @@ func MissingTasks(ctx context.Context, r *runner.Runner, ids []int64) error {
 	return nil
 }
 
-// record returns the record of a task for --json and --format.
+// record returns the record of a task that --json or --format prints.
 func (o List) record(ctx context.Context, r *runner.Runner, t jobs.Task, now time.Time) (any, error) {
 	task := record.NewTask(t, now)
 	if !o.Reveal {

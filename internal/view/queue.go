@@ -15,7 +15,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// PrintQueues prints for each queue whether it is paused. If queues contains runner.AllQueues, it prints every known queue.
+// PrintQueues prints the given queues, and for each whether it is paused. If queues contains runner.AllQueues, it prints all known queues.
 func PrintQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string) error {
 	known, err := r.Queues(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func pauseState(paused bool) string {
 	return "running"
 }
 
-// pauseText returns the state of a queue and how many tasks wait in it, for a terminal.
+// pauseText says whether a queue is paused and how many of its tasks wait, for a terminal.
 func pauseText(paused bool, pending int) string {
 	text := pauseState(paused)
 	if pending > 0 {
@@ -87,8 +87,8 @@ func pauseText(paused bool, pending int) string {
 	return text + "\n"
 }
 
-// warnUnusedQueues prints a warning on a terminal about paused queues whose names are probably mistyped. Such a queue has no tasks, no task
-// has ended in it recently, and no worker names it.
+// warnUnusedQueues warns of paused queues whose names are probably mistyped: the queue has no tasks, no task has ended in it recently, and
+// no worker names it. It prints only to a terminal.
 func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, queues []string, known []runner.Queue,
 	pauses runner.Pauses) error {
 	if !p.Interactive() {
@@ -119,8 +119,8 @@ func warnUnusedQueues(ctx context.Context, r *runner.Runner, p *term.Printer, qu
 	return nil
 }
 
-// WarnUnknown prints a warning for each queue and job of a filter that has no tasks, no schedule and no worker that names it. Such a name
-// is probably mistyped. Without a warning, a script would conclude from "no tasks" that all tasks are done.
+// WarnUnknown warns of queues and jobs in a filter that are probably mistyped: they have no tasks, and no schedule or worker names them.
+// Otherwise a script could conclude from "no tasks" that all tasks are done.
 func WarnUnknown(ctx context.Context, r *runner.Runner, p *term.Printer, f jobs.Filter) error {
 	queues, err := r.Queues(ctx)
 	if err != nil {

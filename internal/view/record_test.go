@@ -15,7 +15,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// sampleRecord is the sample of docs/json.md. It defines the keys, their order, and the format of the values.
+// sampleRecord is the example in docs/json.md. It shows the keys, their order, and the format of the values.
 const sampleRecord = `{"id":1040,"job":"command","args":["curl","-fsS","https://example.com/hook"],"label":null,"queue":"default",
  "state":"retrying","reason":"exit","priority":5,"lane":null,"unique_key":null,"after":[],"after_any":[],
  "schedule":null,"batch":null,"run_at":"2026-01-31T13:12:03.000Z","expires_at":null,"attempt":2,"max_attempts":3,"losses":0,
@@ -36,7 +36,7 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return at.In(time.FixedZone("", 3600)) // records use UTC whatever the zone of the time
+		return at.In(time.FixedZone("", 3600)) // another time zone than UTC, because a record must use UTC nevertheless
 	}
 	task.GenerationID, task.WorkerID, task.Worker = 6, "0199…", "web1:811"
 	task.CreatedAt, task.UpdatedAt = at("2026-01-31T13:02:11.004Z"), at("2026-01-31T13:11:15.220Z")
@@ -44,7 +44,7 @@ func TestTaskRecordLooksLikeTheSample(t *testing.T) {
 	task.Usage = jobs.Usage{User: 250 * time.Millisecond, System: 125 * time.Millisecond, MaxRSS: 9 << 20, Written: 4096}
 	want := strings.ReplaceAll(sampleRecord, "\n ", "") + "\n"
 	got := jsonLine(t, record.NewTask(task, noon))
-	for _, o := range taskspec.OptionList() { // options that the sample does not have
+	for _, o := range taskspec.OptionList() { // remove the options that the example does not have
 		if o.Stored() && !strings.Contains(want, `"`+o.Key+`":`) {
 			got = regexp.MustCompile(`"`+o.Key+`":[^,]*,`).ReplaceAllString(got, "")
 		}

@@ -16,7 +16,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// ScheduleLine writes a schedule as a line for other programs.
+// ScheduleLine prints a schedule as a line with tabs, for other programs.
 func ScheduleLine(p *term.Printer, s jobs.Schedule) {
 	lasted := ""
 	if s.LastState.Finished() {
@@ -26,10 +26,10 @@ func ScheduleLine(p *term.Printer, s jobs.Schedule) {
 		strconv.FormatInt(s.Skipped, 10), specText(s.Spec))
 }
 
-// specText returns a description of the command or function that a Spec runs.
+// specText describes the command or function in a Spec.
 func specText(s jobs.Spec) string { return present.JobText(lifecycle.NewTask(&s, time.Time{})) }
 
-// ScheduleTable returns the table of schedules for a terminal.
+// ScheduleTable returns a table of schedules, for a terminal.
 func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "NAME"}, {Name: "CRON", DropOrder: 3}, {Name: "ZONE", DropOrder: 1}, {Name: "NEXT"},
 		{Name: "LAST", DropOrder: 4, Paint: lastColour}, {Name: "TOOK", AlignRight: true, DropOrder: 2}, {Name: "JOB"}}}
@@ -44,7 +44,7 @@ func ScheduleTable(list []jobs.Schedule, now time.Time, width int) term.Table {
 	return t
 }
 
-// nextText returns the time of a schedule's next tick as text, such as "in 8h", "now" or "paused".
+// nextText says when the next tick of a schedule is, such as "in 8h", "now" or "paused".
 func nextText(s jobs.Schedule, now time.Time) string {
 	switch {
 	case !s.PausedAt.IsZero():
@@ -59,7 +59,7 @@ func nextText(s jobs.Schedule, now time.Time) string {
 	return "in " + humanize.Age(s.NextAt.Sub(now))
 }
 
-// lastText returns the state of a schedule's last task and the time when it was due, such as "completed 15h ago".
+// lastText returns the state of the last task of a schedule, and how long ago it was due, such as "completed 15h ago".
 func lastText(s jobs.Schedule, now time.Time) string {
 	if s.LastState == "" {
 		return ""
@@ -72,7 +72,7 @@ func lastColour(cell string) term.Colour {
 	return term.StateColour(state)
 }
 
-// DrawSchedule prints a schedule for a terminal.
+// DrawSchedule prints all about a schedule, for a terminal.
 func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []jobs.Task, reveal bool) {
 	now := p.Now()
 	headline := nextText(s, now)
@@ -125,7 +125,7 @@ func DrawSchedule(p *term.Printer, s jobs.Schedule, next []time.Time, runs []job
 	}
 }
 
-// scheduleRules returns the settings of a schedule, such as its policy for missed ticks, as fields to print.
+// scheduleRules returns the settings of a schedule, for example what it does with missed ticks.
 func scheduleRules(s jobs.Schedule) []field {
 	catchUp := string(s.CatchUp)
 	if s.CatchUp == jobs.CatchUpAll {

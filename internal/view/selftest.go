@@ -12,7 +12,7 @@ import (
 	"example.com/runner/internal/term"
 )
 
-// SelftestLine returns the progress line for a terminal.
+// SelftestLine returns a line for a terminal that shows what a running selftest does.
 func SelftestLine(o selftest.Options, now selftest.Progress) string {
 	switch now.Phase {
 	case "commits":
@@ -25,7 +25,7 @@ func SelftestLine(o selftest.Options, now selftest.Progress) string {
 	return "  checking the history"
 }
 
-// PrintSelftest prints the report of a selftest.
+// PrintSelftest prints the results of a selftest.
 func PrintSelftest(p *term.Printer, r *selftest.Report) {
 	rows := selftestRows(r)
 	if !p.Stdout.TTY {
@@ -57,7 +57,7 @@ func PrintSelftest(p *term.Printer, r *selftest.Report) {
 	p.Print("files kept in: " + humanize.Safe(r.Dir) + "\n")
 }
 
-// selftestRow is one line of the report.
+// selftestRow is a line of the results: a name and a value.
 type selftestRow struct{ name, value string }
 
 func selftestRows(r *selftest.Report) []selftestRow {

@@ -15,20 +15,21 @@ import (
 	"example.com/runner/runner"
 )
 
-// Status is the state of a database and its workers.
+// Status is what the command status shows about a database and its workers.
 type Status struct {
 	present.Status
 	Path        string
 	DBSize, wal int64
-	stats       map[string]admin.QueueStats // statistics of each queue; nil if not requested
-	Trend       []admin.TimeBucket          // the last hour by minute; nil if not requested
+	stats       map[string]admin.QueueStats // statistics by queue; nil if the user did not ask for them
+	Trend       []admin.TimeBucket          // the last hour, by minute; nil if the user did not ask for it
 	Now         time.Time
 
-	Head     string        // name of Progress
-	Progress term.Progress // progress that the bar shows; there is no bar if Total is 0
+	Head     string        // text before the progress bar
+	Progress term.Progress // progress to show as a bar; no bar if Total is 0
 }
 
-// ReadStatus reads the status. If only is not nil, the status has only the queues with these names, and their statistics.
+// ReadStatus reads the status from the database. If only is not nil, the status has only the queues with these names. It then also has
+// statistics of these queues.
 func ReadStatus(ctx context.Context, r *runner.Runner, now time.Time, only []string) (s Status, err error) {
 	s = Status{Path: r.Path(), Now: now}
 	s.DBSize, s.wal = admin.Size(r)
@@ -61,14 +62,15 @@ func (s *Status) Record() record.Status {
 		})}
 }
 
-// Lines writes the status as lines for other programs.
+// Lines prints the status as lines with tabs, for other programs.
 func (s *Status) Lines(p *term.Printer) error {
 	status := s.Record()
 	return cmp.Or(record.Lines(p, "queue", status.Queues), record.Lines(p, "worker", status.Workers),
 		record.Lines(p, "schedule", status.Schedules), record.Lines(p, "problem", status.Problems))
 }
 
-// Summary returns the status as one line: the time, the workers, the unfinished tasks, the tasks that ended in 24 hours, and the problems.
+// Summary returns the status in one line: the time, the workers, the unfinished tasks, the tasks that ended in the last 24 hours, and the
+// problems.
 func (s *Status) Summary() string {
 	counts := map[jobs.State]int{}
 	for _, q := range s.Queues {
@@ -83,7 +85,7 @@ func (s *Status) Summary() string {
 		counts[jobs.Retrying], counts[jobs.Failed], counts[jobs.Completed], humanize.Plural(len(s.Problems), "problem"))
 }
 
-// heldWord returns the word that says why the tasks of a queue cannot start now. It returns an empty string if they can start.
+// heldWord says in a word why the tasks of a queue cannot start now. It returns an empty string if they can.
 func (s *Status) heldWord(q runner.Queue) string {
 	_, full := s.Holds.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
 	_, allFull := s.Holds.Closed[jobs.Target{Kind: jobs.AllTarget}]

@@ -50,7 +50,7 @@ func (s *Status) Draw(p *term.Printer) {
 	}
 }
 
-// scheduleSummary returns a line such as "next feed in 2m · report paused". It is empty without schedules.
+// scheduleSummary returns a line about the schedules, such as "next feed in 2m · report paused". It is empty if there are none.
 func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	var next *jobs.Schedule
 	var parts, paused []string
@@ -75,7 +75,7 @@ func scheduleSummary(list []jobs.Schedule, now time.Time) string {
 	return strings.Join(parts, " · ")
 }
 
-// firstLine returns the number of workers and the path of the database. It uses two lines if one line is too short for both.
+// firstLine returns the number of workers and the path of the database. If both do not fit into one line, it returns two lines.
 func (s *Status) firstLine(to term.Stream) string {
 	mark, paint, words := "●", term.Green, fmt.Sprintf("%s, %d of %d slots busy", humanize.Plural(s.Alive, "worker"), s.Busy, s.Slots)
 	if s.Alive == 0 {
@@ -117,7 +117,7 @@ func (s *Status) queueTable(width int) term.Table {
 	return t
 }
 
-// statsTable returns a table with the statistics of each queue for the last hour.
+// statsTable returns a table with the statistics of the last hour, one row for each queue.
 func (s *Status) statsTable(width int) term.Table {
 	t := term.Table{Columns: []term.Column{{Name: "LAST HOUR"}, {Name: "STARTS", AlignRight: true},
 		{Name: "WAIT P50", AlignRight: true, DropOrder: 1},
@@ -130,7 +130,7 @@ func (s *Status) statsTable(width int) term.Table {
 			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
 		if l, ok := s.Holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // such as 2/2 100/1m
+			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // running tasks and rate, such as 2/2 100/1m
 		}
 		t.Rows = append(t.Rows, row)
 	}
@@ -152,10 +152,10 @@ func (s *Status) workerTable(width int) term.Table {
 	return t
 }
 
-// nameWidth returns the maximum width of a queue's or worker's name, so that the numbers fit beside it.
+// nameWidth returns how wide the name of a queue or worker may be. The rest of the terminal is for the numbers.
 func nameWidth(width int) int { return max(width/3, 8) }
 
-// problemLines returns a problem and the command to type. It uses one line if both fit, and two lines otherwise.
+// problemLines returns a problem and the command that helps. It returns one line if both fit into it, or else several.
 func problemLines(problem present.Problem, to term.Stream) string {
 	mark := to.Paint(term.Yellow, "!")
 	message, try := humanize.Safe(problem.Message), humanize.Safe(problem.Try)
@@ -175,8 +175,9 @@ func problemLines(problem present.Problem, to term.Stream) string {
 	return b.String()
 }
 
-// Redraw prints the status over the previous one, line by line. It clears the rest of each line, so the screen does not flicker. If the
-// status has more lines than the terminal, Redraw omits the last ones. The last row stays empty, so that the terminal does not scroll.
+// Redraw draws the status over the previous one, line by line. It does not clear the screen first, so nothing flickers. If there are more
+// lines than the terminal has, Redraw leaves out the last ones. The bottom row stays empty, because text there could make the terminal
+// scroll.
 func (s *Status) Redraw(p *term.Printer) {
 	lines := strings.SplitAfter(strings.TrimSuffix(p.Capture(s.Draw), "\n"), "\n")
 	if most := p.Stdout.Height - 1; p.Stdout.Height > 2 && len(lines) > most {

@@ -12,16 +12,16 @@ import (
 	"example.com/runner/runner"
 )
 
-// Progress measures the progress of a batch, or of queues since the first call of Read. With these numbers status --follow draws a bar.
+// Progress computes what the progress bar of "status --follow" shows: the progress of a batch, or of queues since the first call of Read.
 type Progress struct {
 	Batch int64 // id of the batch; 0 for queues
 
 	began time.Time
-	base  term.Progress // tasks that had ended when the measurement began, in the minute of began
+	base  term.Progress // numbers of ended tasks at the first call of Read
 	meter term.Meter
 }
 
-// Read returns the progress and its name, which is the head of its bar. The status s contains the queues.
+// Read returns the progress, and the text before the progress bar. The parameter s contains the queues.
 func (w *Progress) Read(ctx context.Context, r *runner.Runner, s *Status) (head string, now term.Progress, err error) {
 	if w.Batch != 0 {
 		head = fmt.Sprintf("batch %d", w.Batch)
@@ -42,7 +42,7 @@ func (w *Progress) Read(ctx context.Context, r *runner.Runner, s *Status) (head 
 	return head, now, err
 }
 
-// ofBatch counts the tasks of the batch. A task that did not complete has failed.
+// ofBatch counts the tasks of the batch. Failed and cancelled tasks count as failed.
 func (w *Progress) ofBatch(ctx context.Context, r *runner.Runner) (now term.Progress, err error) {
 	f := jobs.Filter{Batch: w.Batch}
 	if now.Total, err = r.Count(ctx, f); err != nil {
@@ -59,8 +59,8 @@ func (w *Progress) ofBatch(ctx context.Context, r *runner.Runner) (now term.Prog
 	return now, err
 }
 
-// ofQueues counts the tasks of the queues that have ended since the minute in which the measurement began. Total is the number of the tasks
-// that are unfinished and due. The counters of the database know the ended tasks even if these were deleted.
+// ofQueues counts the tasks of the queues. Done and Failed are the tasks that have ended since the start of the minute in began, even if
+// they were deleted since. Total is the number of unfinished tasks, without scheduled tasks.
 func (w *Progress) ofQueues(ctx context.Context, r *runner.Runner, s *Status) (now term.Progress, err error) {
 	points, err := admin.History(ctx, r, w.began.Truncate(time.Minute))
 	if err != nil {

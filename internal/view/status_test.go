@@ -44,7 +44,7 @@ func sampleStatus() view.Status {
 	return s
 }
 
-// statusText returns the status as a terminal with this number of columns shows it.
+// statusText returns the status as it looks on a terminal with this number of columns.
 func statusText(columns int, s view.Status) string {
 	p, out, _ := termtest.Printer(columns)
 	s.Draw(p)

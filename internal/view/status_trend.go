@@ -9,11 +9,11 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TrendMinutes is the period that the charts of --follow show, in minutes.
+// TrendMinutes is how many minutes the charts of --follow show.
 const TrendMinutes = 60
 
-// charts returns bar charts of the tasks that ended in the last hour. A bar stands for one minute, or for several minutes if the terminal
-// is narrow.
+// charts returns bar charts of the tasks that ended in the last hour. A bar stands for one minute. On a narrow terminal it stands for
+// several minutes.
 func (s *Status) charts(to term.Stream) string {
 	if s.Trend == nil {
 		return ""

@@ -15,17 +15,17 @@ import (
 	"example.com/runner/runner"
 )
 
-// Task contains all data that the command show prints about a task.
+// Task contains everything that the command show prints about a task.
 type Task struct {
 	Task     jobs.Task
 	Attempts []jobs.Attempt
-	on, by   []runner.Dependency // dependencies of the task, and its dependents
+	on, by   []runner.Dependency // tasks that it waits for, and tasks that wait for it
 	Steps    []jobs.Step
 	Changes  []admin.TaskChange // last changes by users
 	Why      string
-	Outlived []admin.OrphanProcess // processes that should be dead
-	Tail     []string              // last lines of the last ended attempt, if it failed
-	Input    []byte                // set only with Reveal
+	Outlived []admin.OrphanProcess // processes that live although they should be dead
+	Tail     []string              // last lines of output, if the last ended attempt failed
+	Input    []byte                // nil unless Reveal is set
 	Reveal   bool
 	Now      time.Time
 }
@@ -79,7 +79,7 @@ func (s *Task) lastEnded() *jobs.Attempt {
 	return nil
 }
 
-// Record returns the full record of the task.
+// Record returns the complete JSON record of the task.
 func (s *Task) Record() record.Record {
 	full := record.NewTask(s.Task, s.Now).
 		With("why", record.OrNull(s.Why)).
@@ -97,7 +97,7 @@ func (s *Task) Record() record.Record {
 	return full
 }
 
-// Lines writes the task as lines for other programs.
+// Lines prints the task as lines with tabs, for other programs.
 func (s *Task) Lines(p *term.Printer) error {
 	list, err := record.Pairs(s.Record())
 	if err != nil {
@@ -113,7 +113,7 @@ func (s *Task) Lines(p *term.Printer) error {
 		record.Lines(p, "attempt", record.List(s.Attempts, record.NewAttempt)))
 }
 
-// ReadInput returns the standard input of a task's command, or nil if there is none.
+// ReadInput returns the standard input for the command of a task, or nil if there is none.
 func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, error) {
 	if t.InputBytes == 0 {
 		return nil, nil
@@ -121,5 +121,5 @@ func ReadInput(ctx context.Context, r *runner.Runner, t jobs.Task) ([]byte, erro
 	return admin.Input(ctx, r, t.ID)
 }
 
-// tailLength is the maximum number of lines of a failed attempt's output that the command show prints.
+// tailLength is how many lines of output the command show prints about a failed attempt.
 const tailLength = 5

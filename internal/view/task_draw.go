@@ -50,13 +50,13 @@ func (s *Task) Draw(p *term.Printer) {
 	p.Note("  %s", strings.Join(s.hints(), "     "))
 }
 
-// inputMost is the maximum number of bytes of the input that Draw prints.
+// inputMost is how many bytes of the input Draw prints.
 const inputMost = 4 << 10
 
-// field is a key and its value; a line has one or more fields.
+// field is a key and its value. Draw prints one or more fields in a line.
 type field struct{ key, value string }
 
-// fields returns all fields, line by line.
+// fields returns the fields to print, line by line.
 func (s *Task) fields() [][]field {
 	t := s.Task
 	lines := s.jobFields()
@@ -89,7 +89,7 @@ func (s *Task) fields() [][]field {
 	if t.Result != nil {
 		add(field{"result", compact(t.Result)})
 	}
-	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the table of attempts shows these errors
+	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the errors are also in the table of attempts
 		add(field{"error", t.Error})
 	}
 	if text := present.LeftBehind(&t); text != "" {
@@ -107,10 +107,10 @@ func (s *Task) fields() [][]field {
 	return lines
 }
 
-// definition returns the command or function of a task and its options.
+// definition returns what a task runs, and its options, as fields.
 func (s *Task) definition() [][]field { return append(s.jobFields(), s.optionFields()...) }
 
-// jobFields returns the command or function of a task.
+// jobFields returns the command or function of a task, as fields.
 func (s *Task) jobFields() (lines [][]field) {
 	t := s.Task
 	add := func(line ...field) { lines = append(lines, line) }
@@ -139,7 +139,7 @@ func (s *Task) jobFields() (lines [][]field) {
 	return lines
 }
 
-// optionFields returns the options that differ from their defaults, and the input.
+// optionFields returns the input of a task, and the options that do not have their defaults, as fields.
 func (s *Task) optionFields() (lines [][]field) {
 	add := func(line ...field) { lines = append(lines, line) }
 	if options := s.options(); len(options) > 0 {
@@ -153,10 +153,10 @@ func (s *Task) optionFields() (lines [][]field) {
 	return lines
 }
 
-// dependenciesMost is the maximum number of dependencies or dependents of a task that Draw lists.
+// dependenciesMost is how many dependencies, or dependents, of a task Draw lists.
 const dependenciesMost = 10
 
-// dependencyText returns a list of dependencies as text, such as "1036 completed, 1037 running (any end)".
+// dependencyText returns a list of tasks as text, such as "1036 completed, 1037 running (any end)".
 func dependencyText(list []runner.Dependency) string {
 	var parts []string
 	for i, d := range list {
@@ -173,7 +173,7 @@ func dependencyText(list []runner.Dependency) string {
 	return strings.Join(parts, ", ")
 }
 
-// options returns the options of a task that differ from their defaults, and the size of its input.
+// options returns the size of a task's input, and the options that do not have their defaults, as texts.
 func (s *Task) options() []string {
 	spec := taskoption.SpecOf(&s.Task)
 	list := taskoption.Chosen(&spec, s.Reveal)
@@ -183,8 +183,7 @@ func (s *Task) options() []string {
 	return list
 }
 
-// fitFields returns the fields on one line, or each field on its own line if one line is too short. If a value has several lines, fitFields
-// aligns them.
+// fitFields returns all fields in one line if they fit, or else one field per line. It aligns the lines of a value.
 func fitFields(line []field, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
@@ -207,7 +206,7 @@ func fitFields(line []field, width int) string {
 	return text
 }
 
-// lastAttempts is the maximum number of attempts, and of steps, that the command show prints.
+// lastAttempts is how many attempts, and how many steps, the command show prints.
 const lastAttempts = 20
 
 func (s *Task) drawAttempts(p *term.Printer) {
@@ -225,7 +224,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 		}
 		output := humanize.Size(a.OutputBytes)
 		if a.State == jobs.Running {
-			output = "" // the worker counts the output when the attempt ends
+			output = "" // the number of bytes is known only after the attempt has ended
 		}
 		t.Rows = append(t.Rows, []string{fmt.Sprint(a.Attempt), humanize.Clock(a.StartedAt, s.Now), humanize.Took(a.Duration),
 			present.CPU(a.Usage), present.Memory(a.Usage), result, a.Worker, output, a.ErrorLine})
@@ -233,7 +232,7 @@ func (s *Task) drawAttempts(p *term.Printer) {
 	p.Table(t)
 }
 
-// drawSteps prints the last finished steps of a function. A retry of the task does not repeat these steps.
+// drawSteps prints the last finished steps of a task. Further attempts skip these steps.
 func (s *Task) drawSteps(p *term.Printer) {
 	shown := s.Steps[max(len(s.Steps)-lastAttempts, 0):]
 	if hidden := len(s.Steps) - len(shown); hidden > 0 {
@@ -253,7 +252,7 @@ func (s *Task) drawSteps(p *term.Printer) {
 	p.Table(t)
 }
 
-// drawChanges prints what users have changed in the task.
+// drawChanges prints the changes that users have made to the task.
 func (s *Task) drawChanges(p *term.Printer) {
 	t := term.Table{Columns: []term.Column{{Name: "  CHANGED"}, {Name: "BY", DropOrder: 1}, {Name: "ACTION"}, {Name: ""}}}
 	for _, c := range s.Changes {
