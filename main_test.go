@@ -25,21 +25,21 @@ import (
 // TestMain makes the test binary behave as the programs that the scripts call. As "runner" it calls main of this package, in a process of
 // its own. As "runnerdemo" it is a user's program with registered functions.
 func TestMain(m *testing.M) {
-	if signal.Ignored(os.Interrupt) { // tests in the background of a shell ignore INT, but scripts stop their processes with INT
+	if signal.Ignored(os.Interrupt) { // a shell makes its background processes ignore INT, but the scripts stop processes with INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	testscript.Main(m, map[string]func(){"runner": main, "runnerdemo": demo, "notifysink": notifySink})
 }
 
-// TestScript runs the scripts, which specify the command line. A script starts in an empty directory with its own HOME, and with
-// RUNNER_DB set to a file there. Therefore no test finds a database that is in use, such as the one in /var/lib/runner for root. A script
-// gets only PATH from the environment of the test.
+// TestScript runs the scripts, which specify the command line. A script starts in an empty directory with its own HOME, and with RUNNER_DB
+// set to a file there. So no script uses a real database, such as the one in /var/lib/runner for root. Of the other environment variables
+// of the test, a script gets only PATH.
 //
 // To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
 	t.Parallel()
-	// Under nohup this process ignores HUP. Change that here and not in TestMain, because TestMain also runs for each "runner" of a script,
-	// and such a process may have to ignore HUP.
+	// Under nohup this process ignores HUP. Stop that here and not in TestMain: TestMain also runs in each "runner" that a script starts,
+	// and some scripts start it with HUP ignored.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}
@@ -54,7 +54,7 @@ func TestScript(t *testing.T) {
 			env.Setenv("RUNNER_DB", filepath.Join(env.WorkDir, "runner.db"))
 			env.Setenv("USER", "ann")
 			env.Setenv("NODE_PATH", os.Getenv("NODE_PATH")) // directory of installed node modules
-			env.Setenv("GORACE", "atexit_sleep_ms=0")       // without it each process of go test -race waits for 1 s at its end
+			env.Setenv("GORACE", "atexit_sleep_ms=0")       // otherwise each process of go test -race waits 1 s before it exits
 			env.Setenv("TZ", "Europe/Berlin")
 			return os.Mkdir(home, 0o700)
 		},
@@ -77,7 +77,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// server is the PostgreSQL server of the scripts. All scripts share one server, and each script has its own schema.
+// server returns the PostgreSQL server that all scripts share. Each script has a schema of its own.
 var server = sync.OnceValues(func() (*pgserver.Server, error) { return pgserver.Start(context.Background()) })
 
 var serverDatabases atomic.Int64
@@ -129,13 +129,13 @@ func awaitText(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Fatalf("%s: got %s (%v) after a minute, want %q", args[0], text, err, args[1])
 }
 
-// expectGone implements the script command "gone FILE...". Each file contains the number of a process. The command fails if one of these
-// processes exists. A dead process counts as gone even if its parent has not waited for it yet.
+// expectGone implements the script command "gone FILE...". Each file contains the id of a process. The command fails if one of these
+// processes still runs. A process that has exited does not count, even if its parent has not waited for it yet.
 func expectGone(ts *testscript.TestScript, neg bool, args []string) {
 	for _, name := range args {
 		pid, err := strconv.Atoi(strings.TrimSpace(ts.ReadFile(name)))
 		ts.Check(err)
-		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // the text looks like "4711 (sh) Z ..."
+		stat, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat") // /proc/PID/stat begins like this: "4711 (sh) Z"
 		_, after, _ := strings.Cut(string(stat), ") ")
 		process, err := os.FindProcess(pid)
 		if exists := err == nil && process.Signal(syscall.Signal(0)) == nil && !strings.HasPrefix(after, "Z"); exists != neg {

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// answerTo runs a command line and returns its exit status and its hint. If the command prints no hint, answerTo returns its message. The
-// context of the command has ended, so the command stops before it opens its database.
+// answerTo runs a command line of runner and returns its exit status and the hint in its error message. If there is no hint, it returns the
+// whole message. Valid command lines do nothing, because the context has ended before they open the database.
 func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	t.Helper()
 	words, err := exec.CommandContext(t.Context(), shell, "-c", `printf '%s\0' runner `+text).Output()
@@ -35,8 +35,8 @@ func answerTo(t *testing.T, shell, text string) (status int, hint string) {
 	return status, strings.TrimSpace(hint)
 }
 
-// TestNewcomersFindTheCommand checks command lines that newcomers type. At least 90 % of them work or get the right hint. No hint is wrong:
-// if runner has no command for the purpose, the hint is a help screen.
+// TestNewcomersFindTheCommand tries command lines that new users may type. At least 90 % of them must work or get the right hint. No hint
+// may be wrong. If runner has no command for the purpose, the hint must be a page of the help.
 func TestNewcomersFindTheCommand(t *testing.T) {
 	shell := testkit.Program(t, "sh")
 	list, err := os.ReadFile("testdata/newcomers.txt")
@@ -74,8 +74,8 @@ func TestNewcomersFindTheCommand(t *testing.T) {
 	}
 }
 
-// TestSynonymsNameWhatRunnerHas checks that runner has no command or option with the name of a synonym. It also checks that the hint of
-// each synonym is a command line or an option that runner has.
+// TestSynonymsNameWhatRunnerHas checks the hints for commands and options of other tools. Each hint must be a command line or an option of
+// runner. A name that gets a hint must not itself be a command or option of runner.
 func TestSynonymsNameWhatRunnerHas(t *testing.T) {
 	a := &cli.App{Commands: commands, Now: time.Now, Getenv: func(string) string { return "" }}
 	parse := func(text string) error {

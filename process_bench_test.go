@@ -28,8 +28,8 @@ func buildRunner(b *testing.B) string {
 	return path
 }
 
-// BenchmarkEnqueueProcess runs `runner enqueue -- true` in a new process each time. Meanwhile this process keeps the database open, as a
-// worker does.
+// BenchmarkEnqueueProcess measures how long a new process of "runner enqueue" takes. Meanwhile this process keeps the database open, as a
+// worker would.
 func BenchmarkEnqueueProcess(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)
@@ -39,7 +39,7 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer r.Close()
-	if _, err := r.Queues(b.Context()); err != nil { // open a connection that stays open
+	if _, err := r.Queues(b.Context()); err != nil { // opens a connection, which then stays open
 		b.Fatal(err)
 	}
 	var bare time.Duration
@@ -67,7 +67,7 @@ func BenchmarkEnqueueProcess(b *testing.B) {
 	b.ReportMetric(float64(peak)/1024, "MB")
 }
 
-// BenchmarkEnqueueBatch enqueues b.N lines with one `runner enqueue --batch`, and the same tasks with EnqueueAll of the library.
+// BenchmarkEnqueueBatch adds b.N tasks with one call of "runner enqueue --batch". For comparison it also adds them with EnqueueAll.
 func BenchmarkEnqueueBatch(b *testing.B) {
 	b.StopTimer()
 	program := buildRunner(b)

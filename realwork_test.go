@@ -16,17 +16,17 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The following script commands are for a test with real work. Its tasks run sha256sum, which computes the digests of the Go source files
-// below src/encoding and src/net of this Go installation.
+// The script commands below belong to a test with real work: its tasks compute checksums of Go's own source files with sha256sum.
 
-// sumDirs are the directories of the files, with the priorities of their tasks. The tasks with the highest priority come last in the
-// batch.
+// sumDirs are directories of Go's source, and the priorities of the tasks for their files. The tasks with the higher priority are added
+// last, but must run first.
 var sumDirs = []struct {
 	dir      string
 	priority int
 }{{"net", 3}, {"encoding", 8}}
 
-// makeSumBatch implements the script command "sumbatch FILE". It writes one line for each source file to FILE, for "enqueue --batch".
+// makeSumBatch implements the script command "sumbatch FILE". For each source file it writes a line to FILE, which the script passes to
+// "enqueue --batch".
 func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: sumbatch FILE")
@@ -52,13 +52,13 @@ func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("%d files", n)
 }
 
-// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". LIST, SHOW and LOGS are files with the output of "list --json",
-// "show --json" and "logs" for the tasks of the batch.
+// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". BATCH is the file of sumbatch. The other files contain the
+// output of "list --json", "show --json" and "logs" for its tasks.
 func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: sumcheck BATCH LIST SHOW LOGS")
 	}
-	digests := map[int64]string{} // digests that the tasks printed
+	digests := map[int64]string{} // checksums that the tasks have printed, by task
 	for line := range strings.Lines(ts.ReadFile(args[3])) {
 		var id int64
 		var digest, path string
@@ -100,7 +100,7 @@ func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// sumTask has the keys of a task's record that checkSums needs.
+// sumTask has those keys of a task's record that checkSums reads.
 type sumTask struct {
 	ID        int64
 	Args      []string
@@ -116,7 +116,7 @@ type sumTask struct {
 	}
 }
 
-// readRecords reads a file of JSON Lines.
+// readRecords reads records from a file with one JSON object per line.
 func readRecords[T any](ts *testscript.TestScript, name string) (list []T) {
 	for line := range strings.Lines(ts.ReadFile(name)) {
 		var record T

@@ -34,11 +34,11 @@ var (
 	rowsSeed = flag.Uint64("rows-seed", 0, "seed of the random choices; 0 for a new one")
 )
 
-// canaryWithin is the maximum time in which an ordinary task must complete during TestRowsOfPlainSQL.
+// canaryWithin is how soon an ordinary task must complete while TestRowsOfPlainSQL writes rows.
 const canaryWithin = 30 * time.Second
 
-// TestRowsOfPlainSQL writes rows with extreme values into the tables. Any program with access to the file or the server can do the same. A
-// worker runs at the same time. Meanwhile ordinary tasks must complete, and all commands and pages must show the rows.
+// TestRowsOfPlainSQL writes rows with extreme values into the tables with SQL, as any program with access to the database could. Meanwhile
+// a worker must still complete ordinary tasks, and all commands and pages must still be able to show the rows.
 func TestRowsOfPlainSQL(t *testing.T) {
 	t.Parallel()
 	seed := *rowsSeed
@@ -68,7 +68,7 @@ func TestRowsOfPlainSQL(t *testing.T) {
 	}
 }
 
-// extremeFiles returns paths that are not readable files, or whose content never ends.
+// extremeFiles returns paths that cause trouble: they cannot be read, or reading them never ends.
 func extremeFiles(t *testing.T, dir string) []any {
 	fifo, large := filepath.Join(dir, "fifo"), filepath.Join(dir, "large")
 	if err := errors.Join(syscall.Mkfifo(fifo, 0o600), os.WriteFile(large, bytes.Repeat([]byte("#\n"), 1<<20), 0o600),
@@ -81,7 +81,7 @@ func extremeFiles(t *testing.T, dir string) []any {
 		"/no/such", "/\x00", "/\xff", "/" + strings.Repeat("d/", 2047), strings.Repeat("x", 5000), "/bin/true"}
 }
 
-// rowFuzz is a database with a worker, and the state of the test that writes rows.
+// rowFuzz is the state of the test: a database with extreme rows, and a worker.
 type rowFuzz struct {
 	*testing.T
 	values       rowValues
@@ -89,20 +89,20 @@ type rowFuzz struct {
 	r            *runner.Runner
 	raw          *sql.DB
 	pages        http.Handler
-	columns      map[string][]string // columns of each table
+	columns      map[string][]string // names of the columns of each table
 	canaries     []canary
-	accepted     int            // number of accepted rows
-	rejected     map[string]int // shortened errors of the engine and their numbers
+	accepted     int            // number of rows that the database has accepted
+	rejected     map[string]int // number of rejected rows by the start of the error message
 }
 
-// canary is an ordinary task that must complete although the tables contain extreme rows.
+// canary is an ordinary task that the worker must complete in spite of the extreme rows.
 type canary struct {
 	id   int64
 	from time.Time
 }
 
-// rowTables lists the tables and views that plain SQL can write, with the weight of each in the random choice. Only the view enqueue is
-// public, and the others are private.
+// rowTables lists the tables and views that the test writes to, with a weight. A greater weight means that the test chooses the table more
+// often. Only the view enqueue is meant for writes by other programs.
 var rowTables = []struct {
 	name string
 	n    int
@@ -110,14 +110,14 @@ var rowTables = []struct {
 	{"schedule_inputs", 2},
 	{"steps", 2}, {"output", 2}, {"attempts", 4}, {"cancel_requests", 4}, {"progress_reports", 4}, {"last_ids", 1}}
 
-// run writes rows while a worker runs, until the time of the test is over. Then it stops the worker.
+// run writes rows while a worker runs, until the time for the test is over. Then it stops the worker.
 func (f *rowFuzz) run() {
 	f.open()
 	worker := f.work()
 	gone := make(chan error, 1)
 	go func() { gone <- worker.Wait() }()
 	shown := time.Now()
-	const rowsLeast = 10 // on a busy machine, this number of rows may take longer than rowsFor
+	const rowsLeast = 10 // at least this many, even if they take longer than rowsFor on a busy machine
 	for end, n := time.Now().Add(*rowsFor), 0; (time.Now().Before(end) || f.accepted < rowsLeast) && !f.Failed(); n++ {
 		f.write()
 		if n%10 == 0 {
@@ -180,7 +180,7 @@ func (f *rowFuzz) open() {
 	f.columns = map[string][]string{}
 	for _, table := range rowTables {
 		if table.name == "last_ids" && !admin.ParseAddress(f.address).LocalFile() {
-			continue // a server uses a sequence instead
+			continue // a server has no such table; it uses a sequence
 		}
 		rows, err := f.raw.QueryContext(ctx, `SELECT * FROM `+table.name+` LIMIT 0`)
 		if err != nil {
@@ -208,7 +208,7 @@ func (f *rowFuzz) work() *exec.Cmd {
 	return c
 }
 
-// log returns the last lines of the worker's log without failures of tasks.
+// log returns the last lines of the worker's log. It leaves out lines about failed tasks, because these are normal here.
 func (f *rowFuzz) log() string {
 	text, _ := os.ReadFile(filepath.Join(f.dir, "log"))
 	var lines []string
@@ -220,7 +220,7 @@ func (f *rowFuzz) log() string {
 	return strings.Join(lines[max(0, len(lines)-60):], "")
 }
 
-// write writes one row.
+// write inserts or changes a random row.
 func (f *rowFuzz) write() {
 	n := 0
 	for _, table := range rowTables {
@@ -248,7 +248,7 @@ func (f *rowFuzz) write() {
 	f.exec(fmt.Sprintf(`INSERT INTO %s (%s) VALUES (%s)`, table, strings.Join(names, ", "), f.marks(len(row))), row...)
 }
 
-// row returns random columns of a row and their values.
+// row returns a random row for a table: some of its columns, and values for them.
 func (f *rowFuzz) row(table string) (names []string, row []any) {
 	large := table == "enqueue" || table == "tasks"
 	for _, column := range f.columns[table] {
@@ -260,7 +260,7 @@ func (f *rowFuzz) row(table string) (names []string, row []any) {
 	if large && !slices.Contains(names, "args") {
 		names, row = append(names, "args"), append(row, extremeJSON[f.values.IntN(6)])
 	}
-	if table == "tasks" { // a row of tasks must have these columns
+	if table == "tasks" { // without these columns the table tasks rejects a row
 		now := time.Now().UnixMilli()
 		for _, required := range append(f.stateValues(), []columnValue{{"generation_id", int64(1)}, {"state", "pending"},
 			{"queue", "default"},
@@ -282,7 +282,8 @@ type columnValue struct {
 	value  any
 }
 
-// stateValues returns columns that make a row of tasks pending, or sometimes give it another state.
+// stateValues returns columns that put a task into a state, with the values that the state requires. It returns none for a pending task,
+// which is the most frequent result.
 func (f *rowFuzz) stateValues() []columnValue {
 	finished := []columnValue{{"attempt", int64(1)}, {"max_attempts", int64(1)}, {"worker", int64(1)},
 		{"started_at", f.value("tasks", "started_at")},
@@ -306,16 +307,16 @@ func (f *rowFuzz) stateValues() []columnValue {
 	return nil
 }
 
-// value returns a random value. It never returns a pause or a limit that applies to all tasks, because such a row would stop the
-// canaries.
+// value returns a random value for a column. It never returns values that pause or limit all tasks, because the canaries must be able to
+// run.
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
-		text := fmt.Sprintf("%s", value) // a server accepts bytes as text
+		text := fmt.Sprintf("%s", value) // bytes as text, because a server converts them
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		if table == "cancel_requests" && column == "task_id" { // a request must not name a present or future canary
+		if table == "cancel_requests" && column == "task_id" { // do not cancel a canary, or an id that a later canary may get
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
 			}
@@ -328,7 +329,7 @@ func (f *rowFuzz) value(table, column string) any {
 	}
 }
 
-// update changes some columns of a row that is not a canary.
+// update changes some columns of one row. It does not change canaries.
 func (f *rowFuzz) update(table string) {
 	columns := f.columns[table]
 	var sets []string
@@ -370,7 +371,7 @@ func (f *rowFuzz) marks(n int) string {
 	return strings.Join(marks, ", ")
 }
 
-// exec runs a statement. The database may reject the statement; this is not a failure of the test.
+// exec runs a statement. It accepts an error, because the database should reject some of the values.
 func (f *rowFuzz) exec(text string, row ...any) {
 	result, err := f.raw.ExecContext(f.Context(), text, row...)
 	if err != nil {
@@ -378,6 +379,6 @@ func (f *rowFuzz) exec(text string, row ...any) {
 		return
 	}
 	if n, err := result.RowsAffected(); err == nil {
-		f.accepted += int(max(n, 1)) // a write to a view reports 0 rows
+		f.accepted += int(max(n, 1)) // at least 1, because a write to a view reports 0 rows
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// canary enqueues an ordinary task and checks that the previous canary has completed in time.
+// canary adds a new canary. It also checks that the previous canaries complete in time.
 func (f *rowFuzz) canary() {
 	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
 	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
@@ -31,8 +31,8 @@ func (f *rowFuzz) canary() {
 	}
 }
 
-// flags enqueues a task with options of extreme values. If the command reads the file of an option immediately, flags skips files that
-// never end.
+// flags runs "runner enqueue" with random options that have extreme values. It leaves out files that never end if enqueue itself would read
+// them.
 func (f *rowFuzz) flags() {
 	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
 		"--cwd", "--env", "--env-file", "--timeout",
@@ -45,7 +45,7 @@ func (f *rowFuzz) flags() {
 			f.values.files}[f.values.IntN(4)])), "\x00", "")
 		waits := strings.HasSuffix(value, "fifo") || value == "/proc/kmsg"
 		if waits && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {
-			continue // the command would wait for a writer of this file, or the argument is too long for the system
+			continue // enqueue would wait for this file for ever, or the argument is too long for the system
 		}
 		words = append(words, option+"="+value)
 	}
@@ -86,7 +86,7 @@ func (f *rowFuzz) awaitCanary() {
 	f.canaries = f.canaries[1:]
 }
 
-// showAll shows the tasks with each command and page.
+// showAll runs all commands and requests all pages that show tasks.
 func (f *rowFuzz) showAll() {
 	f.views()
 	last := strconv.FormatInt(f.newest(), 10)
@@ -129,7 +129,7 @@ func (f *rowFuzz) views() {
 			f.Errorf("%s: got error %v, want none", view, err)
 			continue
 		}
-		for rows.Next() { // the driver reads every value
+		for rows.Next() { // Next alone makes the driver decode every value
 		}
 		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 			f.Errorf("%s: got error %v, want none", view, err)
@@ -137,7 +137,7 @@ func (f *rowFuzz) views() {
 	}
 }
 
-// newest returns the highest id of a task that is not a canary.
+// newest returns the highest id among the tasks that are not canaries.
 func (f *rowFuzz) newest() (id int64) {
 	if err := f.raw.QueryRowContext(f.Context(), `SELECT coalesce(max(id), 1) FROM tasks WHERE queue <> 'canary'`).Scan(&id); err != nil {
 		f.Fatal(err)
@@ -145,11 +145,11 @@ func (f *rowFuzz) newest() (id int64) {
 	return id
 }
 
-// wantJSON checks that a line is valid JSON and valid UTF-8, and that its times are in RFC 3339.
+// wantJSON checks that a line is JSON in UTF-8, and that the times in it are in RFC 3339.
 func (f *rowFuzz) wantJSON(words string, line []byte) {
 	var value any
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber() // keep numbers of any size
+	decoder.UseNumber() // keep all digits of long numbers
 	if err := decoder.Decode(&value); err != nil || !utf8.Valid(line) {
 		f.Errorf("runner %s: got %.500q (%v), want JSON in UTF-8", words, line, err)
 	}

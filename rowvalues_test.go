@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// A program may write the following values with plain SQL by mistake or with bad intent. They are the limits of each type, and values that
-// break a reader that does not check them.
+// These are values that a program may write with SQL, by mistake or to do damage: the extreme values of each type, and values with which
+// careless code fails.
 
 var extremeNumbers = []any{int64(math.MinInt64), int64(math.MinInt64 + 1), int64(-62167219200001), int64(-1 << 53), int64(-1 << 31),
 	int64(-1000), int64(-1), int64(0),
@@ -49,7 +49,7 @@ var extremeJSON = []any{`["true"]`, `["false"]`, `["sh","-c","exit 3"]`, `["sh",
 	`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":{"timeout":"x","kill_after":null}}`,
 	`{"job":"command","args":["true"],"queue":"q1","max_losses":3,"options":[1],"expires_in":-9223372036854775808}`}
 
-// extremeObjects are values for the columns options and outcome.
+// extremeObjects are values for the columns options and outcome, which contain JSON objects.
 var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-1}`, `{"timeout":9223372036854775807}`, `{"timeout":1e999}`,
 	`{"timeout":"x"}`,
 	`{"kill_after":null}`, `{"kill_after":1.5}`, `{"backoff":1}`, `{"backoff":"never","backoff_delay":-5}`,
@@ -66,13 +66,13 @@ var extremeObjects = []any{`{}`, `{"timeout":1}`, `{"timeout":0}`, `{"timeout":-
 
 var extremeBytes = []any{[]byte{}, []byte{0}, []byte{0xff, 0xfe}, []byte("text"), bytes.Repeat([]byte{0}, 100_000)}
 
-// rowValues returns random values of columns.
+// rowValues makes random values for columns.
 type rowValues struct {
 	*rand.Rand
-	files []any // names of files
+	files []any // paths from extremeFiles
 }
 
-// of returns a random value for a column. Most values are typical for a column of that name, and the others are arbitrary.
+// of returns a random value for a column. Most values are plausible for a column with that name. Some are of any kind.
 func (v *rowValues) of(column string) any {
 	pools := [][]any{extremeNumbers, extremeReals, extremeTexts, extremeJSON, extremeBytes, v.files, {nil}}
 	switch n := v.IntN(1000); {

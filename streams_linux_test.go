@@ -19,13 +19,13 @@ import (
 	"time"
 )
 
-// TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the event stream at the same time. Accepted and rejected clients
-// cost little memory, and pages still load for other users. The server releases the memory after the clients have closed their connections.
+// TestTenThousandEventStreamsCostLittleMemory lets 10,000 clients request the stream of events at the same time. The server must need
+// little memory for them, and must still answer other users. It must release the memory after the clients have closed their connections.
 func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	const (
 		clients = 10_000
 		streams = 500
-		while   = 100 << 10 // KiB for the whole process
+		while   = 100 << 10 // maximum memory of the server while the clients are connected, in KiB
 		after   = 60 << 10
 	)
 	server, address, token := startServer(t)
@@ -88,7 +88,7 @@ func TestTenThousandEventStreamsCostLittleMemory(t *testing.T) {
 	}
 	got := resident(t, server)
 	for began := time.Now(); got > after && time.Since(began) < 20*time.Second; got = resident(t, server) {
-		time.Sleep(50 * time.Millisecond) // wait before the next poll, because no event reports the memory of another process
+		time.Sleep(50 * time.Millisecond) // there is no event to wait for, so check the memory of the other process at intervals
 	}
 	t.Logf("%d MiB afterwards", got>>10)
 	if got > after {

@@ -22,8 +22,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// setSample sets an option to a value that is not its default. It leaves the path empty, because enqueue would replace any other path. With
-// an empty path the worker looks up the program. It leaves the event empty, because no flag sets it.
+// setSample sets an option to a value that is not its default. It leaves two options empty: the path, because enqueue would replace it, and
+// the event, because no flag sets it.
 func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch sample.Set(o, s, os.TempDir()); o.Key {
 	case "path":
@@ -33,7 +33,8 @@ func setSample(o *taskspec.OptionInfo, s *jobs.Spec) {
 	}
 }
 
-// commandTest enqueues tasks. It then enqueues each task again with the command line that runner shows for it.
+// commandTest checks the command line that runner shows for a task. It enqueues a task, runs the command line that runner shows for it, and
+// compares the two tasks.
 type commandTest struct {
 	*testing.T
 	dir  string
@@ -52,7 +53,7 @@ func newCommandTest(t *testing.T) *commandTest {
 	return &commandTest{t, dir, jobs.Command{Argv: []string{"true"}, Path: program, Dir: dir}}
 }
 
-// open creates a database with two tasks. Other tasks can depend on them.
+// open creates a database with two tasks, on which other tasks can depend.
 func (c *commandTest) open(name string) *runner.Runner {
 	r, err := runner.Open(c.Context(), filepath.Join(c.dir, name), runner.Options{})
 	if err != nil {
@@ -74,7 +75,7 @@ func (c *commandTest) add(r *runner.Runner, s jobs.Spec) int64 {
 	return added[0].ID
 }
 
-// compare enqueues a Spec and then its command line, and compares the two tasks.
+// compare enqueues a Spec, runs the command line that runner shows for this task, and compares the two tasks.
 func (c *commandTest) compare(name string, s jobs.Spec, reveal bool) {
 	c.Helper()
 	get := func(r *runner.Runner, id int64) (jobs.Task, jobs.Spec) {
@@ -129,7 +130,7 @@ func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)
-		if o.Key != "in" && o.Key != "expires_at" { // a task cannot have these options and also run_at and expires_in
+		if o.Key != "in" && o.Key != "expires_at" { // these two contradict run_at and expires_in
 			setSample(o, &all)
 		}
 	}

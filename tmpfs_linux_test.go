@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mayMount implements the script condition "mount". The condition is true for root, who may mount filesystems.
+// mayMount implements the script condition "mount". It is true if this user may mount filesystems, which usually means root.
 func mayMount() bool { return os.Getuid() == 0 }
 
-// mountTmpfs implements the script command "tmpfs DIR SIZE". It mounts a filesystem of that size on DIR until the script ends.
+// mountTmpfs implements the script command "tmpfs DIR SIZE". It mounts a tmpfs of that size on DIR until the script ends.
 func mountTmpfs(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: tmpfs DIR SIZE")

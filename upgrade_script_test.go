@@ -10,8 +10,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// newerSource has the changes of a newer version, by file: the version, and the option umask of commands. Each list has pairs of a text and
-// of the text after which it is inserted.
+// newerSource lists changes to the source, by file, that make a newer version of runner: another version number, and an option umask for
+// commands. Each change is a pair: a text in the source, and the text to insert after it.
 var newerSource = map[string][][2]string{
 	"runner/runner.go": {{`const Version = "`, "9."}},
 	"jobs/options.go":  {{"type Options struct {\n", "\tUmask int\n"}},
@@ -30,7 +30,7 @@ var newerSource = map[string][][2]string{
 `}},
 }
 
-// buildNewer implements the script command "newer PROGRAM": it builds a newer version of runner from the source.
+// buildNewer implements the script command "newer PROGRAM". It builds a newer version of runner; see newerSource.
 func buildNewer(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: newer PROGRAM")

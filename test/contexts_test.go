@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// contextTests has a row for each exported function and method that takes a context, in the public packages beside jobs: its package, its
-// name, and the test of it with a context that has ended. It has the functions of package runner that return an error.
-// TestTheTableOfContextsIsComplete of package runner has the methods of Runner.
+// contextTests lists the exported functions and methods that take a context, in the public packages except jobs. Each row names the test
+// that calls the function with a context that has ended. Of package runner it lists only functions that return an error. The methods of
+// Runner are in a test of package runner, TestTheTableOfContextsIsComplete.
 var contextTests = []struct{ path, call, file, test string }{
 	{"runner", "New(", "contexts_test.go", "TestNoCallOutlastsItsContext"},
 	{"runner", "Open(", "contexts_test.go", "TestNoCallOutlastsItsContext"},

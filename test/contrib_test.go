@@ -17,8 +17,8 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestSystemdAcceptsTheUnits checks the units with systemd-analyze. systemd-analyze requires that the program in ExecStart exists, so the
-// test checks copies of the units that name an existing program.
+// TestSystemdAcceptsTheUnits checks the systemd units with systemd-analyze. The program in ExecStart must exist, so the test checks copies
+// that name another program.
 func TestSystemdAcceptsTheUnits(t *testing.T) {
 	verify := testkit.Program(t, "systemd-analyze")
 	for _, unit := range []struct{ file, as, scope string }{
@@ -27,7 +27,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	} {
 		text := readFile(t, filepath.Join("contrib/systemd", unit.file))
 		text = strings.ReplaceAll(text, "/usr/bin/runner", "/bin/true")
-		text = strings.ReplaceAll(text, "User=runner", "User=daemon")        // a user that exists everywhere
+		text = strings.ReplaceAll(text, "User=runner", "User=daemon")        // this user exists everywhere
 		text = strings.ReplaceAll(text, "Documentation=man:runner(1)\n", "") // the manual page may not be installed
 		copied := filepath.Join(t.TempDir(), unit.as)
 		writeFile(t, copied, text)
@@ -40,7 +40,7 @@ func TestSystemdAcceptsTheUnits(t *testing.T) {
 	}
 }
 
-// TestContainerfileHasTheVersionOfGo checks that the Containerfile builds with the version of Go that go.mod names.
+// TestContainerfileHasTheVersionOfGo checks that the Containerfile uses the version of Go that go.mod names.
 func TestContainerfileHasTheVersionOfGo(t *testing.T) {
 	got := regexp.MustCompile(`golang:([0-9]+\.[0-9]+) `).FindStringSubmatch(readFile(t, "contrib/Containerfile"))
 	want := regexp.MustCompile(`(?m)^go ([0-9]+\.[0-9]+)`).FindStringSubmatch(readFile(t, "go.mod"))
@@ -59,7 +59,7 @@ func TestLaunchdFileIsXML(t *testing.T) {
 	}
 }
 
-// TestManualPageIsWellFormed formats the manual page with groff. It checks that there is no warning and that no line is lost.
+// TestManualPageIsWellFormed formats the manual page with groff, which must print no warning. All lines must be in the result.
 func TestManualPageIsWellFormed(t *testing.T) {
 	command := exec.CommandContext(t.Context(), testkit.Program(t, "groff"), "-man", "-Tutf8", "-ww", "-P-cbou", "contrib/man/runner.1")
 	var messages bytes.Buffer

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestTheExampleOfAnOptionIsTheCode checks that the files have the lines of the diff in CONTRIBUTING.md, and not those that the diff
-// removes. An ellipsis stands for any text.
+// TestTheExampleOfAnOptionIsTheCode compares the diff in CONTRIBUTING.md with the source. The files must contain the lines that the diff
+// adds or leaves as they are, and must not contain the lines that it removes. An ellipsis in the diff stands for any text.
 func TestTheExampleOfAnOptionIsTheCode(t *testing.T) {
 	_, diff, found := strings.Cut(readFile(t, "CONTRIBUTING.md"), "```diff\n")
 	diff, _, closed := strings.Cut(diff, "```\n")
@@ -34,5 +34,5 @@ func TestTheExampleOfAnOptionIsTheCode(t *testing.T) {
 	}
 }
 
-// spaces matches space between words. gofmt may align words in another way.
+// spaces matches white space in a line. It does not count, because gofmt may align the source differently.
 var spaces = regexp.MustCompile(`[ \t]+`)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	testCommand = "go test ./...\n" // block of README that the test does not run, because the command would run this test again
+	testCommand = "go test ./...\n" // the test skips this block of the README, which would run the test itself again
 	mark        = "\n@@@ end of block\n"
 )
 
@@ -43,7 +43,7 @@ func TestDocs(t *testing.T) {
 	}
 	checkout := copiedCheckout(t)
 	environ := shellEnviron(t, checkout)
-	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README comes first, because it builds bin/runner
+	for _, page := range append([]string{"README.md", "CONTRIBUTING.md"}, pages...) { // README.md first: it builds bin/runner
 		list, err := codeblock.Read(page)
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// copiedCheckout returns a copy of the checkout, which may be changed.
+// copiedCheckout returns a copy of the checkout, which commands in the docs may change.
 func copiedCheckout(t *testing.T) string {
 	dir := t.TempDir()
 	entries, err := os.ReadDir(".")
@@ -102,14 +102,14 @@ func copiedCheckout(t *testing.T) string {
 
 func shellEnviron(t *testing.T, checkout string) []string {
 	environ := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "RUNNER_") })
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // the defaults depend on HOME, which the test changes
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // the defaults depend on HOME, which differs here
 		environ = append(environ, name+"="+strings.TrimSpace(goOutput(t, "env", name)))
 	}
 	return append(environ, "USER=ann", "RUNNER_FORCE_TTY=80", "NO_COLOR=1", "LC_ALL=C.UTF-8",
 		"PATH="+filepath.Join(checkout, "bin")+":"+os.Getenv("PATH"))
 }
 
-// runShell runs the sh blocks of a page and compares their output.
+// runShell runs the sh blocks of a page, and compares their output with the blocks that show it.
 func runShell(t *testing.T, page string, list []codeblock.Block, checkout string, environ []string) {
 	script := "set -eu\nexec 2>&1\n"
 	var ran []codeblock.Block
@@ -141,8 +141,8 @@ func runShell(t *testing.T, page string, list []codeblock.Block, checkout string
 
 var loose = regexp.MustCompile(`…|\d\d:\d\d:\d\d|\b\d+(\\\.\d+)?(ms|s|m|h)\b`)
 
-// looksLike compares two texts line by line and word by word. It ignores the spaces between words, because the width of columns depends on
-// their content.
+// looksLike compares two texts word by word in each line. The number of spaces between words does not count, because it depends on the
+// widths of columns.
 func looksLike(got, want string) bool {
 	words := func(text string) string {
 		var lines []string
@@ -164,7 +164,7 @@ func looksLike(got, want string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(words(got))
 }
 
-// vetProgram compiles a program as a reader of the page would: in its own module, which requires this one.
+// vetProgram compiles a program in a module of its own, which requires this module. A reader of the page would do the same.
 func vetProgram(t *testing.T, b codeblock.Block) {
 	dir := t.TempDir()
 	mod := strings.Replace(readFile(t, "go.mod"), "module "+module+"\n", "module example.com/app\n", 1) +

@@ -10,16 +10,16 @@ import (
 	"testing"
 )
 
-// variableName matches the name of an environment variable in the source of the program.
+// variableName matches a text that may be the name of an environment variable.
 var variableName = regexp.MustCompile(`^[A-Z][A-Z0-9]*(_[A-Z0-9]+)*=?$`)
 
-// ofLibraries lists the documented variables that only libraries of the program read.
+// ofLibraries lists environment variables that runner itself does not read, only the libraries that it uses.
 var ofLibraries = []string{"PGPASSWORD", "WATCHDOG_USEC"}
 
-// TestEnvironmentVariablesAreDocumented compares the environment variables of the program with those of docs/environment.md.
+// TestEnvironmentVariablesAreDocumented compares the environment variables in the source with the page docs/environment.md.
 func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 	page, manual := readFile(t, "docs/environment.md"), readFile(t, "contrib/man/runner.1")
-	literal := map[string]bool{} // texts of the source that may be names of variables
+	literal := map[string]bool{} // texts in the source that look like names of variables
 	used := map[string]bool{}    // variables that the program reads or sets
 	for _, file := range programFiles(t) {
 		ast.Inspect(file, func(n ast.Node) bool {
@@ -43,10 +43,10 @@ func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 			return true
 		})
 	}
-	for _, found := range regexp.MustCompile(`\$(RUNNER_[A-Z_]+)`).FindAllStringSubmatch(manual, -1) { // the options of work and serve
+	for _, found := range regexp.MustCompile(`\$(RUNNER_[A-Z_]+)`).FindAllStringSubmatch(manual, -1) { // for options of work and serve
 		used[found[1]] = true
 	}
-	delete(used, "GOGC") // a setting of the Go runtime, which the program respects
+	delete(used, "GOGC") // belongs to the Go runtime
 	for _, name := range slices.Sorted(maps.Keys(used)) {
 		if used[name] && !strings.Contains(page, "`"+name+"`") {
 			t.Errorf("docs/environment.md: got no %s, want it, because the program uses it", name)
@@ -64,7 +64,7 @@ func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestTasksDoNotGetTheOptionsOfTheirWorker checks that a command does not inherit the environment variables for options of work and serve.
+// TestTasksDoNotGetTheOptionsOfTheirWorker checks that a command does not get the environment variables that set the options of its worker.
 func TestTasksDoNotGetTheOptionsOfTheirWorker(t *testing.T) {
 	hidden := readFile(t, "runner/internal/exec/environ.go")
 	manual := readFile(t, "contrib/man/runner.1")

@@ -14,13 +14,15 @@ import (
 	"testing"
 )
 
-// errorKind matches the name of a kind of errors in a doc comment. A kind that is only the cause of a context does not count.
+// errorKind matches the name of a kind of error, such as ErrNotFound, in a comment. It also matches the words before a name that is only
+// the cause of a context, so that the test can skip that name.
 var errorKind = regexp.MustCompile(`(the cause )?\b(?:jobs\.)?(Err[A-Z]\w*)`)
 
 const kindsHeader = "| call | kinds of errors |\n|---|---|\n"
 
-// TestErrorKindsAreDocumented compares the table of calls and their kinds of errors in docs/embedding.md with the doc comments of package
-// runner. Its test TestCallsReturnTheirKindsOfErrors compares the table with the behaviour.
+// TestErrorKindsAreDocumented checks a table in docs/embedding.md. It lists for each call the kinds of errors that the call may return, and
+// must agree with the comments of package runner. A test of that package, TestCallsReturnTheirKindsOfErrors, compares the table with what
+// the calls do.
 func TestErrorKindsAreDocumented(t *testing.T) {
 	files, err := filepath.Glob("runner/*.go")
 	if err != nil {
@@ -70,7 +72,7 @@ func TestErrorKindsAreDocumented(t *testing.T) {
 	}
 }
 
-// returnsError reports whether a function of the package, or a method of Runner, returns an error.
+// returnsError reports whether a function returns an error. Of the methods it considers only those of Runner.
 func returnsError(f *ast.FuncDecl) bool {
 	if f.Recv != nil {
 		of, ok := f.Recv.List[0].Type.(*ast.StarExpr)

@@ -15,7 +15,7 @@ import (
 // statusRow is a row of the first table of docs/exit-status.md.
 type statusRow struct{ status, commands string }
 
-// statusRows returns the rows of the table in docs/exit-status.md.
+// statusRows returns the rows of the first table of docs/exit-status.md.
 func statusRows(t *testing.T) (rows []statusRow) {
 	table, _, _ := strings.Cut(readFile(t, "docs/exit-status.md"), "\n## ")
 	for _, found := range regexp.MustCompile(`(?m)^\| ([^|]+) \| [^|]+ \| ([^|]+) \|$`).FindAllStringSubmatch(table, -1) {
@@ -27,14 +27,14 @@ func statusRows(t *testing.T) (rows []statusRow) {
 	return rows
 }
 
-// covers reports whether a row is about an exit status of a command, such as "limit set".
+// covers reports whether a row describes this exit status of this command. A command is, for example, "limit set".
 func (r statusRow) covers(status, command string) bool {
 	parent, _, _ := strings.Cut(command, " ")
 	return r.status == status && (strings.HasPrefix(r.commands, "all") || strings.Contains(r.commands, "`"+command) ||
 		strings.Contains(r.commands, "`"+parent+"`"))
 }
 
-// TestExitStatusesAreDocumented compares the exit statuses in the source of the program with those of docs/exit-status.md.
+// TestExitStatusesAreDocumented compares the exit statuses in the source with the page docs/exit-status.md.
 func TestExitStatusesAreDocumented(t *testing.T) {
 	documented := map[int]bool{}
 	for _, row := range statusRows(t) {
@@ -69,7 +69,7 @@ func TestExitStatusesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestExitStatusesOfHelpAreDocumented checks that docs/exit-status.md has each exit status of each command's help.
+// TestExitStatusesOfHelpAreDocumented checks that docs/exit-status.md contains all exit statuses that the help of a command names.
 func TestExitStatusesOfHelpAreDocumented(t *testing.T) {
 	rows := statusRows(t)
 	line := regexp.MustCompile(`(?m)^  (\d+(?:, \d+)*|128\+n) +\S`)
@@ -94,7 +94,7 @@ func TestExitStatusesOfHelpAreDocumented(t *testing.T) {
 	}
 }
 
-// programFiles returns the parsed source files of the program, without tests and without the packages that only tests use.
+// programFiles returns the source files of the program as syntax trees. It leaves out tests, and packages that only tests use.
 func programFiles(t *testing.T) (files []*ast.File) {
 	t.Helper()
 	paths := globbed(t, "*.go")
@@ -115,8 +115,8 @@ func programFiles(t *testing.T) (files []*ast.File) {
 	return files
 }
 
-// statusValues returns the expressions of exit statuses in a file: the field Exit of failure.Error, the variable exit, the argument of
-// ExitStatus and the results of functions that return a status.
+// statusValues returns the expressions in a file that are exit statuses: the field Exit of failure.Error, the variable exit, the argument
+// of ExitStatus, and the results of functions that return a status.
 func statusValues(file *ast.File) (values []ast.Expr) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch n := n.(type) {
@@ -149,7 +149,7 @@ func statusValues(file *ast.File) (values []ast.Expr) {
 	return values
 }
 
-// integer returns the value of a literal or of a constant.
+// integer returns the value of a number or of a constant in the source.
 func integer(value ast.Expr, constants map[string]int) (int, bool) {
 	switch value := value.(type) {
 	case *ast.BasicLit:

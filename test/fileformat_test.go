@@ -19,8 +19,8 @@ import (
 	"example.com/runner/test/codeblock"
 )
 
-// TestTheFileFormatPageNamesEveryTable compares docs/file-format.md with the schema of a new file. The diagram and the list name every
-// table, and no other table.
+// TestTheFileFormatPageNamesEveryTable compares docs/file-format.md with the schema of a new file. The diagram and the list on the page
+// must contain exactly the tables of the schema.
 func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	t.Parallel()
 	page := readFile(t, "docs/file-format.md")
@@ -30,8 +30,8 @@ func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	}
 	rows := tableRows(page)
 	tables, views := schemaNames(t)
-	tables["migration_state"] = true // a file has this table only if it is part of a move
-	tables["runner_schema"] = true   // only a database that also belongs to another program has this table
+	tables["migration_state"] = true // exists only in databases that were moved
+	tables["runner_schema"] = true   // exists only in databases that also belong to another program
 	for name := range tables {
 		if !regexp.MustCompile(`\b` + name + `\b`).MatchString(list[0].Text) {
 			t.Errorf("got a diagram without %s, want every table in it", name)
@@ -61,8 +61,8 @@ func TestTheFileFormatPageNamesEveryTable(t *testing.T) {
 	}
 }
 
-// TestTheViewsHaveTheKeysOfTheRecords compares the reader views with the records of --json. docs/sql.md promises that they use the same
-// names.
+// TestTheViewsHaveTheKeysOfTheRecords compares the columns of the views with the keys of the JSON records. docs/sql.md promises that they
+// have the same names.
 func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	t.Parallel()
 	pool := newFile(t)
@@ -89,7 +89,7 @@ func TestTheViewsHaveTheKeysOfTheRecords(t *testing.T) {
 	}
 }
 
-// TestTheSQLPageNamesEveryColumn compares the table of docs/sql.md with the view that it describes.
+// TestTheSQLPageNamesEveryColumn compares a table in docs/sql.md with the columns of the view that it describes.
 func TestTheSQLPageNamesEveryColumn(t *testing.T) {
 	t.Parallel()
 	described := tableRows(readFile(t, "docs/sql.md"))
@@ -109,7 +109,7 @@ func TestTheSQLPageNamesEveryColumn(t *testing.T) {
 	}
 }
 
-// tableRows returns the rows of the tables of a page.
+// tableRows returns the table rows in a Markdown page.
 func tableRows(page string) string {
 	var rows strings.Builder
 	for line := range strings.Lines(page) {
@@ -120,7 +120,7 @@ func tableRows(page string) string {
 	return rows.String()
 }
 
-// newFile creates a database with runner and then opens it only with SQLite.
+// newFile creates a database with runner, closes it, and opens it with plain SQLite.
 func newFile(t *testing.T) *sql.DB {
 	path := filepath.Join(t.TempDir(), "runner.db")
 	r, err := runner.Open(t.Context(), path, runner.Options{})
@@ -158,7 +158,7 @@ func schemaNames(t *testing.T) (tables, views map[string]bool) {
 	return tables, views
 }
 
-// optionKeys returns the keys of the stored form of options.
+// optionKeys returns the keys under which the database stores options.
 func optionKeys() (keys []string) {
 	for _, o := range taskspec.OptionList() {
 		if o.Stored() {

@@ -15,24 +15,24 @@ import (
 
 type layer struct {
 	path         string
-	ours, others []string // allowed imports; a path in others allows everything below it
-	not          []string // forbidden packages and words of the standard library
+	ours, others []string // packages of this module that it may import; a path in others stands for everything below it
+	not          []string // packages, and words in the source, that are forbidden
 }
 
-// layers lists the packages from the lowest layer to the highest. A package may import only packages that come earlier in this list. Each
-// new package needs a row.
+// layers lists all packages of the module, from the lowest layer to the highest. A package may import only packages above it in this list.
+// Add a row for each new package.
 var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "internal/gather", not: []string{"os"}},
-	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}}, // package jobs imports it
-	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // only types; this package uses no clock and no I/O
+	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}}, // must not import jobs, because jobs imports it
+	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // defines types; must not use a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "internal/taskjson",
-		"jobs"}, // only the list of options, limits and checks
+		"jobs"}, // contains the list of options, the limits and the checks
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/lines", ours: []string{"jobs"}},
 	{path: "internal/tasktext", ours: []string{"internal/taskspec", "jobs"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	// This package has only rules. It uses no clock and no I/O.
+	// lifecycle contains only rules. It must not use a clock or I/O.
 	{path: "internal/lifecycle", ours: []string{"internal/taskspec", "internal/tasktext", "internal/taskjson", "jobs"},
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now(", "math/rand"}},
 	{path: "internal/humanize"},
@@ -49,7 +49,7 @@ var layers = []layer{
 	{path: "db/internal/sqltext", not: []string{"os", "database/sql"}},
 	{path: "db/schema", ours: []string{"db/internal/sqltext", "internal/taskspec", "jobs"}},
 	{path: "db/internal/owner"},
-	// The interface between db and the engines imports no driver.
+	// This is the interface between db and the drivers. It must not import a driver.
 	{path: "db/internal/engine", ours: []string{"db/internal/sqltext", "internal/errcode",
 		"jobs"}, others: []string{"github.com/jmoiron/sqlx"}},
 	{path: "db/internal/sqlite", ours: []string{"db/internal/engine", "db/internal/owner", "db/internal/sqltext", "db/schema", "jobs",
@@ -57,18 +57,18 @@ var layers = []layer{
 		others: []string{"modernc.org/sqlite", "github.com/jmoiron/sqlx", "github.com/gofrs/flock", "golang.org/x/sys"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode"},
-		others: []string{"github.com/jmoiron/sqlx"}, // not pgx, because internal/pgdriver imports the driver
+		others: []string{"github.com/jmoiron/sqlx"}, // must not import pgx; internal/pgdriver does that
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
 		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "internal/taskjson", "jobs",
-		"internal/errcode"}, // the package returns errors and writes no log
+		"internal/errcode"}, // must return errors instead of logging them
 		others: []string{"github.com/jmoiron/sqlx", "github.com/google/uuid"},
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},
 	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
 		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
-	{path: "internal/pgserver"}, // only tests and the selftest import it
+	{path: "internal/pgserver"}, // only tests and the package selftest import it
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
 		"internal/taskoption/sample", "internal/pgdriver"}},
 	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import it
@@ -87,23 +87,23 @@ var layers = []layer{
 	{path: "runner", ours: []string{"internal/taskspec", "internal/lifecycle", "db", "internal/access", "internal/errcode",
 		"internal/taskjson", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
-		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the program may use these
+		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages
 	{path: "internal/testkit"}, // only tests import it
 	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import it
 	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import it
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
-		others: []string{"github.com/jackc/pgx/v5"}}, // it uses only the type of a transaction
+		others: []string{"github.com/jackc/pgx/v5"}}, // needs only the type of a transaction
 	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/taskspec", "jobs"}, others: []string{"modernc.org/sqlite"},
 		not: []string{"os/exec", "os.Exit("}},
-	// The selftest must not use the code that it tests.
+	// The selftest must not use the code that it checks.
 	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
 	{path: "internal/admin", ours: []string{"runner", "db", "db/transfer", "jobs", "internal/access", "internal/lifecycle",
 		"internal/supervisor", "internal/taskoption", "internal/taskspec"}},
 	{path: "internal/present", ours: []string{"runner", "internal/search", "internal/timetext", "internal/admin", "internal/tasktext",
 		"jobs", "internal/errcode", "internal/humanize"}, others: []string{"al.essio.dev/pkg/shellescape"}},
-	// web reaches the database through runner and internal/admin, so it does not import db.
+	// web must not import db; it uses runner and internal/admin instead.
 	{path: "web", ours: []string{"internal/taskspec", "runner", "internal/search", "internal/timetext", "internal/admin",
 		"internal/taskoption",
 		"internal/lifecycle",
@@ -149,7 +149,7 @@ var layers = []layer{
 		"internal/output", "internal/record", "internal/signals", "internal/taskflags", "internal/term", "jobs", "runner"}},
 	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
 		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},
-	{path: "", // not db, because the command line uses only the library
+	{path: "", // must not import db; the command line uses only the library
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
 			"internal/await",
@@ -184,8 +184,8 @@ var layers = []layer{
 		not: []string{"database/sql"}},
 	{path: "test/codeblock"}, // only tests import it
 	{path: "test/picture"},
-	{path: "test/sample"}, // a tool for reviews of the texts
-	{path: "test"},        // this package has tests only
+	{path: "test/sample"}, // prints random sentences and comments for a review
+	{path: "test"},        // contains only tests
 }
 
 const module = "example.com/runner"
@@ -195,7 +195,7 @@ type listed struct {
 	Imports, GoFiles []string
 }
 
-// TestPackagesImportOnlyLowerLayers compares the imports of all packages with layers.
+// TestPackagesImportOnlyLowerLayers compares the imports of all packages with the list layers.
 func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	packages := map[string]listed{}
 	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")))
@@ -254,7 +254,7 @@ func (l layer) check(t *testing.T, p listed) {
 	}
 }
 
-// TestDependenciesAreDocumented compares the modules that go.mod requires for the product's own code with docs/dependencies.md.
+// TestDependenciesAreDocumented checks that docs/dependencies.md names the modules that the product needs, which are in go.mod.
 func TestDependenciesAreDocumented(t *testing.T) {
 	var mod struct {
 		Require []struct {
@@ -289,7 +289,7 @@ func TestDependenciesAreDocumented(t *testing.T) {
 	}
 }
 
-// local returns a package's path within the module. It is empty for the command line.
+// local returns the path of a package within this module. The path of package main, the command line, is empty.
 func local(path string) string { return strings.TrimPrefix(strings.TrimPrefix(path, module), "/") }
 
 func goOutput(t *testing.T, args ...string) string {
@@ -304,7 +304,8 @@ func goOutput(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// TestModuleHasNoOpenTelemetry checks that no program that uses runner downloads OpenTelemetry. examples/tracing is a module of its own.
+// TestModuleHasNoOpenTelemetry checks that go.mod does not require OpenTelemetry, so that users of runner do not have to download it. Only
+// the separate module examples/tracing requires it.
 func TestModuleHasNoOpenTelemetry(t *testing.T) {
 	var mod struct{ Require []struct{ Path string } }
 	if err := json.Unmarshal([]byte(goOutput(t, "mod", "edit", "-json")), &mod); err != nil {

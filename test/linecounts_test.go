@@ -8,11 +8,11 @@ import (
 	"testing"
 )
 
-// lineCount matches files or packages with the number of their lines, such as "`a.go` and `b.go` (210 lines)".
+// lineCount matches a text in the docs that says how many lines files or packages have, such as "`a.go` and `b.go` (210 lines)".
 var lineCount = regexp.MustCompile("((?:`[a-z][^` ]*/[^` ]*`(?:, |,?\\sand\\s|\\s))+)\\((\\d+)\\slines\\)")
 
-// TestLineCountsInTheDocs checks the numbers of lines that docs/dependencies.md names. Tests do not count. A difference of a tenth is
-// accepted, so that a small change of the code needs no change of the page.
+// TestLineCountsInTheDocs checks the numbers of lines in docs/dependencies.md. Lines of tests do not count. A number may be wrong by a
+// tenth, so that small changes of the code do not require a change of the page.
 func TestLineCountsInTheDocs(t *testing.T) {
 	found := lineCount.FindAllStringSubmatch(readFile(t, "docs/dependencies.md"), -1)
 	if len(found) < 8 {

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// metricName matches a metric of runner in a dashboard or a rule, without the suffixes of histograms.
+// metricName matches the name of a metric in a dashboard or an alert rule. It leaves out the suffixes that a histogram adds to its name.
 var metricName = regexp.MustCompile(`\brunner_[a-z_]+[a-z]\b`)
 
-// TestDashboardsUseExistingMetrics checks that the metrics in contrib exist in the output of /metrics.
+// TestDashboardsUseExistingMetrics checks that /metrics has all metrics that the files in contrib use.
 func TestDashboardsUseExistingMetrics(t *testing.T) {
 	source := ""
 	for _, name := range []string{"web/metrics.go", "web/metrics_server.go"} {

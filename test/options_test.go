@@ -12,12 +12,12 @@ import (
 	"example.com/runner/internal/taskspec"
 )
 
-// TestOptionTables compares the rows of the option tables in docs with taskspec.OptionList. UPDATE_DOCS=1 go test ./test -run
-// TestOptionTables writes the rows.
+// TestOptionTables compares the tables of options in the docs with taskspec.OptionList. To write the rows: UPDATE_DOCS=1 go test ./test
+// -run TestOptionTables
 func TestOptionTables(t *testing.T) {
 	for _, table := range []struct {
 		page, heading string
-		without       []string // keys of options that the table does not have
+		without       []string // keys of options that are missing in this table on purpose
 		only          func(*taskspec.OptionInfo) bool
 		row           func(*taskspec.OptionInfo) string
 	}{
@@ -53,7 +53,7 @@ func TestOptionTables(t *testing.T) {
 	}
 }
 
-// setRow replaces the row of a key in a table. If the table has no row for the key, setRow adds one after the row of the key in previous.
+// setRow replaces the row of a key in a table. If there is no such row, it inserts one below the row of the key previous.
 func setRow(table, key, previous, row string) string {
 	old := regexp.MustCompile("(?m)^\\| `" + key + "` \\|.*$")
 	if old.MatchString(table) {
@@ -63,7 +63,7 @@ func setRow(table, key, previous, row string) string {
 	return behind.ReplaceAllStringFunc(table, func(above string) string { return above + "\n" + row })
 }
 
-// meaning returns the text of an option for docs.
+// meaning returns the description of an option for the docs.
 func meaning(o *taskspec.OptionInfo) string {
 	text := o.Doc
 	if text == "" {
@@ -75,10 +75,10 @@ func meaning(o *taskspec.OptionInfo) string {
 	return text
 }
 
-// recordRow returns the row of an option in the table of a JSON record.
+// recordRow returns the row for an option in the table of a JSON record.
 func recordRow(o *taskspec.OptionInfo) string { return fmt.Sprintf("| `%s` | %s |", o.Key, meaning(o)) }
 
-// columnRow returns the row of an option in the table of the view enqueue.
+// columnRow returns the row for an option in the table of the view enqueue.
 func columnRow(o *taskspec.OptionInfo) string {
 	usual := storedDefault(o)
 	switch {
@@ -92,7 +92,7 @@ func columnRow(o *taskspec.OptionInfo) string {
 	return fmt.Sprintf("| `%s` | %s | %s |", o.Key, usual, meaning(o))
 }
 
-// storedRow returns the row of an option in the table of the stored form.
+// storedRow returns the row for an option in the table of options that the database stores as JSON.
 func storedRow(o *taskspec.OptionInfo) string {
 	usual := storedDefault(o)
 	switch {

@@ -9,10 +9,10 @@ import (
 
 var namedFile = regexp.MustCompile(`\b(cmd_[a-z_]+|(db|jobs|runner|internal|web|test|bench|examples)/[a-z0-9_/]+)\.go\b`)
 
-// TestNamedFilesExist checks that the source files that pages name exist.
+// TestNamedFilesExist checks that all source files exist that the docs name.
 func TestNamedFilesExist(t *testing.T) {
 	for _, page := range append(globbed(t, "*.md"), globbed(t, "docs/*.md")...) {
-		if page == "CHANGELOG.md" { // the changelog names files that existed when an entry was written
+		if page == "CHANGELOG.md" { // an entry in the changelog may name a file that was deleted later
 			continue
 		}
 		for i, line := range strings.Split(readFile(t, page), "\n") {

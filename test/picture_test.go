@@ -15,9 +15,9 @@ import (
 
 const pictureFile = "docs/pictures/packages.svg"
 
-// ofTheProgram returns the packages of the program. For each package it lists the packages of this module that the package imports.
+// ofTheProgram returns the packages of the program. The value of a package is the list of the packages of this module that it imports.
 func ofTheProgram(t *testing.T) map[string][]string {
-	t.Setenv("GOOS", "linux") // the picture is the same on every system
+	t.Setenv("GOOS", "linux") // always use Linux, because the imports depend on the operating system
 	imports := map[string][]string{}
 	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-deps", "-json=ImportPath,Dir,Imports", ".")))
 	for {
@@ -31,7 +31,7 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			if _, err := os.Stat(name); err != nil { // because of this call, go test runs the test again when the file has changed
+			if _, err := os.Stat(name); err != nil { // so that go test reuses no result from before a change of the file
 				t.Error(err)
 			}
 		}
@@ -75,7 +75,8 @@ func TestThePictureOfThePackagesIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestTheDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package, which begins with the package's name.
+// TestTheDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package. It must begin with the name of the
+// package.
 func TestTheDesignDescribesEachPackage(t *testing.T) {
 	text := readFile(t, "docs/design.md")
 	imports := ofTheProgram(t)

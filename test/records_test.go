@@ -19,8 +19,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// records maps the headings of docs/json.md to their records. The page describes the keys of an embedded record only once, under the
-// heading of that record.
+// records maps the headings in docs/json.md to the records that they describe. If a record contains another record, the page describes the
+// keys of the inner record only once, under its own heading.
 var records = map[string]any{
 	"task":          record.NewTask(jobs.Task{}, time.Now()),
 	"enqueued task": more{batch.EnqueuedRecord(jobs.Task{}, runner.Enqueued{}, time.Now())},
@@ -41,10 +41,10 @@ var records = map[string]any{
 	"figures of a selftest": selftest.Figures{}, "version": cli.Version{}, "error": failure.Body{},
 }
 
-// more is a record that begins with the keys of a task.
+// more is a record that has all keys of a task, and then some more.
 type more struct{ record.Record }
 
-// keysOf returns the keys of a record without the keys of an embedded record.
+// keysOf returns the keys of a record. It leaves out the keys of a record that this record contains.
 func keysOf(t *testing.T, one any) (keys []string) {
 	t.Helper()
 	switch one := one.(type) {

@@ -12,15 +12,15 @@ import (
 	"unicode/utf8"
 )
 
-// The limits of a Go file. A tab counts as four columns.
+// These limits apply to each Go file. A tab counts as four columns.
 const (
 	maxFileLines     = 400
 	maxFunctionLines = 80
 	maxColumns       = 140
 )
 
-// TestGoFilesAreShort checks the length of all files, functions and lines of Go in all modules of the repository, tests included. It does
-// not read other files: a template, a style sheet, a script or a file of SQL may be longer if its parts belong together.
+// TestGoFilesAreShort checks the length of all Go files, functions and lines in all modules of the repository, also in tests. It does not
+// check other kinds of files, such as templates and scripts.
 func TestGoFilesAreShort(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
@@ -58,7 +58,7 @@ func TestLongFilesFunctionsAndLinesAreFound(t *testing.T) {
 	}
 }
 
-// tooLong returns a text for each part of a Go file that is longer than its limit.
+// tooLong returns a message for each part of a Go file that exceeds its limit.
 func tooLong(path, text string) (found []string, err error) {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	if len(lines) > maxFileLines {

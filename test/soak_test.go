@@ -22,15 +22,14 @@ import (
 
 var soakFor = flag.Duration("soak", 5*time.Minute, "duration of TestSoak")
 
-// TestSoak runs three workers for minutes and replaces one of them every 20 s. The workers run the tasks of 50 schedules, some of which use
-// lanes and queues with limits. They also run chains of tasks and a steady number of batches, and delete tasks that are older than 10 s.
+// TestSoak runs three workers for some minutes, and replaces one of them every 20 s. The workers run the tasks of 50 schedules, some in
+// lanes and some in queues with limits. They also run chains of tasks and a steady number of batches. They delete tasks that are older than
+// 10 s.
 //
-// At the end the test checks three things. Each tick had exactly one task. No two tasks of a lane ran at once, and no three tasks of a
-// queue with a limit of two. The size of the database did not grow during the second half of the test.
+// At the end, each tick must have had exactly one task. No two tasks of a lane, and no three tasks of a queue with the limit two, may have
+// run at once. The size of the database must not have grown during the second half of the test.
 //
-// Run it with:
-//
-//	make soak FOR=30m
+// Run it with: make soak FOR=30m
 func TestSoak(t *testing.T) {
 	s := &soak{T: t, dir: t.TempDir()}
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(s.dir, "runner"), ".")
@@ -84,10 +83,10 @@ type soak struct {
 	*testing.T
 	dir   string
 	names []string
-	every map[string]time.Duration // interval between the ticks of each schedule
+	every map[string]time.Duration // interval between two ticks, by schedule
 }
 
-// runner runs a command and returns its output.
+// runner runs a command of runner and returns its output.
 func (s *soak) runner(args ...string) string {
 	s.Helper()
 	cmd := s.command(args...)
@@ -114,7 +113,7 @@ func (s *soak) work() *exec.Cmd {
 	return cmd
 }
 
-// stop drains a worker.
+// stop sends a signal to a worker and waits until the worker has finished its tasks and exited.
 func (s *soak) stop(worker *exec.Cmd) {
 	if err := worker.Process.Signal(syscall.SIGTERM); err != nil {
 		s.Fatal(err)
@@ -124,8 +123,8 @@ func (s *soak) stop(worker *exec.Cmd) {
 	}
 }
 
-// addSchedules adds schedules with intervals from 1 s to 5 s, and some with an interval of one minute in different time zones. Each task
-// writes its tick to a file.
+// addSchedules adds schedules with intervals of 1 s to 5 s, and some with an interval of one minute in different time zones. Each of their
+// tasks writes its tick to a file.
 func (s *soak) addSchedules(n int) {
 	s.every = map[string]time.Duration{}
 	const noted = `echo $RUNNER_TASK_SCHEDULE $RUNNER_TASK_DUE $RUNNER_TASK_ID >>ticks`
@@ -157,8 +156,8 @@ func (s *soak) addSchedules(n int) {
 	}
 }
 
-// enqueue adds tasks with a common dependent. After the dependent comes a chain of tasks, one of which fails. It also adds independent
-// tasks.
+// enqueue adds several tasks, and a task that depends on all of them. On that task a chain of further tasks depends, one of which fails.
+// enqueue also adds independent tasks.
 func (s *soak) enqueue() {
 	lines := `{"id":"a","args":["true"]}
 {"id":"b","args":["true"],"lane":"chain"}
@@ -176,7 +175,7 @@ func (s *soak) enqueue() {
 	}
 }
 
-// size returns the size of the database and its log in bytes.
+// size returns the size of the database and of its write-ahead log in bytes.
 func (s *soak) size() (bytes int64) {
 	for _, end := range []string{"", "-wal"} {
 		if info, err := os.Stat(filepath.Join(s.dir, "runner.db"+end)); err == nil {
@@ -186,7 +185,7 @@ func (s *soak) size() (bytes int64) {
 	return bytes
 }
 
-// checkTicks checks the ticks that the tasks have written to the file.
+// checkTicks reads the file with the ticks of the tasks, and checks that each tick had exactly one task.
 func (s *soak) checkTicks(paused time.Time) {
 	text, err := os.ReadFile(filepath.Join(s.dir, "ticks"))
 	if err != nil {
@@ -230,8 +229,8 @@ func (s *soak) checkTicks(paused time.Time) {
 	s.Logf("%d ticks of %d schedules, each once", len(tasks), len(s.names))
 }
 
-// checkSizes compares the sizes of the database in the last two quarters of the test. The largest size in the last quarter must not exceed
-// the largest size in the quarter before it by more than 25 % and 1 MiB.
+// checkSizes checks that the database did not grow in the last quarter of the test. Its largest size there may exceed the largest size in
+// the third quarter by 25 % and 1 MiB at most.
 func (s *soak) checkSizes(sizes []int64) {
 	n := len(sizes)
 	if n < 120 {

@@ -12,13 +12,13 @@ import (
 	"testing"
 )
 
-// commandWords matches words of the command line: a flag, a command to type, an exit status of the program.
+// commandWords matches words that only users of the command line understand: a flag, a command to type, an exit status.
 var commandWords = regexp.MustCompile(`(^|[^\w-])--[a-z]|\btry: |exit status 75|\brunner (backup|cancel|delete|` +
 	`doctor|enqueue|fence|limit|list|logs|move|pause|resume|retry|` +
 	`schedule|serve|show|status|wait|work)\b`)
 
-// TestLibraryDoesNotMentionTheCommandLine checks that the texts of db, runner and jobs, and the errors of web, have no words of the
-// command line. Package present adds these words.
+// TestLibraryDoesNotMentionTheCommandLine checks that the texts in db, runner and jobs, and the errors in web, do not contain words of the
+// command line. The command line itself adds such words, with package present.
 func TestLibraryDoesNotMentionTheCommandLine(t *testing.T) {
 	for _, text := range []string{"--db PATH", "or insist: --unsafe-fs", "try: again", "exit status 75 means", "runner resume --deletion"} {
 		if !commandWords.MatchString(text) {
@@ -66,7 +66,7 @@ func sourceFiles(t *testing.T, dir string) (paths []string) {
 	return paths
 }
 
-// literals returns the string literals of a file, or only those in errors.
+// literals returns the strings in a file, or only those in error messages.
 func literals(file *ast.File, errorsOnly bool) (list []*ast.BasicLit) {
 	collect := func(node ast.Node) {
 		ast.Inspect(node, func(n ast.Node) bool {

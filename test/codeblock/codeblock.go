@@ -1,4 +1,4 @@
-// Package codeblock reads the code blocks of the pages in docs, so that tests can run them.
+// Package codeblock finds the code blocks in Markdown pages, so that tests can run them.
 package codeblock
 
 import (
@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Block is a code block of a page.
+// Block is a code block in a Markdown page.
 type Block struct {
-	At   string // page and line of its opening fence
-	Lang string // first word after the fence, which is the type of the block
+	At   string // page and line at which the block begins
+	Lang string // type of the block: the first word after the opening fence
 	Text string
 }
 
-// File returns the file name in the first line of a Go block, or an empty string.
+// File returns the name of the file that the first line of a Go block names. It returns an empty string if there is none.
 func (b Block) File() string {
 	first, _, _ := strings.Cut(b.Text, "\n")
 	if name, ok := strings.CutPrefix(first, "// "); ok && b.Lang == "go" && strings.HasSuffix(name, ".go") {

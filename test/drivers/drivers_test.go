@@ -1,5 +1,5 @@
-// Package drivers tests package runner in a program that also links another driver for SQLite. It is a module of its own, so that runner
-// itself does not depend on that driver.
+// Package drivers tests package runner in a program that also uses another SQLite driver. It is a module of its own, so that the module of
+// runner does not require that driver.
 package drivers
 
 import (
@@ -16,8 +16,8 @@ import (
 
 var quick = jobs.Define[any]("quick")
 
-// TestATransactionOfAnotherDriverIsRefused begins transactions with another driver for SQLite. No call accepts them. They are of another
-// file, because the locks of the two drivers on one file can exclude each other for ever.
+// TestATransactionOfAnotherDriverIsRefused begins transactions with another SQLite driver. Runner must not accept them. The transactions
+// are on a different file: if both drivers locked the same file, they could block each other for ever.
 func TestATransactionOfAnotherDriverIsRefused(t *testing.T) {
 	ctx := t.Context()
 	r, err := runner.Open(ctx, filepath.Join(t.TempDir(), "app.db"), runner.Options{})

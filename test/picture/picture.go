@@ -1,5 +1,5 @@
-// Package picture draws the packages of a program and their imports as an SVG. The packages are rows of boxes, and arrows for the imports
-// lead down from row to row.
+// Package picture draws the packages of a program and their imports as an SVG. Packages are boxes in rows. An arrow leads from a package
+// down to each package that it imports.
 package picture
 
 import (
@@ -13,13 +13,13 @@ import (
 const (
 	boxHeight = 30
 	rowHeight = 66
-	gap       = 14  // space between boxes of a row
-	lane      = 10  // width for an arrow that crosses a row
+	gap       = 14  // space between two boxes in a row
+	lane      = 10  // width that an arrow needs when it passes a row
 	letter    = 7.2 // width of a letter of the font
 	margin    = 12
 )
 
-// node is a package, or a point where an arrow passes the row of other packages.
+// node is a position in a row: a package, or an arrow that passes the row on its way down.
 type node struct {
 	name   string
 	row    int
@@ -30,9 +30,9 @@ type node struct {
 	passes bool
 }
 
-// SVG draws packages and their imports. The keys of imports are names of packages, and the values are the names of the packages that they
-// import. SVG omits an import if a chain of other imports leads to the same package. The function class returns the class of a package in
-// the style sheet.
+// SVG draws packages and their imports. The keys of imports are names of packages, and the values are the packages that they import. If a
+// chain of other imports leads to the same package, SVG leaves out the direct import. The function class returns the CSS class of a
+// package.
 func SVG(imports map[string][]string, class func(name string) string) string {
 	rows := layers(imports)
 	for range 24 {
@@ -42,8 +42,8 @@ func SVG(imports map[string][]string, class func(name string) string) string {
 	return draw(rows, class)
 }
 
-// layers puts each package in a row below all packages that import it. If an arrow crosses other rows, layers adds a point for the arrow to
-// each of these rows.
+// layers puts the packages into rows: a package is in a row below all packages that import it. If an arrow passes rows on its way, layers
+// adds a node for it to each of these rows.
 func layers(imports map[string][]string) [][]*node {
 	nodes := map[string]*node{}
 	for name := range imports {
@@ -90,7 +90,7 @@ func link(above, below *node) {
 	below.above = append(below.above, above)
 }
 
-// reduced returns the imports of a package. It omits an imported package that another of these imports also imports, even indirectly.
+// reduced returns the imports of a package without those that other imports already import, directly or through further packages.
 func reduced(imports map[string][]string, name string) []string {
 	list := slices.Sorted(slices.Values(imports[name]))
 	return slices.DeleteFunc(slices.Clone(list), func(to string) bool {
@@ -102,7 +102,7 @@ func reaches(imports map[string][]string, from, to string) bool {
 	return from == to || slices.ContainsFunc(imports[from], func(next string) bool { return reaches(imports, next, to) })
 }
 
-// order sorts the nodes of each row by the position of their neighbours in other rows, so that few arrows cross.
+// order sorts the nodes in each row. It puts a node near its neighbours in other rows, so that few arrows cross each other.
 func order(rows [][]*node) {
 	for _, row := range rows {
 		pack(row)
@@ -115,7 +115,7 @@ func order(rows [][]*node) {
 	}
 }
 
-// pack places the nodes of a row next to each other, centered at zero.
+// pack puts the nodes of a row side by side, with their centre at 0.
 func pack(row []*node) {
 	total := -float64(gap)
 	for _, n := range row {
@@ -133,7 +133,7 @@ func sortBy(row []*node, neighbours func(*node) []*node) {
 	pack(row)
 }
 
-// mean returns the average position of the neighbours, or the node's own position if it has none.
+// mean returns the average position of the neighbours of a node. For a node without neighbours it returns the position of the node.
 func mean(n *node, of []*node) float64 {
 	if len(of) == 0 {
 		return n.x
@@ -145,7 +145,7 @@ func mean(n *node, of []*node) float64 {
 	return sum / float64(len(of))
 }
 
-// place moves each node towards the mean of its neighbours, as far as the adjacent nodes allow.
+// place moves each node towards the mean of its neighbours, as far as there is space in the row.
 func place(rows [][]*node) {
 	for range 30 {
 		for _, row := range rows {

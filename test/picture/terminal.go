@@ -22,8 +22,8 @@ text { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mo
 
 var colour = regexp.MustCompile(`\x1b\[(\d*)m`)
 
-// Terminal draws lines of a terminal as an SVG. A line that begins with "$ " is a command that a person typed. Colours are SGR sequences
-// with one number.
+// Terminal draws lines of a terminal as an SVG. A line that begins with "$ " is a command that a user typed. Escape sequences for colours
+// may have only one number.
 func Terminal(title string, lines []string) string {
 	columns := 0
 	var text strings.Builder

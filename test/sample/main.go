@@ -77,12 +77,12 @@ func allComments(dir string) (list []text, err error) {
 	return list, err
 }
 
-// commentText returns a comment as one line, without directives.
+// commentText returns a comment as one line. It leaves out directives such as //go:build.
 func commentText(group *ast.CommentGroup) string {
 	return strings.Join(strings.Fields(group.Text()), " ")
 }
 
-// allSentences returns the sentences of README.md, of the pages in docs, and of the help.
+// allSentences returns the sentences in README.md, in the pages in docs, and in the help.
 func allSentences() (list []text, err error) {
 	pages, err := filepath.Glob("docs/*.md")
 	if err != nil {
@@ -108,8 +108,7 @@ func allSentences() (list []text, err error) {
 	return append(list, help...), err
 }
 
-// pageSentences returns the sentences in the paragraphs, list items and table cells of a Markdown page. It omits blocks of code and
-// headings.
+// pageSentences returns the sentences in the paragraphs, lists and tables of a Markdown page. It leaves out code blocks and headings.
 func pageSentences(page, content string) (list []text) {
 	var paragraph []string
 	start := 0
@@ -157,13 +156,13 @@ var (
 	entry    = regexp.MustCompile(`^ {2,}(\S.*?) {2,}(\S.*)$`)
 )
 
-// sentences splits a paragraph into sentences. It omits sentences of fewer than three words, and it does not count numbers as words.
+// sentences splits a paragraph into sentences. It leaves out sentences with fewer than three words. Numbers do not count as words.
 func sentences(paragraph string) []string {
 	split := strings.Split(boundary.ReplaceAllString(strings.Join(strings.Fields(paragraph), " "), "$1\n$2"), "\n")
 	return slices.DeleteFunc(split, func(s string) bool { return len(words.FindAllString(s, 3)) < 3 })
 }
 
-// helpSentences returns the sentences in the help of a command and its subcommands. Each option counts as one sentence.
+// helpSentences returns the sentences in the help of a command and of its subcommands. The line of an option counts as a sentence.
 func helpSentences(program string, command []string) (list []text, err error) {
 	page := strings.Join(append([]string{"runner"}, append(command, "--help")...), " ")
 	out, err := exec.Command(program, append(slices.Clone(command), "--help")...).CombinedOutput()
@@ -176,7 +175,7 @@ func helpSentences(program string, command []string) (list []text, err error) {
 			continue
 		}
 		global = strings.HasPrefix(block, "GLOBAL OPTIONS")
-		if global && len(command) > 0 { // the help of every command has the same global options, so only one copy counts
+		if global && len(command) > 0 { // skip the global options, which are the same in the help of every command
 			continue
 		}
 		list = append(list, blockSentences(page, block)...)
@@ -196,7 +195,7 @@ func helpSentences(program string, command []string) (list []text, err error) {
 	return list, nil
 }
 
-// subcommand returns the name of the command that a line describes. The line is part of a list of commands.
+// subcommand returns the name of the command in a line of a list of commands.
 func subcommand(line string, command []string) (string, bool) {
 	words := regexp.MustCompile(` {2,}`).Split(strings.TrimRight(line, "\n"), -1)
 	if len(words) < 3 || words[0] != "" {
@@ -206,7 +205,7 @@ func subcommand(line string, command []string) (string, bool) {
 	return name, regexp.MustCompile(`^[a-z]+$`).MatchString(name) && (len(command) > 0 || len(words) <= 4)
 }
 
-// blockSentences returns the sentences of one block of a help screen. The block is a list or a paragraph.
+// blockSentences returns the sentences in a block of the help, which is a list or a paragraph.
 func blockSentences(page, block string) (list []text) {
 	var paragraph []string
 	end := func() {
