@@ -69,7 +69,7 @@ func scheduleRemoveCommand(a *cli.App) *cli.Command {
 // scheduleChange is a command that changes schedules by name.
 type scheduleChange struct {
 	do   func(*runner.Runner, context.Context, string) error
-	word string // state of the schedule afterwards
+	word string // what the schedule then is, for the message
 	gone bool
 }
 

@@ -12,42 +12,42 @@ import (
 	"example.com/runner/runner"
 )
 
-// Problem is a condition that needs attention. Code decides which of the other fields are set:
+// Problem is a condition that needs attention. The code decides which other fields are set, and what they mean:
 //
-//	paused           Queue is paused since Since because of Reason, and Tasks are pending; an empty Queue means all queues
-//	deletion_paused  workers delete no old tasks, because of Reason
-//	lost_worker      Worker has no heartbeat since Since, and holds Tasks
+//	paused           a user has paused Queue at Since because of Reason, and this number of Tasks is pending; an empty Queue means all
+//	deletion_paused  the workers delete no old tasks, because of Reason
+//	lost_worker      Worker has sent no heartbeat since Since, and this number of its Tasks is still in state running
 //	overloaded       Worker starts no task, because the load of its machine is too high
-//	stuck            Tasks, of which Task is the first, run although they should have stopped
-//	leaked           Worker has released the slots of Tasks, and their functions still run
-//	cursor_behind    Cursor has not delivered the ends of Tasks, the first since Since, for more than an hour
+//	stuck            this number of Tasks still runs after the time at which they should have stopped; Task is the first of them
+//	leaked           Worker has released the slots of this number of Tasks, but their functions still run
+//	cursor_behind    this number of Tasks ended more than an hour ago, the first one at Since, and Cursor has not reported that yet
 //	low_memory       Worker starts no task, because its machine has too little free memory
-//	no_worker        no worker is ready, and Tasks are unfinished; if Tasks is 0, Schedules is the number of active schedules
-//	no_queue         no ready worker serves Queue, and Tasks wait
-//	no_job           no ready worker of Queue has Job, and Tasks wait
-//	failed           Tasks of Queue failed in the last 24 hours and are still failed; if Ends is set, Tasks is the number of failures, and
-//	                 a task may have failed more than once
-//	schedule_failed  the last task of Schedule failed
-//	schedule_late    no task of Schedule has completed since Since, for longer than its AlertAfter
-//	schedule_waits   the tick of Schedule at Since has no task, because no worker has its function or the function fails
-//	schedule_slow    the last task of Schedule has run since Since, for more than twice the usual time
-//	schedule_skips   Schedule has skipped ticks because its last task is unfinished
+//	no_worker        no worker is ready, although this number of Tasks is unfinished and this number of Schedules is active
+//	no_queue         no ready worker serves Queue, and this number of Tasks waits in it
+//	no_job           no ready worker that serves Queue can run Job, and this number of Tasks waits for that
+//	failed           this number of Tasks of Queue failed in the last 24 hours and is still in state failed; if Ends is set, it is the
+//	                 number of failures instead, and a task may have failed more than once
+//	schedule_failed  the last task of Schedule has failed
+//	schedule_late    no task of Schedule has completed since Since, which is longer ago than AlertAfter of the schedule
+//	schedule_waits   Schedule has no task for its tick at Since, because no worker has the function for it or the function fails
+//	schedule_slow    the last task of Schedule has been running since Since, which is more than twice its usual time
+//	schedule_skips   Schedule has skipped ticks, because its last task is still unfinished
 //
-// On a server there are the codes of ServerProblems, too. They set Object, except for autovacuum_off.
+// For a database on a server, ServerProblems has further codes. Most of them set Object.
 type Problem struct {
 	Code      string
 	Queue     string
 	Job       string
-	Worker    string // name
-	Cursor    string // name
+	Worker    string // name of the worker
+	Cursor    string // name of the cursor
 	Since     time.Time
 	Reason    string
 	Tasks     int
 	Ends      bool
-	Task      int64 // id
+	Task      int64 // id of the task
 	Schedules int
 	Schedule  jobs.Schedule
-	Object    any // the object that ServerProblems describes
+	Object    any // session, table or other object that has the problem; see ServerProblems
 }
 
 // snapshot is the data in which Problems looks for problems.

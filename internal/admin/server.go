@@ -25,7 +25,7 @@ type (
 const (
 	openTooLong   = time.Minute      // age of a transaction that holds a snapshot or is idle
 	lockedTooLong = 10 * time.Second // age of a transaction that holds the write lock
-	farBehind     = 100_000          // for a snapshot of unknown age: number of transactions since then
+	farBehind     = 100_000          // number of transactions since a snapshot whose age is unknown
 	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a replication slot keeps
 	lateReplica   = time.Minute      // delay with which a standby applies the log
 	manyDead      = 100_000          // number of dead rows, in a table that has fewer live rows
@@ -37,22 +37,21 @@ func Health(ctx context.Context, r *runner.Runner, now time.Time) (*ServerHealth
 	return store(r).Health(ctx, now)
 }
 
-// ServerProblems returns the conditions on a server that need attention:
+// ServerProblems returns the conditions on a server that need attention. Object is the object that has the problem:
 //
 //	lock_held             a Session has held the write lock for more than ten seconds
-//	idle_in_transaction   a Session has been idle in its transaction for more than a minute
-//	snapshot_held         a Session has held a snapshot for more than a minute, or for many transactions
+//	idle_in_transaction   a Session has had an open transaction for more than a minute, and is idle
+//	snapshot_held         a Session has held a snapshot for more than a minute, or while many other transactions have run
 //	prepared_transaction  a Prepared transaction is older than a minute
-//	slot_behind           a Slot keeps a snapshot for many transactions; or no standby uses it, and it keeps a long log
-//	dead_rows             a TableHealth has many dead rows, and nothing has vacuumed the table for ten minutes
-//	no_sync_standby       commits wait for a synchronous standby, and none is connected; Object is the setting synchronous_standby_names
-//	standby_behind        a Standby applies the log late
-//	replica_behind        this server is a Replica, and applies the log late or receives none
-//	autovacuum_off        the setting autovacuum is off
-//	missing_rights        the role lacks Rights of a worker, and it is not the role of a reader, which may write nothing
+//	slot_behind           a replication Slot makes the server keep old rows or a long log, and so fills its disk
+//	dead_rows             a table has many dead rows, and nothing has vacuumed it for ten minutes; Object is its TableHealth
+//	no_sync_standby       commits wait for a synchronous standby, but none is connected; Object is the setting synchronous_standby_names
+//	standby_behind        a Standby is late in applying the write-ahead log
+//	replica_behind        this server is itself a Replica, and it is late in applying the log, or receives none
+//	autovacuum_off        the setting autovacuum is off; Object is nil
+//	missing_rights        the role of this process lacks Rights that a worker needs, although it may write something
 //
-// It sets Object, except for autovacuum_off. It returns at most one problem for each code, the worst one. It returns none for a file, whose
-// health is nil.
+// If several objects have the same problem, it returns only the worst one. It returns nothing for a database in a file, for which h is nil.
 func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 	if h == nil {
 		return nil

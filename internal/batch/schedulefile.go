@@ -125,7 +125,7 @@ func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, sy
 // Refuse removes the schedules that caused an error of ApplySchedules, and stores their errors for Refused. It returns false if no schedule
 // caused the error.
 func (f *ScheduleFile) Refuse(err error) bool {
-	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // ApplySchedules does not wrap the joined error
+	joined, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // ApplySchedules joins errors and does not wrap the result
 	if !ok {
 		return false
 	}
