@@ -61,7 +61,7 @@ EXIT STATUS
 type doctorOptions struct {
 	quiet, full bool
 	path        string   // path of the database
-	others      []string // databases that runner finds without --db
+	others      []string // databases that runner would use without --db
 	openError   error    // why the database cannot be opened; nil if it can
 }
 

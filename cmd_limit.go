@@ -115,13 +115,13 @@ EXIT STATUS
 	}
 }
 
-// startRate is a maximum of n starts per period.
+// startRate is a limit: at most n tasks may start per period.
 type startRate struct {
 	n   int
 	per time.Duration
 }
 
-// parseRate parses N/DUR.
+// parseRate parses a rate of the form N/DUR.
 func parseRate(text string) (startRate, error) {
 	number, dur, ok := strings.Cut(text, "/")
 	if !ok {

@@ -107,7 +107,7 @@ func runMove(ctx context.Context, r *runner.Runner, p *term.Printer, o moveOptio
 		p.Note("%s accepts writes again; delete the destination of the move", r.Path())
 		return nil
 	}
-	ctx, stop := signals.Until(ctx) // a signal stops the move between two commits
+	ctx, stop := signals.Until(ctx) // after a signal the move stops before its next commit
 	defer stop()
 	progress := term.NewBar(p, r.Path())
 	progress.Start("moving", 0)

@@ -25,7 +25,7 @@ func TestComplete(t *testing.T) {
 		"list --state=failed,un":       "--state=failed,unfinished",
 		"list --color=":                "--color=auto --color=always --color=never",
 		"list --color a":               "auto always",
-		"list --label --st":            "", // the cursor is at the value of --label, which has no suggestions
+		"list --label --st":            "", // the word at the cursor is the value of --label, for which there are no suggestions
 		"list --nosuch x --st":         "--state",
 		"list --nosuch=":               "",
 		"list 7 --st":                  "--state",

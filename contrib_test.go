@@ -39,7 +39,8 @@ func TestUnitsCallWork(t *testing.T) {
 // manFile is the manual page.
 const manFile = "contrib/man/runner.1"
 
-// TestManualPageIsTheHelp checks that the manual page consists of the help texts. UPDATE_DOCS=1 go test -run TestManualPage . writes it.
+// TestManualPageIsTheHelp checks that the manual page consists of the help texts. To write the page: UPDATE_DOCS=1 go test -run
+// TestManualPage .
 func TestManualPageIsTheHelp(t *testing.T) {
 	a := &cli.App{Stdin: strings.NewReader(""), Stderr: io.Discard, Getenv: func(string) string { return "" }, Commands: commands}
 	help := func(args ...string) string {
@@ -120,8 +121,8 @@ settings of the service, as in RUNNER_CONCURRENCY=8
 	return b.String()
 }
 
-// manualText writes text so that roff prints its lines unchanged. It escapes the characters that have a meaning for roff. These are a
-// backslash, a leading dot or quote, a hyphen and a quote.
+// manualText writes text in such a way that roff prints the same lines. It escapes what has a meaning in roff: a backslash, a hyphen, a
+// quote, and a dot or quote at the start of a line.
 func manualText(b *strings.Builder, text string) {
 	escape := strings.NewReplacer(`\`, `\e`, `-`, `\-`, `'`, `\(aq`, "`", "\\(ga", "^", `\(ha`, "~", `\(ti`)
 	b.WriteString(".PP\n.nf\n")

@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return a.Run(ctx, args[1:])
 }
 
-// commands returns all commands in the order of the help screen. To add a command, add a file cmd_x.go and a line here.
+// commands returns all commands, in the order of the help. To add a command, add a file cmd_x.go and a line here.
 func commands(a *cli.App) []*cli.Command {
 	return []*cli.Command{
 		runCommand(a),

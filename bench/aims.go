@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// aim is a performance goal: a bound on a measured figure, or on its ratio to the figure of another system.
+// aim is a performance goal: a limit for a measured figure, or for the ratio of this figure to that of another system.
 type aim struct {
 	text     string
 	workload *workload
@@ -72,13 +72,13 @@ func aims() []aim {
 	}
 }
 
-// reached is an aim with its measured value.
+// reached is an aim and the value that was measured for it.
 type reached struct {
 	aim
 	value float64
 }
 
-// reached returns the aims whose figures this run has measured.
+// reached returns those aims for which this run has measured a value.
 func (r *report) reached() (list []reached) {
 	medians := map[string]float64{}
 	for _, t := range r.Tables {

@@ -183,7 +183,7 @@ func (p *plan) addProcesses() {
 	p.add(starves, "8 processes", manyProcesses(40_000, 8, true))
 }
 
-// addCommands adds the measurements that need the program.
+// addCommands adds the measurements that need the program runner.
 func (p *plan) addCommands() {
 	enqueueTrue := func(e *env) []string { return []string{e.binary, "enqueue", "--", "true"} }
 	p.add(commands, own, ourCommands)

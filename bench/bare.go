@@ -29,7 +29,7 @@ VALUES (1, 'noop', ?, 'default', 'pending', 5, ?, 1, 3, ?, ?)`
 	bareWorker = 1 // id of an invented worker; the table of workers has no row for it
 )
 
-// bare is one connection with its prepared statements.
+// bare is a connection to the database with its prepared statements.
 type bare struct {
 	conn  *sql.Conn
 	stmts map[string]*sql.Stmt

@@ -74,7 +74,7 @@ func parts(schema []string) []part {
 		}
 	}
 	for _, text := range schema {
-		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // claims need the index tasks_pending
+		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // without tasks_pending claims would not work
 			list = append(list, part{"index " + m[1], without(text)})
 		}
 		if m := triggerName.FindStringSubmatch(text); m != nil {

@@ -40,7 +40,7 @@ func (s system) life(ctx context.Context, e *env, n, concurrency int) (q *queue,
 	return q, after - before, errors.Join(err, l.check(), q.holds(ctx, 0, n))
 }
 
-// written measures how many bytes this process writes to the disk for a task from its enqueue to its end.
+// written measures how many bytes this process writes to the disk for each task, from its enqueue to its end.
 func (s system) written(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -55,8 +55,8 @@ func (s system) written(n, concurrency int) func(context.Context, *env) (float64
 	}
 }
 
-// kept measures how many bytes of the closed database file a completed task without output takes. The figure includes the entries of the
-// task in all indexes and tables.
+// kept measures how many bytes a completed task without output adds to the database file. This includes its entries in all indexes and
+// tables.
 func (s system) kept(n int, name string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -14,11 +14,11 @@ import (
 // The measurements in this file show how much each feature costs a task that uses it. They enqueue and run tasks through the library with
 // that feature and without it. A call enqueues a thousand tasks, and the worker runs a hundred at a time.
 
-// feature is a feature of the library, and the tasks that use it.
+// feature is a feature of the library, with tasks that use it.
 type feature struct {
 	name    string
 	options func(i int) []jobs.Option
-	before  func(context.Context, *runner.Runner) error // called before the measurement; may be nil
+	before  func(context.Context, *runner.Runner) error // prepares the database before the measurement; may be nil
 	after   bool                                        // whether each task of a group of ten waits for the previous one
 	again   bool                                        // whether the first attempt fails
 	handler func(context.Context, payload) error        // extra work of the handler; may be nil
@@ -58,7 +58,7 @@ func features() []feature {
 	}
 }
 
-// life measures the cost of a task with the feature, from its enqueue to its end, in microseconds of processor time.
+// life measures how much processor time a task with the feature needs from its enqueue to its end, in microseconds.
 func (f feature) life(n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / 10 * 10

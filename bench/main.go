@@ -83,7 +83,8 @@ func (e *env) size(n int) int {
 // path returns the path of a file in the measurement's own directory.
 func (e *env) path(name string) string { return filepath.Join(e.dir, name) }
 
-// measurement is one cell of a table: it measures a system under a workload. The function run returns the figure in the workload's unit.
+// measurement is one cell of a table: a system and a workload. The function run measures the system and returns the figure in the unit of
+// the workload.
 type measurement struct {
 	workload *workload
 	system   string
@@ -91,9 +92,9 @@ type measurement struct {
 	values   []float64
 }
 
-// workload is a table of the report.
+// workload is a kind of work. The report has a table for it.
 type workload struct {
-	name  string // name of the workload for the flag -only
+	name  string // name for the flag -only
 	title string
 	unit  string
 	low   bool // whether lower figures are better

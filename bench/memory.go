@@ -44,7 +44,7 @@ func tellMemory(words []string) error {
 	return err
 }
 
-// startMemory measures the largest peak memory of n processes that each enqueue a task, in megabytes.
+// startMemory starts n processes that each enqueue a task. It returns the largest of their peak memories, in megabytes.
 func startMemory(args func(e *env) []string, n int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, 0)

@@ -21,7 +21,7 @@ type queue struct {
 	close     func() error
 }
 
-// system is a job system. The function open opens a queue whose tasks call the function handle.
+// system is a job system. Its function open opens a queue that calls handle for each task.
 type system struct {
 	name string
 	open func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error)
@@ -188,7 +188,7 @@ func (s system) latency(n int, p float64) func(context.Context, *env) (float64, 
 		}
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
-			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle; the time varies to avoid a fixed period
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // the queue becomes idle; times vary, to hit no fixed period
 			began := time.Now()
 			if err := q.add(ctx, newPayload(i)); err != nil {
 				return 0, err

@@ -135,7 +135,7 @@ func figure(value float64, unit string) string {
 	return number(value) + " " + unit
 }
 
-// number formats a value with three digits, and groups thousands.
+// number formats a value with three significant digits, and with commas between thousands.
 func number(value float64) string {
 	switch {
 	case value >= 999.5:

@@ -72,7 +72,7 @@ func (b bench) close() error {
 	return errors.Join(b.redis.Process.Signal(syscall.SIGTERM), b.redis.Wait())
 }
 
-// start starts the program. The argument what is its second argument.
+// start starts the program and passes the argument what to it.
 func (b bench) start(what string) (*exec.Cmd, io.WriteCloser, error) {
 	p := exec.Command(b.binary, b.dir, what)
 	p.Env = append(os.Environ(), "REDIS_SOCKET="+b.socket())
@@ -89,7 +89,7 @@ func (b bench) start(what string) (*exec.Cmd, io.WriteCloser, error) {
 	return p, in, p.Start()
 }
 
-// end stops the program as a service manager does.
+// end stops the program with a signal, as a service manager does.
 func (b bench) end(p *exec.Cmd) error {
 	err := errors.Join(p.Process.Signal(syscall.SIGTERM), p.Wait())
 	if err != nil {

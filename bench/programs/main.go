@@ -141,7 +141,7 @@ func table(all map[string]*figures, s sizes) string {
 	return text.String()
 }
 
-// thousands rounds a number of bytes to hundreds, and separates its thousands with a comma.
+// thousands formats a number of bytes. It rounds to hundreds and separates thousands with commas.
 func thousands(bytes float64) string {
 	n := 100 * int(math.Round(bytes/100))
 	if n < 1000 {
@@ -166,7 +166,7 @@ func splitPage(text string) (before, table, after string, err error) {
 	return before, table, after, err
 }
 
-// write replaces the table of the page.
+// write replaces the table in the page docs/comparison.md.
 func write(table string) error {
 	text, err := os.ReadFile(page)
 	if err != nil {

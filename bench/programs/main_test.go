@@ -19,7 +19,7 @@ func TestTheProgramsDoTheSame(t *testing.T) {
 	}
 }
 
-// TestThePageHasTheRowsOfTheProgram checks that the table of the page has the titles and the row labels that the program writes.
+// TestThePageHasTheRowsOfTheProgram checks that the table in the docs has the column titles and row labels that this program prints.
 func TestThePageHasTheRowsOfTheProgram(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

@@ -215,7 +215,7 @@ func TestAReadingSurvivesRepeatedKills(t *testing.T) {
 	_ = sender.Wait()
 }
 
-// checkCommandLine checks the tasks of the file with the runner command.
+// checkCommandLine checks with the command runner that the file has the right tasks.
 func checkCommandLine(t *testing.T, path string, want int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")

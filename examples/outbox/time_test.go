@@ -40,7 +40,7 @@ func (s *fakeServer) RoundTrip(request *http.Request) (*http.Response, error) {
 	return httptest.NewRecorder().Result(), nil
 }
 
-// onFakeTime runs a test on fake time, with a backoff of a minute.
+// onFakeTime runs a test with a fake clock. The backoff is a minute.
 func onFakeTime(t *testing.T, test func(t *testing.T, o *outbox, s *fakeServer)) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		o, err := newOutbox(t.Context(), r, runnertest.OpenDB(t, r), time.Minute)

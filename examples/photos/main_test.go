@@ -130,7 +130,7 @@ func countThumbnails(t *testing.T, folder string) (n int) {
 	return n
 }
 
-// checkCommandLine checks the tasks of the file with the runner command.
+// checkCommandLine checks with the command runner that the file has the right tasks.
 func checkCommandLine(t *testing.T, path string, photos int) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")

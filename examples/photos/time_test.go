@@ -79,7 +79,7 @@ func TestARetryAfterTheBackoffImportsThePhoto(t *testing.T) {
 		if err := os.Mkdir(l.thumbs, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		runnertest.Advance(t, 5*time.Second) // less than the backoff
+		runnertest.Advance(t, 5*time.Second) // the backoff has not passed yet
 		if ran := runnertest.Drain(t, l.runner); len(ran) != 0 {
 			t.Errorf("got tasks %+v before the backoff has passed, want none", ran)
 		}

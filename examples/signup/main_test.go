@@ -166,7 +166,7 @@ func TestEachUserGetsOneMail(t *testing.T) {
 	checkCommandLine(t, path)
 }
 
-// checkCommandLine checks the tasks of the file with the runner command.
+// checkCommandLine checks with the command runner that the file has the right tasks.
 func checkCommandLine(t *testing.T, path string) {
 	t.Helper()
 	command := filepath.Join(t.TempDir(), "runner")

@@ -1,5 +1,4 @@
-// Package access gives the packages of this module access to unexported parts of a runner.Runner. Package runner sets the variables of
-// this package.
+// Package access lets other packages of this module use unexported parts of a runner.Runner. Package runner sets the variables.
 package access
 
 import (

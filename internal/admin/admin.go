@@ -1,5 +1,5 @@
-// Package admin contains operations on a database for the command line and the pages: checks of the file, orphan processes, the token of
-// the pages, moves to another database. They are not part of the public API of package runner.
+// Package admin contains operations on a database that only the command line and the web pages need: checks of the file, a search for
+// orphan processes, the token for the pages, and moves to another database. They are not part of the public API of package runner.
 package admin
 
 import (
@@ -26,7 +26,7 @@ func store(r *runner.Runner) *db.DB { return access.Store(r) }
 // DiskOf describes the filesystem of the database at path. The file need not exist.
 func DiskOf(path string) Disk { return db.DiskOf(path) }
 
-// EngineVersion returns the version of SQLite that is linked in.
+// EngineVersion returns the version of SQLite in this program.
 func EngineVersion() string { return db.EngineVersion() }
 
 // SchemaVersion returns the version of the schema that this program writes.
@@ -49,8 +49,8 @@ func FileOwner(path string) (uid int, ok bool) { return db.FileOwner(path) }
 // UserName returns the name of the user with the number uid, or the number if the system does not know it.
 func UserName(uid int) string { return db.UserName(uid) }
 
-// Directory returns the directory of the files that belong to a database. It contains the lock files of workers, the result files of
-// commands, and the sockets of processes that follow the output of tasks.
+// Directory returns the directory beside a database with further files: the lock files of workers, the result files of commands, and the
+// sockets of processes that follow the output of tasks.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
 
 // AddThen adds one task like Runner.Add. Before the transaction commits, it calls its argument then with the result. At that moment no
@@ -86,7 +86,8 @@ func Server(r *runner.Runner) *ServerInfo { return store(r).Server() }
 // runner.Options.ForeignTriggers.
 func Foreign(ctx context.Context, r *runner.Runner) error { return store(r).Foreign(ctx) }
 
-// Integrity reads the whole file and returns a line for each damage. If thorough is set, it also compares the indexes with their tables.
+// Integrity reads the whole file and returns a line for each error that it finds. If thorough is set, it also compares the indexes with
+// their tables.
 func Integrity(ctx context.Context, r *runner.Runner, thorough bool) ([]string, error) {
 	return store(r).Integrity(ctx, thorough)
 }

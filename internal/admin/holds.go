@@ -13,7 +13,7 @@ import (
 type Holds struct {
 	Pauses runner.Pauses
 	Limits map[jobs.Target]runner.LimitStatus // all limits
-	Closed map[jobs.Target]runner.LimitStatus // limits that allow no start now
+	Closed map[jobs.Target]runner.LimitStatus // limits that allow no further start now
 	Dead   map[string]bool                    // ids of dead workers with running tasks
 }
 

@@ -165,14 +165,14 @@ func (s *snapshot) paused() {
 	}
 }
 
-// The states of a worker. See runner.Worker.State.
+// These are the states of a worker. See runner.Worker.State.
 const (
 	WorkerReady    = db.WorkerReady
 	WorkerDraining = db.WorkerDraining
 	WorkerLost     = db.WorkerLost
 )
 
-// checkWorkers finds the workers that are ready, and the problems of the workers.
+// checkWorkers finds the ready workers, and the problems that workers have.
 func (s *snapshot) checkWorkers() {
 	for _, w := range s.workers {
 		switch {

@@ -121,7 +121,7 @@ func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Ta
 	})
 }
 
-// The shortest and the longest pause between two polls.
+// These are the shortest and the longest pause between two polls.
 const (
 	minPause = 10 * time.Millisecond
 	maxPause = time.Second

@@ -27,7 +27,7 @@ import (
 // pass it needs a file, because a slow pipe would keep the transaction open and so block other writers. If the input is not a file, the
 // first pass copies it to one.
 
-const batchPart = 1000 // number of lines that --keep-going commits together
+const batchPart = 1000 // number of lines in a transaction with --keep-going
 
 // Options say where a batch comes from and how to process it.
 type Options struct {
@@ -48,7 +48,7 @@ type Options struct {
 // Run adds the tasks of a batch.
 func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // the ids of 1 million tasks take 16 MB; this setting keeps the process below 100 MB and costs no time
+		debug.SetGCPercent(50) // keeps the process below 100 MB for 1 million tasks, whose ids take 16 MB, and costs no time
 	}
 	o.Base.Batch = jobs.NewBatch
 	b, err := openBatch(p, o)
@@ -235,7 +235,8 @@ func batchOf(added []runner.Enqueued) int64 {
 	return added[i].ID
 }
 
-// print prints the ids of the added tasks in the order of the lines. With --each it prints only the id of the batch, unless id is 0.
+// print prints the ids of the added tasks, in the order of the lines. With --each it prints only the id of the batch. If that is 0, it
+// prints nothing.
 func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued, id int64) error {
 	switch {
 	case b.p.JSON && b.wait != nil:

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// BenchmarkEachLine measures how long enqueue --each takes to make the Spec of a line and to check it.
+// BenchmarkEachLine measures how long it takes to make and to check the Spec of a line of "enqueue --each".
 func BenchmarkEachLine(b *testing.B) {
 	l := testLines(b, jobs.Command{}.With())
 	l.command = newLineCommand(&Each{Words: []string{"convert.sh", "{}", "{.}.mp4"}})

@@ -64,7 +64,7 @@ func lineName(raw []byte) (string, bool) {
 	return "", false
 }
 
-// lineIDs maps the ids of lines to tasks.
+// lineIDs maps the id of each line to its task.
 type lineIDs struct {
 	wanted map[string]bool // ids that other lines refer to; nil if unknown, and then at has every id
 	at     map[string]int  // position of the task in the batch by the id of its line, from 0

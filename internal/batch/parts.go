@@ -17,7 +17,7 @@ const (
 	partsAtOnce = 2        // number of parts that are parsed at the same time; more do not help, because adding the tasks takes longer
 )
 
-// part is one or more whole lines of a batch.
+// part is a piece of a batch that consists of whole lines.
 type part struct {
 	line int // number of the first line, from 1
 	text []byte

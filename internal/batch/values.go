@@ -313,7 +313,7 @@ func (v *lineValues) refuse() {
 	}
 }
 
-// shortened returns a value as text for errors, cut to 40 bytes.
+// shortened returns a value for an error message, cut to 40 bytes.
 func shortened(raw []byte) string {
 	if len(raw) > 40 {
 		return strings.ToValidUTF8(string(raw[:37]), "") + "..."

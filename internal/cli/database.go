@@ -65,8 +65,8 @@ func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner
 	return r, err
 }
 
-// Action returns the Action of a command. The Action reads the options, opens the database and runs the command. It creates a missing
-// database only if create is true.
+// Action returns the function that runs a command: it reads the options, opens the database and calls the command. If create is true, it
+// creates a missing database.
 func Action[O any](a *App, create bool, read func(*Context, *App) (O, error),
 	run func(context.Context, *runner.Runner, *term.Printer, O) error) urfave.ActionFunc {
 	return func(c *Context) error {

@@ -174,7 +174,7 @@ func GlobalOptions() []*Option {
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "file of the database, or postgres://…; $RUNNER_DB", ""), // FindDatabase reads $RUNNER_DB
+		TextOption("db", "PATH", "file of the database, or postgres://…; $RUNNER_DB", ""), // FindDatabase reads the variable
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
 		ChoiceOption("color", "use of colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,

@@ -11,7 +11,7 @@ type CommandSynonym struct {
 
 // CommandSynonyms lists the commands of other tools.
 var CommandSynonyms = []CommandSynonym{
-	// Hints for commands of the group Run.
+	// These are hints for commands in the group Run.
 	{"runner run -- COMMAND", "exec, execute, srun"},
 	{"runner enqueue -- COMMAND", "add, push, submit, new, create, put, sbatch, qsub, queue --, queue add"},
 	{"runner enqueue --at TIME -- COMMAND", "at"},
@@ -33,7 +33,7 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner schedule show NAME", "schedule inspect, schedule info, schedule next"},
 	{"runner schedule list --json --reveal", "schedule export"},
 
-	// Hints for commands of the group Inspect.
+	// These are hints for commands in the group Inspect.
 	{"runner list", "ps, jobs, job, tasks, task, atq, squeue, qstat, history"},
 	{"runner list --json", "export"},
 	{"runner show ID", "inspect, view, describe, why"},
@@ -46,7 +46,7 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner status", "stats, stat, queue, queues, workers, group, groups, summary"},
 	{"runner status", "queue ls, queue list, queues ls, queues list, worker ls, worker list, workers list"},
 
-	// Hints for commands of the group Control.
+	// These are hints for commands in the group Control.
 	{"runner cancel ID", "kill, abort, atrm, scancel, qdel, terminate"},
 	{"runner cancel ID      systemctl stop runner", "stop"},
 	{"runner retry ID", "rerun, requeue, redo"},
@@ -66,7 +66,7 @@ var CommandSynonyms = []CommandSynonym{
 	{"runner hook list", "hook ls"},
 	{"runner hook remove QUEUE", "hook rm, hook delete"},
 
-	// Hints for commands of the group Maintain.
+	// These are hints for commands in the group Maintain.
 	{"runner doctor", "check, health, healthcheck, diagnose, fsck"},
 	{"runner backup FILE", "dump, snapshot"},
 	{"runner backup --help", "restore"},

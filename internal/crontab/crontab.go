@@ -233,7 +233,7 @@ func cutCommand(text string) (script string, input []byte) {
 	escaped := false
 	for i := range len(text) {
 		switch c := text[i]; {
-		case escaped && c == '%': // drop the backslash
+		case escaped && c == '%': // keep the %, without its backslash
 			command[len(command)-1] = c
 			escaped = false
 		case c == '%':

@@ -49,7 +49,7 @@ type Doctor struct {
 // reportFunc prints the result of a check. The parameter try is a command or value that the user can type, or an empty string.
 type reportFunc func(status, message, try string)
 
-// check is a check with its name in the output.
+// check is a check, with the name that the output shows.
 type check struct {
 	name string
 	run  func(context.Context, reportFunc) error
@@ -135,8 +135,8 @@ func (d *Doctor) filesystem(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-// permissions checks whether other users may write the file. The users who may are root and the user of a worker. If no worker runs on this
-// host, permissions uses the owner of the file instead of the user who calls doctor, because that may be root or a user who may only read.
+// permissions checks that only the right users may write the file: root and the user of the worker. If no worker runs on this host, the
+// owner of the file counts as that user. The user who calls doctor does not count, because that may be root, or a user who may only read.
 func (d *Doctor) permissions(ctx context.Context, report reportFunc) error {
 	users, err := d.workerUsers(ctx)
 	if err != nil {

@@ -82,7 +82,7 @@ func (d *Doctor) backup(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-// workerPath returns the PATH of the first worker whose environment can be read, or the PATH of this process.
+// workerPath returns the variable PATH of the first worker whose environment this user may read, or else the PATH of this process.
 func workerPath(workers []runner.Worker) string {
 	for _, w := range workers {
 		environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", w.PID))

@@ -93,7 +93,7 @@ func ExitCode(err error) int {
 	return Explain(err).Exit
 }
 
-// Explain turns any error into an Error. Only this function maps the errors of package jobs to codes and exit statuses.
+// Explain converts any error to an Error. Only this function knows which code and exit status belong to an error of package jobs.
 func Explain(err error) *Error {
 	if f, ok := errors.AsType[*Error](err); ok {
 		return f

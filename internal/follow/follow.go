@@ -42,7 +42,7 @@ const (
 	// hurryMost is how long a follower may delay the end of an attempt that somebody has stopped, if the follower does not read its output.
 	hurryMost = 2 * time.Second
 
-	frameMost = 1 << 20 // bytes of data in a frame; writers send less
+	frameMost = 1 << 20 // maximum bytes of data in a frame; writers send less
 	headSize  = 5       // bytes before the data of a frame: one for its kind, four for the size of the data
 
 	confirmed = 'y'
@@ -64,7 +64,7 @@ func directory(dir string) string { return filepath.Join(dir, "follow") }
 type Follower struct {
 	listener net.Listener
 	dir      string // directory of the socket
-	name     string // name of the socket; changed by Bind
+	name     string // file name of the socket; Bind changes it
 	serving  sync.WaitGroup
 
 	mu    sync.Mutex

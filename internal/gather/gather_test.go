@@ -31,7 +31,7 @@ func join(delays ...time.Duration) (sets [][]any) {
 				defer mu.Unlock()
 				sets = append(sets, call.Values)
 			}
-			seats[i].Arrive() // a second arrival has no effect
+			seats[i].Arrive() // a second call of Arrive has no effect
 		})
 	}
 	all.Wait()

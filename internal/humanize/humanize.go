@@ -1,4 +1,4 @@
-// Package humanize formats values for people, in the same form on a terminal and on a page: ages, durations, sizes, counts. It also escapes
+// Package humanize formats ages, durations, sizes and counts for people, in the same way on a terminal and on a web page. It also escapes
 // text from tasks and users, so that the text cannot control the terminal.
 package humanize
 

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Members yields the keys and values of a valid JSON object in order. It decodes the keys, but the values stay JSON. A key or value may
+// Members yields the keys and values of a valid JSON object in order. It decodes the keys and leaves the values as JSON. The results may
 // share memory with text.
 func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(key, value []byte) bool) {
@@ -36,7 +36,7 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Blank returns the position of the first byte from i on that is not white space.
+// Blank skips white space: it returns the position of the first other byte, from position i on.
 func Blank(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
 		i++

@@ -83,11 +83,11 @@ var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.E
 	taskspec.EventOutput: "on-output", taskspec.EventRecovered: "on-recovery",
 	taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
 
-// HookSpec returns the task of a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is the
-// change of the task. The parameter output has the last lines of its output.
+// HookSpec returns the task that runs a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is
+// its new state and error. The parameter output has the last lines that it printed.
 //
-// The hook has the metadata of the task. It does not get the environment file and the working directory of the task, because the task may
-// have failed when one of them was missing.
+// The hook gets the metadata of the task that has ended, but not its environment file and its working directory. One of these may be
+// missing, and this may be the reason why the task failed.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
 	output = output[max(len(output)-maxHookInput, 0):]
 	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),

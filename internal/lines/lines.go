@@ -79,7 +79,7 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	for i, c := range slices.Backward(chunks) {
 		end := len(c.Data)
 		if i == len(chunks)-1 {
-			end-- // no line begins after the final newline
+			end-- // the final newline ends a line and does not begin another one
 		}
 		for end >= 0 {
 			at := bytes.LastIndexByte(c.Data[:end], '\n')

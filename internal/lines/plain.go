@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// LastText returns the last line of an output that is not blank, as plain text of at most limit bytes. It returns an empty string if there
-// is none.
+// LastText returns the last line of an output that is not blank, as plain text. It cuts the line to limit bytes. It returns an empty string
+// if all lines are blank.
 func LastText(output []byte, limit int) string {
 	for len(output) > 0 {
 		at := bytes.LastIndexByte(output, '\n')
@@ -35,7 +35,7 @@ func plain(line string) string {
 	return strings.TrimSpace(strings.ToValidUTF8(line, "\ufffd"))
 }
 
-// cut shortens a text to at most limit bytes, at the start of a character.
+// cut shortens a text to at most limit bytes. It does not cut a character in two.
 func cut(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -72,7 +72,7 @@ func noteWithoutOutput(p *term.Printer, t jobs.Task, which Range) {
 	}
 }
 
-// matching returns the ids of the tasks that match the filter and may have printed output since o.Since, oldest first.
+// matching returns the ids of the tasks that match the filter, oldest first. It leaves out tasks that have ended before o.Since.
 func (o Selection) matching(ctx context.Context, r *runner.Runner) ([]int64, error) {
 	if o.Since.IsZero() {
 		return r.IDs(ctx, o.Filter, runner.Page{Oldest: true})

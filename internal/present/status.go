@@ -13,7 +13,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// Status is the state of a database and its workers at one time.
+// Status is the state of a database and its workers at a moment.
 type Status struct {
 	Queues      []runner.Queue
 	Holds       admin.Holds

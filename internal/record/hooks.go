@@ -17,7 +17,7 @@ type HooksRemoved struct {
 	Removed bool   `json:"removed"`
 }
 
-// NewHooks returns the record of the hooks of a queue.
+// NewHooks returns the JSON record of the hooks of a queue.
 func NewHooks(queue string, h jobs.Hooks) Hooks {
 	return Hooks{Queue: queue, OnFailure: Known(h.OnFailure), OnSuccess: Known(h.OnSuccess), OnRecovery: Known(h.OnRecovery),
 		OnOutput: Known(h.OnOutput)}

@@ -4,5 +4,5 @@ package signals
 
 import "os"
 
-// statusRequests are the signals that request a worker's status. This system has none.
+// statusRequests are the signals that ask a worker to log its status. On this operating system there are none.
 var statusRequests []os.Signal

@@ -7,5 +7,5 @@ import (
 	"syscall"
 )
 
-// statusRequests are the signals that request a worker's status.
+// statusRequests are the signals that ask a worker to log its status.
 var statusRequests = []os.Signal{syscall.SIGUSR1}

@@ -38,7 +38,7 @@ func (u Unit) SettingsFile() string {
 	return "/etc/default/" + u.Name
 }
 
-// Explain turns an error of Install or Uninstall into a message with a hint.
+// Explain converts an error of Install or Uninstall to a message with a hint.
 func (u Unit) Explain(ctx context.Context, verb string, err error) error {
 	if ctx.Err() != nil {
 		return err

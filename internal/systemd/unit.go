@@ -20,7 +20,7 @@ const header = "# Written by runner service install.\n"
 // systemUser is the user who runs the worker of the machine. Install creates this user.
 const systemUser = "runner"
 
-// ErrForeign means that a unit file was not written by Install.
+// ErrForeign means that Install has not written a unit file that exists.
 var ErrForeign = errors.New("runner service install did not write this file")
 
 // ErrNotRunning means that systemd does not run on this machine, or not for this user.

@@ -33,7 +33,7 @@ func fakeSystemctl(t *testing.T) string {
 	return calls
 }
 
-// machineService returns the service of the machine in a temporary directory. The current user runs its worker.
+// machineService returns the unit of the machine, with temporary directories. The user who runs the test also runs the worker.
 func machineService(t *testing.T) Unit {
 	t.Helper()
 	me, err := user.Current()
@@ -99,8 +99,8 @@ func TestForeignUnitsStay(t *testing.T) {
 	}
 }
 
-// TestTextIsTheTemplate checks that the text of a unit with default values equals the file in contrib. Packages and "service install" then
-// have the same unit.
+// TestTextIsTheTemplate checks that the text of a unit with default values equals the file in contrib. So packages and "service install"
+// install the same unit.
 func TestTextIsTheTemplate(t *testing.T) {
 	for _, file := range []string{"runner.service", "user/runner.service"} {
 		u := Unit{Template: testkit.ReadFile(t, units+file), Program: "/usr/bin/runner"}

@@ -51,7 +51,7 @@ func draw(title string, all []text, n int, seed uint64) {
 	fmt.Println()
 }
 
-// allComments returns the comments of all Go files below dir. A comment is a group of adjacent comment lines that contains words.
+// allComments returns the comments in all Go files below dir. Adjacent lines form one comment. Comments without words are left out.
 func allComments(dir string) (list []text, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
