@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"example.com/runner/internal/pgdriver"
 	"example.com/runner/internal/pgserver"
 	"example.com/runner/internal/testkit"
@@ -26,6 +28,10 @@ import (
 func TestMain(m *testing.M) {
 	code := m.Run()
 	pgkit.CloseShared()
+	if err := goleak.Find(); err != nil {
+		fmt.Fprintln(os.Stderr, "after all tests:", err)
+		code = 1
+	}
 	os.Exit(code)
 }
 

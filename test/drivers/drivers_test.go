@@ -3,6 +3,7 @@
 package drivers
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"path/filepath"
@@ -25,15 +26,30 @@ func TestATransactionOfAnotherDriverIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	task, err := r.Enqueue(ctx, quick.With(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
 	other, err := sql.Open("sqlite3", "file:"+filepath.Join(t.TempDir(), "other.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer other.Close()
+	r.Register(quick.Handler(func(ctx context.Context, _ any) error {
+		refuses(t, other, "FinishTx", func(tx *sql.Tx) error { return runner.FinishTx(ctx, tx, nil) })
+		refuses(t, other, "StepTx", func(tx *sql.Tx) error {
+			_, err := runner.StepTx(ctx, tx, "step", func(context.Context) (int, error) { return 1, nil })
+			return err
+		})
+		return jobs.Fail(errors.New("no transaction was accepted"))
+	}))
+	failed, err := r.Enqueue(ctx, quick.With(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		t.Fatal(err)
+	}
+	task, err := r.Enqueue(ctx, quick.With(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, call := range map[string]func(tx *sql.Tx) error{
 		"EnqueueTx": func(tx *sql.Tx) error { _, err := r.EnqueueTx(ctx, tx, quick.With(nil)); return err },
 		"AddTx":     func(tx *sql.Tx) error { _, err := r.AddTx(ctx, tx, quick.With(nil)); return err },
@@ -42,23 +58,34 @@ func TestATransactionOfAnotherDriverIsRefused(t *testing.T) {
 			_, err := r.CancelTx(ctx, tx, []int64{task.ID}, runner.CancelOptions{})
 			return err
 		},
+		"RetryTx": func(tx *sql.Tx) error { _, err := r.RetryTx(ctx, tx, []int64{failed.ID}, 0); return err },
 	} {
-		tx, err := other.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		err = call(tx)
-		if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || problem.Code != "other_driver" {
-			t.Errorf("%s: got error %v, want jobs.ErrInvalid with the code other_driver", name, err)
-		}
-		if err := tx.Rollback(); err != nil {
-			t.Error(err)
-		}
+		refuses(t, other, name, call)
 	}
 	if _, err := runner.New(ctx, other, runner.Options{}); !errors.Is(err, jobs.ErrInvalid) {
 		t.Errorf("New: got error %v, want jobs.ErrInvalid", err)
 	}
-	if got, err := r.Get(ctx, task.ID); err != nil || got.State != jobs.Pending {
-		t.Errorf("got state %s and error %v, want %s", got.State, err, jobs.Pending)
+	for id, want := range map[int64]jobs.State{failed.ID: jobs.Failed, task.ID: jobs.Pending} {
+		if got, err := r.Get(ctx, id); err != nil || got.State != want {
+			t.Errorf("task %d: got state %s and error %v, want %s", id, got.State, err, want)
+		}
+	}
+	if tasks, err := r.List(ctx, jobs.Filter{}, runner.Page{}); err != nil || len(tasks) != 2 {
+		t.Errorf("got %d tasks and error %v, want 2", len(tasks), err)
+	}
+}
+
+// refuses fails the test if a call accepts a transaction of another driver.
+func refuses(t *testing.T, other *sql.DB, name string, call func(tx *sql.Tx) error) {
+	t.Helper()
+	tx, err := other.BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer tx.Rollback()
+	err = call(tx)
+	if problem, ok := errors.AsType[*jobs.Error](err); !ok || !errors.Is(err, jobs.ErrInvalid) || problem.Code != "other_driver" {
+		t.Errorf("%s: got error %v, want jobs.ErrInvalid with the code other_driver", name, err)
 	}
 }
