@@ -69,6 +69,8 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	if err != nil {
 		return err
 	}
+	ctx, release := signals.Until(ctx) // before the address is printed: a program that reads it may send a signal at once
+	defer release()
 	url, hidden := pages.ShownURL(s, &p.Stdout, printToken)
 	if p.JSON {
 		err = p.Record(record.Serve{URL: url, TokenFile: record.Known(s.TokenFile())})
@@ -89,7 +91,5 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 		}
 		defer os.Remove(file)
 	}
-	ctx, release := signals.Until(ctx)
-	defer release()
 	return s.Serve(ctx)
 }

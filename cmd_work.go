@@ -284,6 +284,9 @@ func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 }
 
 func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptions) error {
+	// Handle signals before the address of the pages is printed: a program that reads the address may send a signal at once.
+	working, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: o.engine.Log, Slots: o.engine.Concurrency, Terminal: o.terminal})
+	defer stop()
 	if o.serve != nil {
 		o.serve.Log = o.engine.Log
 		stop, err := pages.ServeBeside(ctx, r, p, *o.serve, o.printToken)
@@ -298,17 +301,15 @@ func runWork(ctx context.Context, r *runner.Runner, p *term.Printer, o workOptio
 	}
 	defer stopFiles()
 	defer o.notifier.Start(r)()
-	ctx, stop := signals.HandleWorker(ctx, r, signals.Worker{Log: o.engine.Log, Slots: o.engine.Concurrency, Terminal: o.terminal})
-	defer stop()
 	work := r.Work
 	if o.untilEmpty {
 		work = r.WorkUntilEmpty
 	}
-	err = work(ctx)
+	err = work(working)
 	switch {
 	case errors.Is(err, jobs.ErrShutdown): // the log already contains the error
 		return failure.ExitStatus(1)
-	case ctx.Err() != nil && errors.Is(err, context.Canceled): // ctx ended because of a signal before the worker started
+	case working.Err() != nil && errors.Is(err, context.Canceled): // a signal ended this context before the worker started
 		return nil
 	}
 	return err

@@ -20,11 +20,15 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"example.com/runner/internal/pgserver"
+	"example.com/runner/runner"
 )
 
 // TestMain makes the test binary behave as the programs that the scripts call. As "runner" it calls main of this package, in a process of
 // its own. As "runnerdemo" it is a user's program with registered functions.
 func TestMain(m *testing.M) {
+	if runner.Guardian() { // a worker that a test starts in its own process requires this call
+		return
+	}
 	if signal.Ignored(os.Interrupt) { // a shell makes its background processes ignore INT, but the scripts stop processes with INT
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
