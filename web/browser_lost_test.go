@@ -154,7 +154,7 @@ func TestALostServerIsShownInABrowser(t *testing.T) {
 	b.run(chromedp.Click("#head button.primary"), chromedp.WaitVisible("#ask[open] [data-again]"))
 	if text := eval[string](b,
 		"document.querySelector('#live').textContent + document.querySelector('#stale').textContent"); !strings.Contains(text,
-		"● offlineThe server does not answer since") {
+		"● offlineThe server has not answered since") {
 		t.Errorf("got the status %q, want offline", text)
 	}
 	b.shot("offline-1280-light")

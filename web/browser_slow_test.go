@@ -157,7 +157,7 @@ func TestASilentServerIsShownInABrowser(t *testing.T) {
 	testkit.Within(t, 25*time.Second, "a page without an action is amber", func() bool {
 		return eval[string](b, "$('#live').className + $('#live').textContent.trim()") == "amber● offline"
 	})
-	testkit.Contains(t, eval[string](b, "$('#stale').textContent"), "The server does not answer since")
+	testkit.Contains(t, eval[string](b, "$('#stale').textContent"), "The server has not answered since")
 	eval[int](b, "limits.slow = 500")
 	b.run(chromedp.Click("#head button.primary"))
 	b.until("the page says that it still sends", "$('#ask[open] h1')?.textContent === 'Still sending'")

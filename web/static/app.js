@@ -126,7 +126,7 @@ const offline = now => {
 	if (lost === now) return
 	lost = now
 	sign()
-	$('#stale').textContent = now ? 'The server does not answer since ' + clock() + '. This page tries again.' : ''
+	$('#stale').textContent = now ? 'The server has not answered since ' + clock() + '. This page tries again.' : ''
 }
 const refresh = async () => {
 	if (busy) { again = true; return }
