@@ -108,6 +108,35 @@ func TestAScheduleShowsBothZonesOnATelephone(t *testing.T) {
 	}
 }
 
+func TestTheRowsOfSchedulesAreLowOnATelephone(t *testing.T) {
+	r := open(t)
+	for _, name := range []string{"backup", "report"} {
+		s := jobs.Schedule{Name: name, Cron: "44 22 28 2 *", Zone: "Europe/Berlin", Spec: jobs.Shell("true").With()}
+		if err := r.Schedule(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		for range 6 {
+			if _, err := r.RunSchedule(t.Context(), name); err != nil {
+				t.Fatal(err)
+			}
+			runnerkit.Drain(t, r)
+		}
+	}
+	if err := r.PauseSchedule(t.Context(), "report"); err != nil {
+		t.Fatal(err)
+	}
+	b := browse(t, serve(t, r, webOptions))
+	b.screen(390, "light")
+	b.open("/schedules")
+	b.fits("schedules", 390)
+	for _, height := range eval[[]float64](b, "[...document.querySelectorAll('.schedules tbody tr')].map(e => e.offsetHeight)") {
+		if height > 96 {
+			t.Errorf("got a row of %v px, want at most 96", height)
+		}
+	}
+	b.shot("schedules-paused-390-light")
+}
+
 func TestTheQueuesShowTheirFailuresOnATelephone(t *testing.T) {
 	r := open(t)
 	shell(t, r, "exit 1")

@@ -99,5 +99,9 @@ func (a *actionRequest) groupIDs(ctx context.Context) ([]int64, error) {
 
 // groupQuestion returns the question about the tasks of a group.
 func (a *actionRequest) groupQuestion(verb string, n int) string {
-	return fmt.Sprintf("%s these %s: %s?", verb, humanize.Plural(n, "task"), a.cause)
+	tasks := "this task"
+	if n != 1 {
+		tasks = "these " + humanize.Plural(n, "task")
+	}
+	return fmt.Sprintf("%s %s: %s?", verb, tasks, a.cause)
 }
