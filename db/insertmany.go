@@ -30,7 +30,7 @@ var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 // insertArrays adds any number of such tasks in one statement. Each of its values is an array with one column of the tasks, in the order of
 // appendPlain. It is for engines with the trait InsertsArrays, where each statement is a round trip, and where a statement with a thousand
 // rows of parameters takes long to bind.
-var insertArrays = command(`INSERT INTO {tasks} (` + plainColumns + `) SELECT 1, d.* FROM {plain_arrays} AS d{returning_id}`)
+var insertArrays = command(`INSERT INTO {tasks} (` + plainColumns + `) SELECT 1, {plain_arrays}{returning_id}`)
 
 const (
 	insertMost  = 16      // tasks of one statement of insertPlain, a power of two; more are not faster

@@ -55,7 +55,8 @@ var fragments = sqltext.Parts{
 
 	// These marks are only in statements that package db does not run in a file. completions has a row for each object of the JSON array in
 	// the next parameter, for statements that need the trait CompletesAsJSON. same_completion is the condition that a task is one of them.
-	// plain_arrays has a row for each task of insertArrays, which needs the trait InsertsArrays. Each parameter is an array of a column.
+	// plain_arrays lists the columns of insertArrays, which needs the trait InsertsArrays. Each parameter is an array with a value for each
+	// task.
 	"completions":     "",
 	"same_completion": "",
 	"plain_arrays":    "",
