@@ -44,14 +44,15 @@ func main() {
 	only := flag.String("only", "^[^m]", "regular expression: measurements whose `workload/system` it matches")
 	rows := flag.Int("rows", 0, "measure claims beside so many rows, and nothing else")
 	held := flag.Duration("snapshot", 0, "measure tasks that arrive while a session holds a snapshot for so long, and nothing else")
-	workers := flag.Int("workers", 4, "with -snapshot: the number of workers")
-	callers := flag.Int("callers", 32, "with -snapshot: the number of callers, each of which waits for its task")
+	churn := flag.Int("churn", 0, "measure so many tasks that arrive, run and are deleted, and nothing else")
+	workers := flag.Int("workers", 4, "with -snapshot and -churn: the number of workers")
+	callers := flag.Int("callers", 32, "with -snapshot and -churn: the number of callers, each of which waits for its task")
 	address := flag.String("address", "", "of a server that is there already, with an empty database for this; default: a new one")
 	flag.Parse()
 	if *short {
 		*rounds = 1
 	}
-	e := &env{address: *address, short: *short, rows: *rows,
+	e := &env{address: *address, short: *short, rows: *rows, churn: *churn,
 		snapshot: snapshotRun{held: *held, measured: min(20*time.Second, *held), workers: *workers, callers: *callers}}
 	if err := run(ctx, e, *rounds, *only); err != nil {
 		log.Fatal("bench: ", err)
@@ -64,6 +65,7 @@ type env struct {
 	short   bool
 	// measurements that run alone, if they are not 0
 	rows     int
+	churn    int
 	snapshot snapshotRun
 	cpu      []float64 // processor time per task of the last drain, of the server and of the workers, in microseconds; empty without one
 }
@@ -110,6 +112,8 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 	switch {
 	case e.rows > 0:
 		return grown(ctx, e, e.rows)
+	case e.churn > 0:
+		return e.snapshot.churn(ctx, e.address, e.churn)
 	case e.snapshot.held > 0:
 		return e.snapshot.snapshot(ctx, e, renew)
 	}

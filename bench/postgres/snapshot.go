@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -63,23 +64,32 @@ func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Mi
 func (r snapshotRun) measure(ctx context.Context, address string, s system) (results []phaseResult, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.held+4*r.measured+2*time.Minute)
 	defer cancel()
+	err = r.arrive(ctx, address, s, func(a *arrivals) error {
+		results, err = r.phases(ctx, address, s, a)
+		return err
+	})
+	return results, err
+}
+
+// arrive calls the function during while the callers add tasks and the workers run them.
+func (r snapshotRun) arrive(ctx context.Context, address string, s system, during func(*arrivals) error) (err error) {
 	a := &arrivals{started: make([]chan struct{}, r.callers)}
 	for i := range a.started {
 		a.started[i] = make(chan struct{}, 1)
 	}
 	caller, err := s.open(ctx, address, 1, nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer caller.close()
 	for range r.workers {
 		worker, err := s.open(ctx, address, 25, func(p payload) { a.started[p.N] <- struct{}{} })
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer worker.close()
 		if err := worker.start(ctx); err != nil {
-			return nil, err
+			return err
 		}
 		defer func() {
 			if stopErr := worker.stop(ctx); err == nil {
@@ -96,8 +106,13 @@ func (r snapshotRun) measure(ctx context.Context, address string, s system) (res
 	}
 	defer stop()
 	if _, err := a.phase(ctx, r.measured/4); err != nil { // warm up
-		return nil, err
+		return err
 	}
+	return during(a)
+}
+
+// phases runs the three phases.
+func (r snapshotRun) phases(ctx context.Context, address string, s system, a *arrivals) (results []phaseResult, err error) {
 	one := func(name string, length time.Duration) error {
 		got, err := a.phase(ctx, length)
 		log.Printf("%-14s %-8s %4.0f s %8.0f/s  p50 %6.1f ms  p99 %6.1f ms", s.name, name, length.Seconds(), got.rate,
@@ -136,7 +151,7 @@ func holdSnapshot(ctx context.Context, address string) (*pgx.Conn, error) {
 	return conn, err
 }
 
-// arrivals are the tasks of a snapshotRun.
+// arrivals are the tasks that the callers of a snapshotRun add.
 type arrivals struct {
 	started []chan struct{} // for each caller, a signal that its task has started
 
@@ -171,14 +186,47 @@ func (a *arrivals) feed(feeding, ctx context.Context, q *queue, caller int) {
 
 // phase waits for the given time, and returns the result of the tasks that started in it.
 func (a *arrivals) phase(ctx context.Context, length time.Duration) (phaseResult, error) {
-	a.mu.Lock()
-	a.took = nil
-	a.mu.Unlock()
+	a.begin()
 	select {
 	case <-time.After(length):
 	case <-ctx.Done():
 		return phaseResult{}, context.Cause(ctx)
 	}
+	return a.end(length)
+}
+
+// count waits until n tasks have started, and returns their result.
+func (a *arrivals) count(ctx context.Context, n int) (phaseResult, error) {
+	a.begin()
+	began := time.Now()
+	for a.n() < n {
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			return phaseResult{}, context.Cause(ctx)
+		}
+	}
+	return a.end(time.Since(began))
+}
+
+func (a *arrivals) begin() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.took = nil
+}
+
+// n returns the number of tasks that have started since begin. It is huge after an error, so that nobody waits for more.
+func (a *arrivals) n() int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.err != nil {
+		return math.MaxInt
+	}
+	return len(a.took)
+}
+
+// end returns the result of the tasks that have started in the time since begin.
+func (a *arrivals) end(length time.Duration) (phaseResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	n := len(a.took)

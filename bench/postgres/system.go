@@ -55,7 +55,7 @@ type system struct {
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
 }
 
-var systems = []system{ours("runner"), river("River, default", 0), river("River, tuned", time.Millisecond)}
+var systems = []system{ours("runner", 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
 
 // all returns the measurements, in the order of the report. The first system of each workload is runner.
 func all() (list []*measurement) {
