@@ -29,7 +29,7 @@ func Browse(ctx context.Context, dir string, pages http.Handler) error {
 	if err != nil {
 		return err
 	}
-	// the timeout is longer than the nemesis ever freezes this process
+	// the nemesis never stops this process for as long as this timeout
 	server := &http.Server{Handler: pages, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listen) }() // this goroutine ends when the server is closed
 	defer func() { _ = server.Close() }()

@@ -19,21 +19,21 @@ type evidence struct {
 	events    iter.Seq[event]
 	notes     []note
 	lifetimes []lifetime
-	lastSeen  map[attemptProcess]int64 // time at which the processes of attempts were last seen alive; monotonic clock in µs
+	lastSeen  map[attemptProcess]int64 // for each process of an attempt: when it was last seen alive; monotonic clock in µs
 	offset    int64                    // wall clock minus monotonic clock, in ms
 	drift     int64                    // change of offset during the run, in ms
 	locked    []span                   // periods in which the nemesis kept all other processes from writing, in ms of the wall clock
 
-	lifetimesOf  map[int][]lifetime // lifetimes by the pid of the process
-	kills        map[int][]int64    // times just before a kill of a worker, by the pid of the worker
+	lifetimesOf  map[int][]lifetime // lifetimes of the processes, by pid
+	kills        map[int][]int64    // by the pid of a worker: the times just before it was killed
 	guardiansHit map[int]bool       // pids of workers whose guardians were killed or stopped
-	stoppedSpans map[int][]span     // periods in which a worker or one of its guardians was stopped, by pid of the worker
+	stoppedSpans map[int][]span     // by the pid of a worker: the periods in which it or one of its guardians was stopped
 }
 
 // span is a period of time.
 type span struct{ from, to int64 }
 
-const staleLockAge = 3 * time.Minute // age at which a lock file of an ended worker is a violation
+const staleLockAge = 3 * time.Minute // when a worker has ended, an older lock file of that worker is a violation
 
 const maxPerInvariant = 20 // maximum number of reported violations of one invariant
 
@@ -102,7 +102,7 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
-	for _, lock := range locks { // if a reaper is killed, its lock file stays until the next worker removes it after a minute
+	for _, lock := range locks { // if a worker is killed while it cleans up, a lock file stays for about a minute
 		info, err := os.Stat(lock)
 		id := strings.TrimSuffix(filepath.Base(lock), ".lock")
 		if workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {
@@ -165,14 +165,14 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	// keep only the openings after a kill during a commit, because later ones compete with other load
+	// measure only how long opening took after the kills during commits; other load slows later openings
 	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}
 	report.Figures.OpenP50, report.Figures.OpenMax = seconds(percentile(opens, 0.5)), seconds(percentile(opens, 1))
 }
 
-// checkEnds checks that each task ended as its kind requires (I1, I5).
+// checkEnds checks that each task ended in a way that its kind allows (I1, I5).
 func (e *evidence) checkEnds(r *replay, report *Report) {
 	cancelled := map[int64]bool{}
 	for _, n := range e.notes {

@@ -45,7 +45,7 @@ func (e *evidence) index() {
 	}
 }
 
-// nesting merges nested begin and end events into spans.
+// nesting makes spans of begin and end events. Nested spans become one span.
 type nesting struct {
 	level int
 	from  int64
@@ -64,7 +64,7 @@ func (d *nesting) end(at int64) {
 	}
 }
 
-// overlap returns the part of a period that the spans cover. The spans must be sorted and disjoint.
+// overlap returns how much of the period between from and to is covered by the spans. The spans must be sorted and disjoint.
 func overlap(spans []span, from, to int64) (sum int64) {
 	first := sort.Search(len(spans), func(i int) bool { return spans[i].to > from })
 	for _, s := range spans[first:] {
@@ -97,8 +97,8 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	return 0, false, false
 }
 
-// checkDeaths checks that no worker was declared dead before it died (I3), and measures the delay (I13). Faults in
-// guardians and in other workers do not affect these results.
+// checkDeaths checks that no worker was declared dead before it died (I3), and measures how long other workers needed to recover the tasks
+// of dead workers (I13). Faults in guardians and in other workers do not affect these results.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
 	const noticed = 1000 // time limit in ms for a parent to notice the end of a child
 	var recovered, leases []time.Duration
@@ -132,10 +132,10 @@ func (e *evidence) checkDeaths(r *replay, report *Report) {
 
 // checkSurvivors checks that no process outlived its attempt or its worker (I10).
 func (e *evidence) checkSurvivors(r *replay, report *Report) {
-	const late = 1000 // ms that a process may outlive its attempt or its worker
+	const late = 1000 // how many ms a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // if there is no claim, checkExecutions reports the attempt
+		if c == nil { // checkExecutions reports attempts without a claim
 			continue
 		}
 		last := e.wall(seen)
@@ -182,8 +182,8 @@ func (m attemptProcess) has(trait string) bool {
 	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
-// measureDelays measures the time from the end of a command to the record of its end, while leftovers of other tasks
-// live. It excludes the time in which the worker or one of its guardians was stopped.
+// measureDelays measures how soon the product records the end of a command while leftovers of other tasks are alive. It excludes the time
+// in which the worker or one of its guardians was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
 	var alive []span // periods in which leftovers were alive
 	for _, n := range e.notes {

@@ -14,7 +14,7 @@ func (db *database) withWriteLock(do func()) {
 		return
 	}
 	db.onConnection(func(conn *sql.Conn) {
-		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // the busy handler of SQLite would pause for too long
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // SQLite itself would try too rarely
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
 				do()

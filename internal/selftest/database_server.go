@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	_ "github.com/jackc/pgx/v5/stdlib" // driver of the harness
+	_ "github.com/jackc/pgx/v5/stdlib" // SQL driver that the harness uses
 )
 
 // connectServer opens a database on a server with the driver and without the code of the product.

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// executor runs the tasks of the workload. Each execution of a task holds the lock of the task as long as any of
-// its processes lives. So a second execution detects an overlap without comparing clocks.
+// executor runs the tasks of the workload. Each execution of a task holds the lock of the task until the last process of the execution has
+// ended. So a second execution detects without a clock that it overlaps with the first.
 type executor struct {
 	workspace
 	notes *notesFile
@@ -24,8 +24,8 @@ func newExecutor(w workspace) (*executor, error) {
 	return &executor{w, notes}, err
 }
 
-// resultOf returns the result of an execution. The result contains the generation of the execution. So evidence.judge
-// can find out which execution's end the product accepted.
+// resultOf returns the result of an execution. The result contains the generation of the execution. From the generation, evidence.judge
+// learns which execution the product has accepted as finished.
 func resultOf(generation int64) string { return fmt.Sprintf(`{"generation":%d}`, generation) }
 
 func (e *executor) begin(task, generation int64, k kind, as string) (*os.File, error) {
@@ -63,7 +63,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 			marker.Close()
 			if worker, guardians := e.workerAndGuardians(); worker != 0 {
 				e.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
-				if task%2 == 0 { // an even task kills only the guardian of its own command
+				if task%2 == 0 { // a task with an even id kills only its own guardian, the others kill all guardians of the worker
 					guardians = guardians[:1]
 				}
 				for _, pid := range guardians {
@@ -99,8 +99,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	return 0
 }
 
-// prepare performs the actions of a task that come before its waiting time. Depending on its kind, the task changes its
-// user or leaves processes behind.
+// prepare does what a task does before it waits. Depending on its kind, the task changes its user or leaves processes behind.
 func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generation int64) error {
 	switch {
 	case k == otherUser:

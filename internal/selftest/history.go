@@ -23,7 +23,7 @@ type event struct {
 	priority                  int
 	queue, job, label, key    string
 	lane                      string
-	waits                     bool // whether a blocked task waits for more than its lane
+	waits                     bool // whether a blocked task waits for something besides its lane, such as a dependency
 	reason, err, result       string
 	pid                       int
 	// on a server: the number of the transaction, that of the oldest open transaction, and the start of the transaction in ms

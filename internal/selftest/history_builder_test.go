@@ -92,7 +92,7 @@ func (s *historyBuilder) end(id int64, change func(*event)) {
 
 func (s *historyBuilder) complete(id int64) { s.end(id, func(e *event) { e.state = "completed" }) }
 
-// revoke takes a claim from its worker. The state of the task stays running until the loss is recorded.
+// revoke takes a claim from its worker. The task stays in the state running until a later event records that the claim was lost.
 func (s *historyBuilder) revoke(id int64) { s.update(id, func(e *event) { e.lease = 0 }) }
 
 // endRevoked records the end of a revoked claim.

@@ -71,7 +71,7 @@ var invalidEnds = map[string]historyCase{
 	}},
 }
 
-// invalidClaims are histories with a wrong claim or loss: I3, I5 and I6.
+// invalidClaims are histories in which a claim is wrong, or is wrongly recorded as lost: I3, I5 and I6.
 var invalidClaims = map[string]historyCase{
 	"two workers claim the same task": {"I2 I3", func() *historyBuilder {
 		s := enqueuedHistory(quick)

@@ -64,8 +64,8 @@ func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	checkViolations(t, s.judge(), "I3")
 }
 
-// TestATaskMayBeCancelledByItsInsert inserts a task whose dependency has already failed. The insert itself cancels the
-// task, so the history has no update with a reason.
+// TestATaskMayBeCancelledByItsInsert inserts a task whose dependency has already failed. The insert itself cancels the task, so the history
+// has no update of the task that names a reason.
 func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	s := validHistory()
 	s.enqueue(3, quick)
@@ -76,7 +76,7 @@ func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	late.state, late.reason = "cancelled", "dependency"
 	s.add(event{op: "depends", id: 4, generation: 3})
 	checkViolations(t, s.judge())
-	s.events[len(s.events)-1].generation = 2 // the event now names a dependency that has completed
+	s.events[len(s.events)-1].generation = 2 // now task 4 depends on task 2, which has completed, so it must not be cancelled
 	checkViolations(t, s.judge(), "I5")
 }
 

@@ -27,8 +27,8 @@ const (
 	leader = "leader" // is the first process of a command, so it is no leftover
 )
 
-// findableTraits are the traits of the leftovers of tasks that leave processes. Each one makes a leftover harder to find than the one
-// before.
+// findableTraits are the traits of the leftovers of tasks that leave processes. Each set of traits makes a leftover harder to find than the
+// set before.
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
@@ -80,7 +80,7 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	// wait for a child; a sibling is not a child of this process
+	// wait for the intermediate process, unless it is a sibling and so no child of this process
 	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) {
 		return c.Wait()
 	}

@@ -15,8 +15,8 @@ import (
 //
 //   - A fault must be possible on the machine of a user: SIGKILL, SIGSTOP, a full disk, a lost connection, a suspended laptop.
 //   - The nemesis acts from outside, with signals, SQL, the network and the disk. The product has no hooks for it.
-//   - The nemesis writes a note (notes.go) before a fault that has effects which look like a violation. The function
-//     judge reads the note and then accepts these effects.
+//   - The nemesis writes a note (notes.go) before a fault whose effects look like a violation. The function judge reads the note and
+//     accepts these effects.
 //   - The nemesis notes a fault that can block all writers as opLocked. The function judge subtracts the time of such a
 //     fault from delays and leases.
 //   - Every fault ends. A stopped process that holds the write lock is resumed early, because all other processes wait for it.
@@ -109,7 +109,7 @@ func (n *nemesis) killsAndStops() (sum int) {
 	return sum
 }
 
-// victim returns a random process with the role of. It prefers processes that are not stopped.
+// victim returns a random process of the given role. It prefers processes that are not stopped.
 func (n *nemesis) victim(of role) *proc {
 	list := n.processes.running(of)
 	if len(list) == 0 {
@@ -136,7 +136,7 @@ func (n *nemesis) killWorker() bool {
 	return true
 }
 
-// stopDuration draws a duration from 0.5 to 2.5 leases.
+// stopDuration returns a random duration between 0.5 and 2.5 times the lease.
 func (n *nemesis) stopDuration() time.Duration {
 	return Lease/2 + time.Duration(n.random.Int64N(int64(2*Lease)))
 }

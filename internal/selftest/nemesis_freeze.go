@@ -7,12 +7,12 @@ import (
 )
 
 const (
-	freezeEvery = 14 * time.Second // fixed interval between freezes, because a short run might have no random freeze
+	freezeEvery = 14 * time.Second // interval between freezes; it is fixed, because a short run with random intervals might have no freeze
 	freezeFirst = 2 * time.Second  // time from the start to the first freeze
 )
 
-// resumePauses are upper limits of the pause between two processes that resume after a freeze. Each freeze draws
-// one of them.
+// resumePauses are upper limits of the pause between two processes that resume after a freeze. Each freeze uses one of them, chosen at
+// random.
 var resumePauses = []time.Duration{1, 2 * time.Millisecond, 25 * time.Millisecond}
 
 // freeze stops all processes for longer than a lease and resumes them in random order, like the suspend of a

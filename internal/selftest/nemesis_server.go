@@ -52,8 +52,8 @@ func (n *nemesis) endConnection() bool {
 	return true
 }
 
-// endServer kills the primary server, or only its first process. By turns it starts the server again a moment later, and promotes the
-// standby.
+// endServer kills the primary server, or only its first process. Then it either starts the same server again a moment later, or promotes
+// the standby. It alternates between the two.
 func (n *nemesis) endServer() {
 	kill, name := n.server.Kill, "kill_server"
 	if n.random.IntN(2) == 0 {

@@ -36,7 +36,7 @@ const (
 	opLocked    = "locked"    // the nemesis holds the write lock, or has stopped a process that may hold it
 	opDown      = "down"      // the nemesis is about to kill the server
 	opUp        = "up"        // the server accepts connections again
-	opUnlocked  = "unlocked"  // ends opLocked
+	opUnlocked  = "unlocked"  // the fault of an earlier opLocked note has ended
 )
 
 // note is a line of the notes.

@@ -17,7 +17,7 @@ type replay struct {
 	keys    map[string]int64 // for each unique key, the unfinished task that owns it
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
-	ended   []endedBelow // ended transactions, for each of the latest events on a server
+	ended   []endedBelow // for each of the latest events on a server: which transactions had ended
 	// claims of the latest events on a server
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
@@ -37,10 +37,10 @@ type taskHistory struct {
 	label, queue, job, key string
 	lane                   string
 	after, afterAny        []int64
-	waits                  bool // whether the task waits for more than its lane
+	waits                  bool // whether the task waits for something besides its lane, such as a dependency
 	priority               int
 	state                  jobs.State
-	setBy                  int64 // number of the transaction that set the state; 0 in a file
+	setBy                  int64 // number of the transaction that set the state; 0 in a SQLite file
 	generation             int64
 	worker, reason         string
 	attempt, losses        int
@@ -56,7 +56,7 @@ type claim struct {
 	generation   int64
 	worker       string
 	claimedAt    int64 // this time and all others here are in ms of the wall clock
-	began        int64 // time at which the transaction of the claim began; 0 in a file
+	began        int64 // time at which the transaction of the claim began; 0 in a SQLite file
 	leaseEnd     int64 // current end of the lease
 	leaseWritten int64 // time of the last write of leaseEnd
 	revoked      bool  // whether the claim is revoked; the worker can then write nothing more about it

@@ -46,8 +46,8 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks that no pending task should have been claimed before one of the last consecutive claims (I6). The
-// parameter ahead contains the events that follow these claims in the history.
+// checkOrder checks that a worker has claimed the tasks of a queue in the right order (I6): no task that is still pending comes before one
+// of the tasks that the worker has just claimed. The parameter ahead contains the events that follow these claims in the history.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return
@@ -75,7 +75,7 @@ func (t *taskHistory) before(other *taskHistory) bool {
 	return t.priority > other.priority || t.priority == other.priority && t.id < other.id
 }
 
-// checkLeaseLength checks that a lease is not longer than the leases of its worker.
+// checkLeaseLength checks that a lease is not longer than the lease duration that its worker has registered.
 func (r *replay) checkLeaseLength(w *workerHistory, e event) {
 	if e.lease-e.at > w.leaseLength+50+r.clockDrift {
 		r.violation("I7", e.id, "has a lease of %d ms; leases of its worker have %d ms", e.lease-e.at, w.leaseLength)

@@ -2,7 +2,7 @@ package selftest
 
 import "slices"
 
-// endedBelow records that at the time at, in ms, all transactions with lower numbers than oldest had ended.
+// endedBelow says that all transactions with numbers below oldest had ended at a time. The field at is that time in ms.
 type endedBelow struct{ at, oldest int64 }
 
 // serverClaim is a claim of a transaction on a server.
@@ -56,7 +56,7 @@ func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 	return !r.hadEnded(p.setBy, c.began)
 }
 
-// hadEnded reports whether a transaction had certainly ended at a time in ms.
+// hadEnded reports whether the transaction xid had certainly ended at the time in the parameter at, in ms.
 func (r *replay) hadEnded(xid, at int64) bool {
 	return slices.ContainsFunc(r.ended, func(e endedBelow) bool { return e.at < at && e.oldest > xid })
 }

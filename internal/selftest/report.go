@@ -17,11 +17,11 @@ type Report struct {
 	CPUs   int     `json:"cpus"`
 
 	Tasks       int            `json:"tasks"`
-	Enqueued    int            `json:"enqueued"` // acknowledged enqueues
+	Enqueued    int            `json:"enqueued"` // enqueues that the product confirmed
 	Claims      int            `json:"claims"`
 	Losses      int            `json:"losses"`
 	KillsStops  int            `json:"kills_and_stops"`
-	CommitKills int            `json:"commit_kills"` // kills of processes while they committed
+	CommitKills int            `json:"commit_kills"` // number of processes that were killed during a commit
 	Faults      map[string]int `json:"acts"`
 	Server      bool           `json:"server"` // whether the database was on a server
 
@@ -31,34 +31,35 @@ type Report struct {
 
 // Figures are the measurements of a run. Durations are in seconds.
 type Figures struct {
-	// time from the SIGKILL of a worker until its tasks were free, without the time of locks and freezes by the harness
+	// 99th percentile of the time from the SIGKILL of a worker until another worker released its tasks, minus the periods in which the
+	// harness blocked all writes
 	RecoveryP99 float64 `json:"recovery_p99"`
 	RecoveryMax float64 `json:"recovery_max"`
 	Recoveries  int     `json:"recoveries"`
-	// longest time from the last heartbeat of a frozen worker until another worker took over its task, without the time of locks and
-	// freezes by the harness
+	// longest time from the last heartbeat of a hung worker until another worker took its task away, minus the periods in which the harness
+	// blocked all writes
 	LeaseMax   float64 `json:"lease_recovery_max"`
 	Leases     int     `json:"lease_recoveries"`
-	Orphans    int     `json:"orphans"`   // processes alive 1 s after the SIGKILL of their worker
-	Survivors  int     `json:"survivors"` // processes alive 1 s after the end of their attempt
+	Orphans    int     `json:"orphans"`   // number of processes that lived more than 1 s longer than their killed worker
+	Survivors  int     `json:"survivors"` // number of processes that lived more than 1 s longer than their attempt
 	Leftovers  int     `json:"leftovers"` // processes that commands left behind
 	Unreadable int     `json:"unreadable_leftovers"`
 	Foreign    int     `json:"foreign_leftovers"`
 	OwnKills   int     `json:"own_kills"` // attempts that a signal ended; only runner sends signals
-	// time from the end of a command to the record of this end, while leftovers of other tasks live
+	// 99th percentile of the time from the end of a command until the product recorded it, while leftovers of other tasks were alive
 	DelayP99  float64 `json:"end_delay_p99"`
 	DelayMax  float64 `json:"end_delay_max"`
 	Delays    int     `json:"end_delays"`
 	Overlaps  int     `json:"overlaps"`
 	Functions int     `json:"function_overlaps"` // functions that outlived their claims; docs/reliability.md allows this
-	Lost      int     `json:"lost"`              // acknowledged enqueues without a task
+	Lost      int     `json:"lost"`              // confirmed enqueues whose task does not exist
 	Busy      int     `json:"busy"`              // errors that report a busy database
 	OpenMax   float64 `json:"open_max"`          // longest time to open a database whose last process was killed during a commit
 	OpenP50   float64 `json:"open_p50"`
-	Resumed   int     `json:"resumed"` // how many times work continued after a kill of the server
-	// time from the restart of the server to the next claim, without the time of locks and partitions by the harness
+	Resumed   int     `json:"resumed"` // number of kills of the server after which workers claimed tasks again
+	// longest time from a restart of the server to the next claim, minus the periods in which the harness blocked all writes
 	ResumeMax float64 `json:"resume_max"`
-	Drain     float64 `json:"drain"` // time from the last fault to the end of the last task
+	Drain     float64 `json:"drain"` // time from the last fault until all tasks had ended
 }
 
 // Violation is a violated invariant.

@@ -139,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // enqueuers without pauses enqueue more tasks than the workers could run as commands
+		light := e.every == 0 // without pauses, enqueue functions, because the workers could not start so many commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int
@@ -153,7 +153,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			if functions >= backlog {
 				continue
 			}
-			light = commands >= backlog // then enqueue functions, because the start of a command costs much more processor time
+			light = commands >= backlog // if many commands wait, enqueue functions, which need much less processor time
 		}
 		d := e.draw(light)
 		e.notes.add(opTry, 0, 0, d.label)
@@ -166,7 +166,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 			e.notes.add(opBusy, 0, 0, err.Error())
 		case errors.Is(err, jobs.ErrFull), isFull(err), // the disk is full
 			errors.Is(err, jobs.ErrNotFound), isConstraint(err), // the dependency was deleted
-			errors.Is(err, jobs.ErrUnknown), isUnreachable(err): // the answer was lost
+			errors.Is(err, jobs.ErrUnknown), isUnreachable(err): // the connection broke before the reply came
 		case err != nil:
 			return fmt.Errorf("enqueue: %w", err)
 		case id != 0:

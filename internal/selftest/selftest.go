@@ -33,7 +33,7 @@ const (
 	enqueuers = 2
 	backlog   = 40 // number of pending tasks at which enqueuers pause
 
-	killServerEvery = 8 * time.Second // fixed interval between kills of the server, because a short run might have no random kill
+	killServerEvery = 8 * time.Second // fixed, because a short run with random intervals might have no kill
 
 	drainWithin = 90 * time.Second // time limit for all tasks to finish after the last fault
 	endWithin   = 15 * time.Second // time limit for workers to exit after SIGTERM
@@ -55,7 +55,7 @@ type Options struct {
 
 // Progress describes how far a run is.
 type Progress struct {
-	Phase        string // commits, faults, drain or check
+	Phase        string // name of the current phase: commits, faults, drain or check
 	Done, Of     time.Duration
 	Faults, Left int // number of kills and stops so far; number of unfinished tasks (only during the drain)
 }
@@ -172,7 +172,7 @@ func (r *run) killDuringCommits(ctx context.Context) error {
 		}
 		time.Sleep(time.Duration(random.IntN(4000)) * time.Microsecond)
 		p.kill()
-		_ = p.wait() // the error of wait is the SIGKILL
+		_ = p.wait() // wait returns an error, because SIGKILL ended the process
 		r.report.CommitKills++
 	}
 	return nil

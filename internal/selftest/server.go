@@ -13,8 +13,8 @@ import (
 type Server struct {
 	Socket func() string               // returns the path of the Unix socket of the primary server
 	Kill   func() error                // kills all processes of the primary server at once
-	Crash  func() error                // sends SIGKILL to its first process only
-	Run    func(context.Context) error // starts it again
+	Crash  func() error                // sends SIGKILL to the first process of the primary server only
+	Run    func(context.Context) error // starts the primary server again
 
 	// HasStandby reports whether the standby has every confirmed commit.
 	HasStandby func() bool

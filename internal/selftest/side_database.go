@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// Some faults can destroy the content of a database if the product does not detect them. The nemesis injects each such
-// fault into a database of its own, so that a loss does not spoil the histories of the run. The rule for such a
-// database is the same: every acknowledged task must exist. The product may reject calls, and every process that has
-// the database open may exit.
+// Some faults can destroy the content of a database if the product does not detect them. The nemesis injects each such fault into a
+// database of its own, so that lost tasks do not disturb the check of the run. Also in this database, every acknowledged task must exist.
+// The product may reject calls, and every process that has the database open may exit.
 
 // boundName is the role of an enqueuer that opens the database through a bind mount, and its process name.
 const boundName = "bound"
 
 const (
-	sideAcks = 3                // number of acknowledged enqueues before the fault
-	sideOpen = 10 * time.Second // time limit for these enqueues
+	sideAcks = 3                // number of enqueues that must be acknowledged before the fault
+	sideOpen = 10 * time.Second // time limit for the first sideAcks enqueues
 )
 
 // bindMount lets a process open a database through a bind mount of the file, as in a container that mounts only

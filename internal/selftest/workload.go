@@ -40,7 +40,7 @@ var kindWeights = []struct {
 const (
 	failingAttempts = 3
 	poisonLosses    = 2
-	manyLosses      = 100_000 // limit of losses for all other kinds, because faults can hit the same task many times
+	manyLosses      = 100_000 // limit of losses for all kinds except poison; high, because faults can hit the same task many times
 	urgent          = 50      // priority above all others
 	tickLabel       = "ticks:quick"
 	functionJob     = "selftest.function"

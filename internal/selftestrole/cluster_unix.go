@@ -18,15 +18,15 @@ import (
 type cluster struct {
 	mu      sync.Mutex
 	primary *pgserver.Server
-	standby *pgserver.Server // nil until it is a synchronous one for the first time
+	standby *pgserver.Server // nil until commits wait for the standby for the first time
 
 	ctx      context.Context // ends with the run
 	stop     context.CancelFunc
 	building sync.WaitGroup // the goroutine that creates a standby
 }
 
-// settings are those of both servers. A standby connects again at once after the primary server was killed, and the server keeps the log
-// that the standby needs.
+// settings are the settings of both servers. With them, a standby reconnects soon after a kill of the primary server, and the primary
+// server keeps the write-ahead log that the standby still needs.
 var settings = []string{"fsync=on", "wal_retrieve_retry_interval=100ms", "wal_keep_size=256MB"}
 
 func startCluster(ctx context.Context) (*cluster, error) {
@@ -97,8 +97,8 @@ func (c *cluster) server() *pgserver.Server {
 
 func (c *cluster) socket() string { return filepath.Join(c.server().Dir, ".s.PGSQL.5432") }
 
-// hasStandby reports whether the standby has every confirmed commit. That is so while it is connected as a synchronous one: a session that
-// commits has read the setting long ago.
+// hasStandby reports whether the standby has every confirmed commit. It has them while it is connected as a synchronous standby, because
+// each commit then waits for it. The setting that makes commits wait was changed so early that every session has read it by now.
 func (c *cluster) hasStandby() bool {
 	c.mu.Lock()
 	standby := c.standby

@@ -1,5 +1,5 @@
-// Package selftestrole contains what the processes of a selftest do, such as the worker and the browser of the pages. It
-// uses package runner. Package selftest starts and kills these processes.
+// Package selftestrole contains the code that the processes of a selftest run, such as the worker and the process that requests the web
+// pages. It uses package runner. Package selftest starts and kills these processes.
 package selftestrole
 
 import (
