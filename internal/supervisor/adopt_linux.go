@@ -9,7 +9,7 @@ import (
 )
 
 // ownChildren are the pids of the guardians that this process waits for. The function that starts a guardian holds a read lock of startMu
-// until the new pid is in ownChildren.
+// until it has added the new pid to ownChildren.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex

@@ -32,7 +32,7 @@ const (
 
 // run executes attempts one after the other, until the worker is gone and no process is left. It forks all commands on its own thread.
 func (g *guardian) run() {
-	for count := make([]byte, 8); ; { // each start adds one to the event, and so does the shutdown
+	for count := make([]byte, 8); ; { // each start and the shutdown add one to the eventfd
 		awaitReadable(g.startEvent)
 		if _, err := unix.Read(g.startEvent, count); err != nil {
 			continue
@@ -128,8 +128,8 @@ func (g *guardian) finish(a *attempt) {
 	}
 }
 
-// spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The
-// pidfd is -1 if the kernel has none.
+// spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The result pidfd is -1 if
+// the kernel does not support pidfds.
 func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	attr := &syscall.ProcAttr{Dir: o.request.Dir, Env: o.request.Env,
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, PidFD: &pidfd, Credential: o.request.User.credential()}}
@@ -167,8 +167,8 @@ func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
 func (g *guardian) awaitLeader(a *attempt) Exit {
 	for {
 		pid, err := awaitAnyChild()
-		// While the leader is a child, no error can happen. If one does happen, the exit status of the leader is lost. So the guardian
-		// exits, and the worker treats the attempt as lost.
+		// Waiting cannot fail while the leader is a child of this process. If it fails nevertheless, the exit status of the leader is
+		// unknown. So the guardian exits, and the worker treats the attempt as lost.
 		if err != nil {
 			os.Exit(1)
 		}
@@ -211,29 +211,30 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		return exit, false
 	}
 	if err != nil {
-		os.Exit(1) // for the same reason as in awaitLeader
+		os.Exit(1) // the exit status of the leader is unknown, as in awaitLeader
 	}
 	a.ended = true
 	exit = Exit{Code: status.ExitStatus()}
 	if status.Signaled() {
 		exit.Signal = int(status.Signal())
-		// Perhaps a worker that takes over has killed the cgroup with this signal.
+		// SIGKILL may mean that a worker that takes over the task has killed the whole cgroup. A killed cgroup must be replaced.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL)
 	}
 	if a.endedBy == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
-		// After the deadline, a worker that takes over may kill the command before this guardian does.
+		// After the deadline, a worker that takes over the task may kill the command before this guardian does. This also counts as the
+		// deadline.
 		a.endedBy = byDeadline
 	}
 	return exit, true
 }
 
 // killRemaining kills all remaining processes of an attempt and waits until none is left. After deniedGrace it stops waiting for processes
-// that it is not permitted to kill, and returns them. If a is nil, it waits for such processes, too, as long as the worker lives.
+// that it is not permitted to kill, and returns them. If a is nil, it also waits for such processes until the worker is gone.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
 		n, noChildren := g.reapAll()
-		// As in reap, another worker may have killed the cgroup.
+		// As in reap, SIGKILL may mean that another worker has killed the whole cgroup.
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && n > 0
 		var living int
 		var otherUsers []int

@@ -57,7 +57,7 @@ func (g *guardian) makeCgroup() {
 		return
 	}
 	fd := -1
-	err := unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) // needs Linux 5.14
+	err := unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) // cgroup.kill exists since Linux 5.14
 	if err == nil {
 		fd, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	}

@@ -39,7 +39,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	if c.LeaveChildren {
 		r.Leave = 1
 	}
-	if !filepath.IsAbs(c.Dir) { // the guardian runs in /
+	if !filepath.IsAbs(c.Dir) { // the guardian would resolve a relative path in its own working directory, which is /
 		here, err := os.Getwd()
 		if err != nil {
 			return nil, &DirError{Dir: ".", Err: err}
@@ -51,7 +51,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	}
 	var fds []int
 	for i, f := range []*os.File{c.Stdin, c.Stdout, c.Stderr} {
-		if f == nil { // the guardian has its own null device
+		if f == nil { // nil means the null device, which the guardian opens itself
 			r.Null |= 1 << i
 			continue
 		}
@@ -158,7 +158,7 @@ func (c *Child) Kill() error {
 	return c.g.send(request{Op: opKill, Key: c.key, Signal: int(unix.SIGKILL)}, nil)
 }
 
-// Ended returns a channel that is closed as soon as Wait would return at once.
+// Ended returns a channel that is closed when the command has ended; Wait then returns at once.
 func (c *Child) Ended() <-chan struct{} { return c.ended }
 
 // Wait waits until no process of the command is left, except those that LeaveChildren allows, and returns how its

@@ -19,10 +19,10 @@ import (
 // This file is the side of the worker: it starts a guardian, sends requests to it, and handles its replies. Child (child_linux.go) is one
 // command.
 //
-// Every failure has the same end. If a message cannot be written in time, a reply is invalid or two pings stay without an answer, the
-// client kills the guardian. It does not try to repair the connection, because a guardian that has read a part of a message cannot read the
-// next one. The goroutine receive then waits for the end of the guardian, kills the processes that it has left, and ends the command with
-// ErrLost.
+// All failures are handled in the same way. If a message cannot be written in time, a reply is invalid or two pings stay without an answer,
+// the client kills the guardian. It does not try to repair the connection, because a guardian that has read a part of a message cannot read
+// the next one. The goroutine receive then waits for the end of the guardian, kills the processes that it has left, and ends the command
+// with ErrLost.
 //
 // Invariants:
 //   - A guardian has one command at most: child is set from the request until the reply that ends the command.
@@ -46,7 +46,7 @@ type Guardian struct {
 
 	mu      sync.Mutex
 	child   *Child // command that was requested and has not ended; nil if there is none
-	served  bool   // whether a command was started
+	served  bool   // whether the guardian has ever started a command
 	gone    bool   // whether the guardian can start no more commands
 	retired bool   // whether processes are left that the guardian may not kill or must leave alive; it then starts no other command
 	clean   bool   // whether the guardian has exited and no process of its command is left

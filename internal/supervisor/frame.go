@@ -25,7 +25,7 @@ type codec struct {
 	reading bool
 	data    []byte // bytes written so far, or bytes still to read
 	whole   string // whole message; only set when reading
-	bad     bool   // Package unix does not name the field si_pid. It follows three ints, and is aligned like a pointer.
+	bad     bool   // whether the data that was read is invalid
 }
 
 func (r *request) fields(c *codec) {

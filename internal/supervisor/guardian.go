@@ -94,9 +94,9 @@ type GuardianOptions struct {
 }
 
 const (
-	helloTimeout = 20 * time.Second // time for a guardian to start; enough for a small machine that has just booted
-	sendTimeout  = 2 * time.Second  // time for a guardian to read a message
-	closeTimeout = 5 * time.Second  // time for a guardian to exit
+	helloTimeout = 20 * time.Second // time limit for the start of a guardian; long enough for a small machine that has just booted
+	sendTimeout  = 2 * time.Second  // time limit for a guardian to read a message
+	closeTimeout = 5 * time.Second  // time limit for a guardian to exit
 )
 
 // Key identifies an attempt. The caller uses each pair of numbers once.
@@ -133,7 +133,7 @@ const (
 	opPing  = "ping"  // n
 	opBye   = "bye"   // kill the remaining processes and exit
 
-	opHello   = "hello"   // protocol, version, pid, the reason why it cannot mark processes
+	opHello   = "hello"   // protocol, version, pid, the reason why the guardian cannot mark processes (empty if it can)
 	opStarted = "started" // key, pid
 	opRefused = "refused" // key, reason, errno
 	opExited  = "exited"  // key, pid, exit (with the processes that remain), endedBy
@@ -153,7 +153,7 @@ type request struct {
 	Signal   int
 	After    int64 // milliseconds until KILL follows; 0 for never
 	N        int64
-	Leave    int // 1 if the processes that the command leaves behind live on; see Command.LeaveChildren
+	Leave    int // 1 if the processes that the command leaves behind may live on; see Command.LeaveChildren
 	Resources
 }
 

@@ -24,9 +24,10 @@ import (
 //     a process that has reused the pid.
 //   - No goroutine writes to the socket while it holds the mutex. A write blocks while the worker is stopped, and the timer of the
 //     deadline needs the mutex.
-//   - A renewal and a kill name their attempt by its key. A late one for an earlier attempt changes nothing.
-//   - Whatever ends the method read also ends the guardian: a closed socket, an invalid message, a message of a newer version. The
-//     guardian then starts nothing more and kills every process.
+//   - A renewal and a kill contain the key of their attempt. If a renewal or a kill arrives after the end of its attempt, it changes
+//     nothing.
+//   - If the socket is closed, or a message is invalid or of a newer version, the method read returns and the guardian ends. It then starts
+//     no more commands and kills every process.
 
 // The descriptors of a guardian besides 0, 1 and 2.
 const (
@@ -55,7 +56,7 @@ func Guard(version string) bool {
 	// The guardian catches these signals, because only the worker decides when the work ends. It does not ignore them,
 	// because commands would inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGPIPE)
-	// With this name, pkill does not kill the guardian when a user passes the name of the program to pkill.
+	// This process name differs from that of the worker, so pkill with the name of the program does not kill guardians.
 	_ = os.WriteFile("/proc/self/comm", []byte("guardian"), 0)
 	// The orphans of commands become children of this process. This option needs Linux 3.4.
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
@@ -107,8 +108,8 @@ type guardian struct {
 	cgroupDir    string // directory of its cgroup; empty if it has none
 	cgroupFD     int
 	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
-	limited      bool            // whether the cgroup limits the attempt
-	starts       chan startOrder // closed at the shutdown
+	limited      bool            // whether memory or CPU limits were set on the cgroup
+	starts       chan startOrder // closed when the guardian shuts down
 	startEvent   int             // eventfd that the starting thread polls, because it cannot poll the channel
 
 	sending sync.Mutex
@@ -119,7 +120,7 @@ type guardian struct {
 	timerAt  int64 // when the timer fires, at the deadline of the attempt or earlier; 0 for never
 	stopping bool  // whether the worker is gone
 	usage    Usage // resources that the reaped processes of the attempt used
-	left     bool  // whether the remaining processes live on; the guardian then exits without killing them
+	left     bool  // whether remaining processes may live on; the guardian then exits without killing them
 }
 
 // startOrder is a request to start a command, with the descriptors of the command.
@@ -134,7 +135,7 @@ type attempt struct {
 	Key
 	deadline int64         // CLOCK_MONOTONIC, in nanoseconds
 	endedBy  string        // what ended the command: self, kill or deadline
-	leave    bool          // whether processes that it leaves behind live on, if the command ends by itself
+	leave    bool          // whether left-over processes may live on after the command has ended by itself
 	killed   bool          // whether KILL was sent, or must be sent after the start
 	termSent bool          // whether TERM was sent, or must be sent after the start
 	leader   int           // pid; 0 before the start
@@ -191,8 +192,8 @@ type requests struct {
 	lost   bool  // whether descriptors were dropped because this process has too many
 }
 
-// next reads a request. The kernel ends a read at the byte that carries descriptors. A worker sends no second start
-// message before it has the reply to the first one. So in.files belongs to the next start message.
+// next reads a request. The kernel ends a read at the byte that carries descriptors. The worker waits for the reply to a start message
+// before it sends another one. So the descriptors in in.files always belong to the next start message.
 func (in *requests) next(r *request) error {
 	for {
 		data, ok, err := in.nextFrame()

@@ -267,8 +267,8 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 	testkit.Eventually(t, "the end of the command", func() bool { return !running(command) })
 }
 
-// TestAKillAfterTheDeadlineCountsAsTheDeadline kills a command before its guardian notices that the deadline has
-// passed. A worker that calls Sweep does this if the guardian is stopped.
+// TestAKillAfterTheDeadlineCountsAsTheDeadline kills a command before its guardian notices that the deadline has passed. This happens when
+// the guardian is stopped and another worker calls Sweep.
 func TestAKillAfterTheDeadlineCountsAsTheDeadline(t *testing.T) {
 	for _, test := range []struct {
 		left time.Duration

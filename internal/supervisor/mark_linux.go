@@ -68,7 +68,7 @@ func SetMark(pid int, m Mark) error {
 		if err := unix.Prlimit(pid, limits[i].resource, nil, &limit); err != nil {
 			return os.NewSyscallError("prlimit", err)
 		}
-		limit.Cur = word // the hard limit does not change
+		limit.Cur = word // only the soft limit changes
 		if err := unix.Prlimit(pid, limits[i].resource, &limit, nil); err != nil {
 			return os.NewSyscallError("prlimit", err)
 		}

@@ -112,7 +112,7 @@ func (p *Process) Wait() (Exit, error) {
 		exit.Signal = int(status.Signal())
 	}
 	switch {
-	case p.leave: // nothing changes p.leave after the end
+	case p.leave: // p.leave no longer changes, because the leader has ended
 		exit.Left, exit.LeftOver = leftOver, 0
 	case p.killed: // these processes were killed together with the leader, so they are not left over
 		exit.LeftOver = 0

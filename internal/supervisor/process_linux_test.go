@@ -14,7 +14,7 @@ import (
 func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
 	seals := map[string]func(){"close_range": setCloseOnExec, "listed": setListedCloseOnExec}
 	for name, seal := range seals {
-		leak, err := unix.Dup(1) // the copy is not set to close on exec, like an inherited descriptor
+		leak, err := unix.Dup(1) // like an inherited descriptor, the copy is not set to close on exec
 		if err != nil {
 			t.Fatal(err)
 		}

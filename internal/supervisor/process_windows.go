@@ -14,8 +14,8 @@ var resourceErrors = []syscall.Errno{
 	windows.ERROR_NO_SYSTEM_RESOURCES, windows.ERROR_COMMITMENT_LIMIT,
 }
 
-// job is the Job Object that contains the processes of the command. The system kills them when the last handle of the
-// job is closed. So it also kills them when this process ends in any way.
+// job is the Job Object that contains the processes of the command. The system kills them when the last handle of the job is closed. So
+// they also die when this process ends for whatever reason.
 type job struct{ handle windows.Handle }
 
 func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
@@ -23,8 +23,7 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The command needs a process group of its own, or Ctrl-Break could not be sent to it alone. It inherits only the
-	// files in attr.
+	// The command gets its own process group, so that Ctrl-Break can be sent to this command alone. It inherits only the files in attr.
 	attr.Sys = &syscall.SysProcAttr{CreationFlags: windows.CREATE_NEW_PROCESS_GROUP}
 	proc, err := os.StartProcess(path, argv, attr)
 	if err != nil {
@@ -99,7 +98,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 		killed = os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
 	}
 	state, lost := p.proc.Wait()
-	windows.CloseHandle(p.job.handle) // ended is set, so nothing uses the handle any more
+	windows.CloseHandle(p.job.handle) // no method uses the handle now, because ended is set
 	return state, leftOver, errors.Join(err, failed, lost, killed)
 }
 

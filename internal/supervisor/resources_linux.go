@@ -77,8 +77,8 @@ func setPriorities(r Resources) error {
 // cpuPeriod is the time over which the kernel measures the CPU time of a cgroup, in microseconds.
 const cpuPeriod = 100_000
 
-// applyLimits sets the limits of the cgroup of the guardian. Swap counts as memory. If the kernel must kill a process for
-// lack of memory, it kills all of them.
+// applyLimits sets the limits of the cgroup of the guardian. Swap counts as memory. If the memory limit is exceeded, the kernel kills all
+// processes of the cgroup.
 func (g *guardian) applyLimits(r Resources) error {
 	if r.Memory == 0 && r.CPU == 0 {
 		return nil
@@ -87,7 +87,7 @@ func (g *guardian) applyLimits(r Resources) error {
 	set := func(name, value string) error { return writeCgroup(g.cgroupDir, name, value) }
 	if r.Memory > 0 {
 		swap := set("memory.swap.max", "0")
-		if errors.Is(swap, fs.ErrNotExist) { // the kernel does not account for swap
+		if errors.Is(swap, fs.ErrNotExist) { // the file does not exist if the kernel does not count swap
 			swap = nil
 		}
 		if err := errors.Join(set("memory.max", strconv.FormatInt(r.Memory, 10)), set("memory.oom.group", "1"), swap); err != nil {

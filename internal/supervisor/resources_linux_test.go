@@ -92,7 +92,8 @@ func TestACommandWithALimitThatCannotBeAppliedDoesNotRun(t *testing.T) {
 	}
 }
 
-// TestLeaveCgroup moves a child of this process from one cgroup to another. It refuses to move a process of others.
+// TestLeaveCgroup moves a child of this process from one cgroup to another. It also checks that leaveCgroup refuses to move a process that
+// this process did not start.
 func TestLeaveCgroup(t *testing.T) {
 	dir := filepath.Join(ownCgroup(), "runner-test-"+strconv.Itoa(os.Getpid()))
 	if err := os.Mkdir(dir, 0o755); ownCgroup() == "" || err != nil {

@@ -36,8 +36,8 @@ type Command struct {
 	Env  []string // whole environment; nil means empty
 	Dir  string   // working directory; default: that of the caller
 
-	// Stdin, Stdout and Stderr are the descriptors 0, 1 and 2. A nil file is the null device. The caller closes them.
-	// Start sets a pipe to blocking mode.
+	// Stdin, Stdout and Stderr are the descriptors 0, 1 and 2. A nil file is the null device. The caller closes these files. Start sets
+	// pipes to blocking mode.
 	Stdin, Stdout, Stderr *os.File
 
 	// KillAfter is the time between TERM and KILL when ctx ends during the start. With 0, KILL is sent at once. Only a

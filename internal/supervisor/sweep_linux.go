@@ -79,10 +79,9 @@ func (s *sweep) killMatching() (found bool) {
 // killCgroup kills the cgroup of a record if the cgroup contains a process that must be killed. Processes of other
 // users die, too.
 //
-// A call of Sweep with keys is for a worker that may only hang. Its guardian may continue at any moment and start
-// another attempt in the same cgroup. That attempt must not be killed. So killCgroup then kills the cgroup only if it
-// contains a process that killIf was not permitted to kill. A guardian that finds such a process beside its next
-// attempt kills the cgroup itself and creates another one.
+// A call of Sweep with keys is for a worker that may only hang. Its guardian may continue at any moment and start another attempt in the
+// same cgroup. That next attempt must not be killed. So with keys, killCgroup kills the cgroup only if it contains a process that killIf
+// was not permitted to kill. A guardian that finds such a process beside its next attempt kills the cgroup itself and creates another one.
 //
 // killCgroup opens the file cgroup.kill before it checks the processes. The guardian's new cgroup has the same name,
 // and the open file still refers to the old cgroup.

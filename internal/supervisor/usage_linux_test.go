@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// TestUsageCountsAllProcessesOfAnAttempt runs a command whose background process, which leaves the session, uses the
-// CPU time and the memory. The command after it uses less.
+// TestUsageCountsAllProcessesOfAnAttempt runs a command whose background process, which leaves the session, uses the CPU time and the
+// memory. The next command uses less, which the test also checks.
 func TestUsageCountsAllProcessesOfAnAttempt(t *testing.T) {
 	g, _ := startGuardian(t)
-	// Without a newline in its input, tail keeps all of it in memory. The last command reaches the disk cache.
+	// The input of tail has no newline, so tail keeps all of it in memory. The last line writes a file of 3 MB.
 	const script = `mkfifo end
 setsid -f sh -c 'head -c 60000000 /dev/zero | tail -n 1 >/dev/null; echo done >end'
 head -c 3000000 /dev/zero >big; cat end`
