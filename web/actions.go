@@ -30,10 +30,10 @@ type actionRequest struct {
 	now       time.Time
 	confirmed bool // whether the user has confirmed the action
 	terms     []search.Term
-	filter    jobs.Filter // filter of the query, or the ids of a selection
+	filter    jobs.Filter // selects the tasks that match the query, or the tasks with the selected ids
 	byQuery   bool
 	cause     string // cause of the group of failed tasks, if the form names a group
-	count     int    // number of tasks of the question; -1 if there was no question
+	count     int    // number of tasks that the question named; -1 if the page asked no question
 }
 
 // actionResult is the result of an action: a line to show, or a question to ask first.
@@ -49,12 +49,12 @@ type confirmView struct {
 	Changed                       string // why the page asks the question again
 	Fields                        []field
 	AskReason                     bool   // whether the question has a field for a reason
-	Reason                        string // content of this field
+	Reason                        string // text in the field for the reason
 }
 
 type field struct{ Name, Value string }
 
-// actions are the actions by their names in the URL.
+// actions maps the name of an action in the URL to the method that does the action.
 var actions = map[string]func(*actionRequest, context.Context) (actionResult, error){
 	"retry": (*actionRequest).tasksAction, "cancel": (*actionRequest).tasksAction, "delete": (*actionRequest).tasksAction,
 	"hold": (*actionRequest).tasksAction, "release": (*actionRequest).tasksAction, "top": (*actionRequest).tasksAction,
@@ -287,7 +287,7 @@ func (a *actionRequest) confirmation(n int) *confirmView {
 	return v
 }
 
-// takesReason has the actions with a reason. The question of such an action has a field for it.
+// takesReason names the actions that can have a reason. The question about one of these actions has a field for the reason.
 var takesReason = map[string]bool{"pause": true, "cancel": true, "hold": true}
 
 // cli returns the command line that does the same as the action.

@@ -117,7 +117,7 @@ func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
 		old = append(old[1:], added)
 	}
 
-	// A task that has left the set since does not make the page ask again, because workers take tasks at any time.
+	// If a task has left the set since the question, the page does not ask again, because workers take tasks at any time.
 	form := url.Values{"query": {"state:failed"}, "back": {"/tasks"}}
 	_, body := s.post("/actions/retry", form)
 	confirm(t, form, body)

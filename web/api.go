@@ -162,8 +162,8 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	return list, nil
 }
 
-// apiOrder returns the order of the tasks of a response. It returns an error if the search cannot have the order, or if the parameter that
-// says where the part begins is that of another order.
+// apiOrder returns the order of the tasks of a response. It returns an error if this search cannot be in the requested order, or if the
+// request has the wrong one of the parameters before and from, which depend on the order.
 func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 	asked := cmp.Or(req.FormValue("sort"), sortByID)
 	order, _ := sortOf(asked, filter.States)
@@ -204,7 +204,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 	case errors.Is(err, jobs.ErrNotFound):
 		apiError(w, http.StatusNotFound, humanize.Safe(err.Error()))
 	case errors.Is(err, jobs.ErrInvalid):
-		better, _ := h.correct(ctx, req.FormValue("q")) // return the error of the request; an error of the hint does not matter
+		better, _ := h.correct(ctx, req.FormValue("q")) // the response has the error of the request, so an error here does not matter
 		writeJSON(w, http.StatusBadRequest, apiProblem{humanize.Safe(err.Error()), orNull(better)})
 	case errors.Is(context.Cause(ctx), errSlow):
 		apiError(w, http.StatusServiceUnavailable, "the search took longer than two seconds; add state: or since: to the text")

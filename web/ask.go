@@ -42,7 +42,7 @@ func (h *handler) ask(w http.ResponseWriter, req *http.Request) {
 	switch {
 	case err != nil:
 		h.fail(w, req, err)
-	case d.ask == nil: // no task can be changed
+	case d.ask == nil: // there is no question, because no task can be changed
 		h.setFlash(w, d.line+"\n"+d.cli)
 		http.Redirect(w, req, h.localPath(form.Get("back")), http.StatusSeeOther)
 	default:

@@ -11,11 +11,11 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// A question about all tasks of a query or of a group names a set of tasks. The confirmation acts on tasks of this set only. Tasks may have
-// left the set since, because workers go on. If a task is new, the page asks again.
+// A question about all tasks of a query or of a group names a set of tasks. The confirmation acts on tasks of this set only. Meanwhile
+// tasks may leave the set, because workers continue to run. If a task is new, the page asks again.
 
-// askedSets keeps the sets of tasks of the last questions. If the server does not know a set, for example after a restart, the confirmation
-// needs exactly the same tasks.
+// askedSets keeps the sets of tasks of the last questions. If the server does not know a set, for example after a restart, it accepts a
+// confirmation only if the tasks are still exactly the same.
 type askedSets struct {
 	mu   sync.Mutex
 	sets []askedSet // oldest first
@@ -60,14 +60,14 @@ func (s *askedSets) add(ids []int64) string {
 	return key
 }
 
-// others counts the ids that are not in the set of a question. If the server does not know the set, all ids count, unless the set has the
-// same ids.
+// others counts the ids that are not in the set that a question named. If the server does not know that set, others counts all ids, unless
+// the key shows that they are exactly the ids of the set.
 func (s *askedSets) others(key string, ids []int64) (n int, known bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.sets, func(set askedSet) bool { return set.key == key })
 	var asked []int64
 	if i >= 0 {
-		asked = s.sets[i].ids // no one changes the ids of a set
+		asked = s.sets[i].ids // the ids of a set never change, so reading them needs no lock
 	}
 	s.mu.Unlock()
 	if i < 0 {
@@ -84,7 +84,7 @@ func (s *askedSets) others(key string, ids []int64) (n int, known bool) {
 	return n, true
 }
 
-// changedText says why the page asks again. It returns an empty text if the confirmation is about these tasks.
+// changedText says why the page asks again. It returns an empty text if the question was about these tasks.
 func (a *actionRequest) changedText(ids []int64) string {
 	n, known := a.h.asked.others(a.form.Get("set"), ids)
 	if n == 0 {
@@ -93,7 +93,7 @@ func (a *actionRequest) changedText(ids []int64) string {
 	text := fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s", humanize.Plural(a.count, "task"),
 		humanize.Count(int64(len(ids))))
 	switch {
-	case len(ids) == a.count+n: // the numbers say it
+	case len(ids) == a.count+n: // the two numbers already show how many tasks are new
 	case known:
 		text += fmt.Sprintf(", of which %s new", humanize.Does(n, "task", "is", "are"))
 	case len(ids) == a.count:

@@ -100,7 +100,8 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
 
-// localPath returns the URL in place if it is a page of this server. Otherwise it returns the URL of the overview.
+// localPath returns the URL in the parameter place if this is the URL of a page of this server. Otherwise it returns the URL of the
+// overview.
 func (h *handler) localPath(place string) string {
 	u, err := url.Parse(place)
 	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || strings.ContainsAny(place, "\\\r\n\t") ||

@@ -48,7 +48,7 @@ type visit struct {
 	then       func()
 }
 
-// press returns a function that clicks a button until something is shown.
+// press returns a function that clicks a button until the element with the selector shown exists.
 func (b *browser) press(button, shown string) func() {
 	return func() {
 		b.t.Helper()

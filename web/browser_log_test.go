@@ -54,7 +54,7 @@ func TestAFinishedLogOpensAtItsEndInABrowser(t *testing.T) {
 			t.Errorf("%s JavaScript: got lines %q of stderr, want the three frames", name, got)
 		}
 	}
-	_, page := s.get(fmt.Sprintf("/tasks/%d?find=17", id)) // the first lines with these digits come before the last thousand lines
+	_, page := s.get(fmt.Sprintf("/tasks/%d?find=17", id)) // a search also finds lines before the last thousand lines
 	testkit.Contains(t, page, "</i>17\n", `<span id="shown">159 lines</span> found.`)
 }
 

@@ -30,7 +30,7 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 		path := fmt.Sprintf("/tasks/%d", id)
 		b.open(path)
 		if script {
-			b.run(chromedp.Click("#live")) // an update without a session shows the sign-in page before the click
+			b.run(chromedp.Click("#live")) // stop the updates, because an update without a session would show the sign-in page too early
 		}
 		call(b, network.ClearBrowserCookies, cdp.Empty{})
 		b.run(chromedp.Click("#head button.primary"), chromedp.WaitVisible("input[name=token]"),

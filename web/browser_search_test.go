@@ -34,7 +34,7 @@ func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
 		offers("state:failed queue:media", `state:failed label:"night run"`)
 	}
 	before := strings.Count(strings.Join(b.seen(), "\n"), "/words")
-	testkit.Equal(t, "requests for words", before, 5) // the list of tasks has its words
+	testkit.Equal(t, "requests for words", before, 5) // the page with the list of tasks contains the words, so it sends no request
 }
 
 // timezoneOverride sets the zone of the browser.

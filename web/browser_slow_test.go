@@ -27,7 +27,7 @@ type proxy struct {
 	work   sync.WaitGroup
 
 	mu    sync.Mutex
-	open  chan struct{} // closed while bytes pass
+	open  chan struct{} // closed channel while the proxy forwards bytes; open while it is stopped
 	delay time.Duration // delay of each piece of data
 	conns []net.Conn
 	ended bool
@@ -57,7 +57,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// forward connects to the server when bytes pass, so the server sees no connection without a request.
+// forward connects to the server only when the proxy is not stopped, so the server sees no connection without a request.
 func (p *proxy) forward(from net.Conn) {
 	defer from.Close()
 	open, _ := p.now()
@@ -223,7 +223,7 @@ func TestTheStreamOfEventsIsNeverSilent(t *testing.T) {
 	defer res.Body.Close()
 	var text strings.Builder
 	piece := make([]byte, 1000)
-	for !strings.Contains(text.String(), "event: alive\ndata: ") { // a comment would not reach the script of the page
+	for !strings.Contains(text.String(), "event: alive\ndata: ") { // the script of a page receives events of a type, but no comments
 		n, err := res.Body.Read(piece)
 		if text.Write(piece[:n]); err != nil {
 			t.Fatalf("got the events %q and the error %v, want an event of type alive", text.String(), err)

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// busyVisits returns pages that show something in progress: a task that runs, a question, a message, a list that holds still.
+// busyVisits returns pages that show something in progress: a task that runs, a question, a message, a list that does not update while the
+// pointer is on it.
 func busyVisits(t *testing.T, r *runner.Runner, b *browser) []visit {
 	t.Helper()
 	failed := shell(t, r, "echo 'no route to host' >&2; exit 7", jobs.Queue("mail"))

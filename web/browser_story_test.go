@@ -28,8 +28,8 @@ func alertPage(t *testing.T, queue string) string {
 	return strings.ReplaceAll(page, "{{ $labels.queue }}", queue)
 }
 
-// A user gets an alert at night and opens its page on a telephone. One click shows the traceback, and two more clicks retry all tasks with
-// this cause.
+// A user gets an alert at night and opens its page on a telephone. One click shows the traceback of a failure, and two more clicks retry
+// all tasks that failed with the same cause.
 func TestFromAnAlertToTheTracebackAndTheRepair(t *testing.T) {
 	r := open(t)
 	const trace = "Traceback (most recent call last):\\n  File \"send.py\", line 7\\nConnectionError: mail-7.example.com refused"

@@ -22,7 +22,7 @@ type chartRange struct {
 	length time.Duration // time range of a bar
 	bars   int
 	ticks  time.Duration // time between two marks of the time axis
-	fresh  time.Duration // how long the same data may be shown again
+	fresh  time.Duration // how long the data may be reused
 }
 
 var chartRanges = []chartRange{
@@ -40,7 +40,7 @@ type chart struct {
 	Zone      string        // time zone of the axis
 	Summary   string
 	Wait, Run percentiles
-	Sample    string     // number of tasks that the percentiles come from; empty if there are none
+	Sample    string     // number of tasks from which the percentiles were computed; empty if there are none
 	Steps     []chartRow // bars with at least one ended task, the latest first
 	Completed int
 	Failed    int

@@ -17,22 +17,22 @@ import (
 type queueCounts struct {
 	mu      sync.Mutex
 	last    []runner.Queue
-	pending []admin.PendingCount // pending tasks of last, with the changes of actions
+	pending []admin.PendingCount // numbers of pending tasks in last, corrected for later actions
 	total   int                  // number of tasks in pending
 	err     error
 	at      time.Time     // end of the last read; zero if there was none
-	fresh   bool          // whether no action has changed something since
+	fresh   bool          // whether no action has changed tasks since the last read
 	took    time.Duration // duration of the last read
 	reading chan struct{} // closed at the end of the read in progress; nil if there is none
-	changed func()        // called when a read ends that a page did not wait for
-	behind  bool          // whether a page did not wait for the read in progress
+	changed func()        // called at the end of a read, if a page was sent without waiting for it
+	behind  bool          // whether a page was sent without waiting for the read in progress
 }
 
 const (
 	manyPending   = 100_000               // with fewer pending tasks, the server counts them for each page
 	countPatience = 10 * time.Millisecond // how long a page waits for new counts before it shows the last ones
 	countPause    = 10                    // the pause between two reads is the duration of a read, multiplied by this number
-	oldCount      = 5 * time.Second       // a page shows the age of a count that is older
+	oldCount      = 5 * time.Second       // if a count is older, the page shows its age
 )
 
 // read returns the counts of the queues. The result age is the age of the count of the pending tasks, or 0 if it is at most oldCount.
@@ -96,7 +96,7 @@ func (c *queueCounts) count(r *runner.Runner, done chan struct{}) {
 	began := time.Now()
 	list, err := r.Queues(ctx)
 	c.mu.Lock()
-	current := c.reading == done // otherwise an action has changed something since, and another read counts again
+	current := c.reading == done // if not current, an action has changed tasks since the start, and another read counts again
 	if current || c.last == nil {
 		c.last, c.err, c.took = list, err, time.Since(began)
 		c.pending, c.total = pendingCounts(list)

@@ -98,8 +98,8 @@ func (d *drawing) bars(summary string) template.HTML {
 	return template.HTML(d.b.String())
 }
 
-// bar draws the bar of n tasks of a time bucket on top of a part with the given height. It returns the height of both. A bar is at least a
-// pixel high. Its link also covers the empty space of the plot, which is easier to hit with a pointer.
+// bar draws a part of the bar of a time bucket: n tasks in a state, above a part with the height below. It returns the height of both
+// parts. A bar is at least a pixel high. Its link also covers the empty space of the plot, which is easier to hit with a pointer.
 func (d *drawing) bar(i int, state jobs.State, n int, below float64) float64 {
 	if n == 0 {
 		return below

@@ -11,13 +11,14 @@ import (
 )
 
 // failureCache keeps the failures that the pages have grouped. A failure does not change: if a task fails again, its failure has another
-// time. So a page reads only the ids and times of the failed tasks, and the failures that it does not know yet.
+// time. So for each page the server reads the ids and times of the failed tasks, but only those failures that are not in the cache yet.
 type failureCache struct {
 	mu    sync.Mutex
 	known map[int64]present.Failure
 }
 
-// fewUnknown is the number of unknown failures that the cache reads by their ids. It reads more failures faster in the order of their ends.
+// fewUnknown is the maximum number of unknown failures that the cache reads by their ids. For more failures, it is faster to read the
+// latest failures in the order of their ends.
 const fewUnknown = 500
 
 // read returns up to most failed tasks that a filter selects, the latest failure first. If hide is set, the failures have no error lines.
@@ -61,14 +62,14 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 	}
 	list := make([]present.Failure, 0, len(marks))
 	for _, m := range marks {
-		if isKnown(m) { // otherwise the task has changed since
+		if isKnown(m) { // skip a task that has changed since the times were read
 			list = append(list, c.known[m.ID])
 		}
 	}
 	return list, nil
 }
 
-// only returns the known failures of some tasks.
+// only selects the known failures of the tasks in marks.
 func (c *failureCache) only(marks []admin.TimeMark) map[int64]present.Failure {
 	known := make(map[int64]present.Failure, len(marks))
 	for _, m := range marks {

@@ -15,26 +15,26 @@ import (
 )
 
 const (
-	maxDrawn     = 200  // tasks of the drawing of dependencies
-	maxLinks     = 5000 // dependencies of the drawing
-	maxRelated   = 1000 // tasks of the list of dependencies in each direction
-	nameInNode   = 20   // characters of the name of a task in the drawing
-	minBundle    = 4    // tasks with the same dependencies that the drawing puts into a frame
-	bundleHeight = 24   // tasks above each other in a frame
+	maxDrawn     = 200  // maximum number of tasks in the drawing of dependencies
+	maxLinks     = 5000 // maximum number of dependencies in the drawing
+	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
+	nameInNode   = 20   // maximum number of characters of a name in the drawing
+	minBundle    = 4    // minimum number of tasks with the same dependencies for which the drawing has a frame
+	bundleHeight = 24   // maximum number of tasks above each other in a frame
 )
 
 // relatedTasks are the tasks that a task depends on, directly or through other tasks, and those that depend on it.
 type relatedTasks struct {
 	page
 	Task           jobs.Task
-	before, behind [][]int64 // ids of the tasks, by their distance
+	before, behind [][]int64 // ids of the tasks, grouped by their distance from the task of the page
 	names          map[int64]jobs.Task
 	N              int           // number of tasks, without the task of the page
 	More           bool          // whether there may be more than N tasks
 	Drawing        template.HTML // empty on the page with the list
 	NotDrawn       int           // number of tasks that are not in the drawing
 	Missing        int           // number of lines that are not in the drawing
-	Summary        string        // numbers of the drawn tasks by state
+	Summary        string        // how many of the drawn tasks are in each state
 	Link           string        // URL of the page with the list
 }
 

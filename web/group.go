@@ -24,7 +24,7 @@ func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]pres
 	return present.Group(list), err
 }
 
-// causesOf is the number of failed tasks among which the overview looks for causes. It looks at the latest failures.
+// causesOf is the number of failed tasks that the overview groups by cause. The overview takes the latest failures.
 const causesOf = 500
 
 // causes returns the most frequent cause of the latest failures of each queue.

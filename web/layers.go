@@ -15,7 +15,7 @@ type dependencyGraph struct {
 	layers        [][]*graphItem
 	lines         []*graphLine
 	width, height float64
-	missing       int // lines that are not drawn
+	missing       int // number of lines that are not drawn
 }
 
 // maxSegments is the number of parts of lines in a graph. A line has a part for each layer that it crosses.
@@ -29,7 +29,7 @@ type graphItem struct {
 	behind     []*graphItem // items at which the lines from this item end
 	x, y, w, h float64
 	right      float64 // x of the right edge of its layer
-	wanted     float64 // place in the layer that would make its lines short
+	wanted     float64 // y of its centre in the layer at which its lines would be short
 }
 
 // graphLine is the line between two items, with the points between them.
@@ -128,8 +128,8 @@ func (g *dependencyGraph) add(i *graphItem) {
 	g.layers[i.layer] = append(g.layers[i.layer], i)
 }
 
-// connect adds a line for each two items with a dependency, and the points of this line in the layers between them. If there are too many
-// lines, it leaves out the longest ones.
+// connect adds a line for each pair of items with a dependency between them, and the points of this line in the layers between the two
+// items. If there are too many lines, it leaves out the longest ones.
 func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.DependencyLink, items map[int64]*graphItem) {
 	type ends struct {
 		from, to *graphItem
@@ -167,8 +167,8 @@ func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.Dependen
 	}
 }
 
-// arrange sets the place of each item. So that few lines cross, it sorts each layer: an item goes to the mean place of the items that it is
-// connected with.
+// arrange sets the place of each item. It sorts each layer so that few lines cross: each item moves to the mean position of the items that
+// lines connect it with.
 func (g *dependencyGraph) arrange() {
 	for range 3 {
 		for _, layer := range g.layers {
@@ -212,7 +212,8 @@ func stack(layer []*graphItem) float64 {
 	return height
 }
 
-// sortLayer sorts a layer by the mean place of the items that the function others returns for an item.
+// sortLayer sorts the items of a layer. The function others returns the items of the other layers that lines connect an item with. The mean
+// position of these items decides the place of the item.
 func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
 	stack(layer)
 	for _, i := range layer {
@@ -230,8 +231,8 @@ func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
 
 func (i *graphItem) middle() float64 { return i.y + i.h/2 }
 
-// path returns the line as a path of SVG. If the layer has a frame, the path of a task first goes straight to the right edge of the layer,
-// and turns there.
+// path returns the line as a path of SVG. The path first goes straight from the item to the right edge of its layer, because a frame in the
+// layer may be wider than the item. From this edge it curves to the next layer.
 func (l *graphLine) path() string {
 	var b strings.Builder
 	last := l.items[0]

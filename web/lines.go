@@ -25,7 +25,7 @@ type logLine struct {
 	raw     string // the line as the task printed it, without its newline
 	text    template.HTML
 	partial bool  // whether the line has no newline yet
-	dropped int64 // number of bytes that are missing here, for a line that says so
+	dropped int64 // number of missing bytes, if this line stands for output that was not kept; otherwise 0
 }
 
 // html writes the line as an element of a page, with its time in the zone of the page.
@@ -85,7 +85,7 @@ func parseCursor(text string) (c cursor, ok bool) {
 	return cursor{{n[0], int(n[1])}, {n[2], int(n[3])}}, true
 }
 
-// first returns the chunk before the first chunk that has bytes after the cursor.
+// first returns the number of the last chunk that a client with this cursor does not need.
 func (c cursor) first() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
 
 // lineSplitter splits chunks of output into lines of HTML, for each stream separately.

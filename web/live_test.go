@@ -47,7 +47,7 @@ func TestAnOpenPageIsNotifiedOfChanges(t *testing.T) {
 			}
 		}
 	}
-	awaitEvent() // the first event reports changes since the page was read
+	awaitEvent() // the first event reports changes that the page may have missed before it connected
 	began := time.Now()
 	for range 5 { // each commit causes a notification, but a page receives at most one per second
 		shell(t, r, "true")

@@ -18,10 +18,10 @@ import (
 // The limits of the output on the page of a task.
 const (
 	maxLines    = 1000
-	maxLogSize  = 512 << 10 // bytes that the page reads from the end of an output
-	maxSearched = 8 << 20   // bytes from the end of an output that a search reads
-	maxChunks   = 64        // chunks in one read, each of at most 32 KiB
-	tailLines   = 12        // last lines of a failed attempt that the page shows above the timeline
+	maxLogSize  = 512 << 10 // number of bytes that the page reads from the end of an output
+	maxSearched = 8 << 20   // number of bytes that a search reads from the end of an output
+	maxChunks   = 64        // number of chunks in one read; a chunk has at most 32 KiB
+	tailLines   = 12        // number of last lines of a failed attempt that the page shows above the timeline
 )
 
 // logView is the output of an attempt.
@@ -31,7 +31,7 @@ type logView struct {
 	Lines    template.HTML
 	Count    string        // number of shown lines
 	Cut      bool          // whether the output has more lines before these
-	Searched string        // size of the searched part; empty if it is the whole output
+	Searched string        // size of the part that was searched; empty if the whole output was searched
 	Tail     template.HTML // last lines of a failed attempt
 	TailOf   string        // stream of Tail
 	Link     string        // URL of the whole output as a file
@@ -41,7 +41,7 @@ type logView struct {
 
 // logFilter selects lines of an output.
 type logFilter struct {
-	Find   string // text that the lines contain in any case; empty for all lines
+	Find   string // text that the lines contain, in upper or lower case; empty for all lines
 	Stream string // stdout, stderr, or empty for both
 }
 

@@ -36,7 +36,7 @@ type overviewView struct {
 	Failed       int       // failures in the last 24 hours; a task that failed twice counts twice
 	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
 	Counted      string    // age of the count of the pending tasks; empty if it is new
-	FailuresOnly bool      // whether StillFailed is a number of failures, too
+	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because there are very many
 	Done         int
 	Chart        *chart // nil if no task has ended
 	Queues       []queueView

@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	maxDependencies = 20 // dependencies shown in each direction
-	maxEarlierRuns  = 10 // earlier tasks shown
+	maxDependencies = 20 // maximum number of dependencies shown in each direction
+	maxEarlierRuns  = 10 // maximum number of earlier tasks shown
 )
 
 // taskLinks are tasks that a task depends on, or that depend on a task.
@@ -30,7 +30,7 @@ type taskLinks struct {
 
 // earlierRuns are the earlier tasks of the same schedule or job.
 type earlierRuns struct {
-	Of   string // schedule or job
+	Of   string // the word "schedule" or the word "job"
 	Runs []earlierRun
 	Took string // median duration of the earlier tasks, and the duration of this task
 }

@@ -18,12 +18,12 @@ type runs struct {
 	N, Failed, Unfinished int
 	Rate                  string        // failed tasks in percent of all ended tasks
 	Strip                 template.HTML // a bar for each of the last tasks
-	Longest               string        // duration that the top of the strip stands for
+	Longest               string        // duration of a task whose bar is as high as the strip
 	Shown                 int           // number of bars
 	P50, P95              string
 	P50Over, P95Over      template.HTML // percentiles of consecutive groups of tasks
 	P50Top, P95Top        string        // largest of these percentiles
-	Since                 time.Time     // time of the first task
+	Since                 time.Time     // time at which the oldest of these tasks was created
 	Slowest               []jobs.Task
 	Errors                []runError // last failed tasks, the latest first
 }
@@ -34,8 +34,8 @@ type runError struct {
 }
 
 const (
-	maxStrip    = 60 // bars of a strip
-	runGroups   = 20 // groups of the percentiles over time
+	maxStrip    = 60 // maximum number of bars of a strip
+	runGroups   = 20 // number of groups for the percentiles over time
 	maxSlowest  = 5
 	maxErrors   = 5
 	stripHeight = 60

@@ -13,7 +13,7 @@ import (
 
 const (
 	ticksShown = 5
-	maxSample  = 200 // tasks of the page of a schedule
+	maxSample  = 200 // maximum number of tasks on the page of a schedule
 )
 
 // schedulePage is the page of one schedule.

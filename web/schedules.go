@@ -17,7 +17,7 @@ import (
 
 const (
 	maxRunsShown = 20
-	maxSchedules = 200 // schedules whose tasks are shown
+	maxSchedules = 200 // maximum number of schedules for which the page shows tasks
 )
 
 type schedulesView struct {

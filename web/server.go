@@ -232,7 +232,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		ErrorLog: slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return stopped }}
 	var closing sync.WaitGroup
 	defer closing.Wait()
-	counted := s.handler.counts.start(s.handler.r) // the first page then need not wait for the count
+	counted := s.handler.counts.start(s.handler.r) // count the tasks now, so that the first page does not wait for the count
 	closing.Go(func() { <-counted })
 	served := make(chan struct{})
 	defer close(served)

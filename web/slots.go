@@ -17,7 +17,7 @@ import (
 
 // slotDrawing draws the slots of a worker as rows, and the attempts in them as bars over time. An attempt does not record its slot. So the
 // drawing puts each attempt, in the order of the starts, into the first row that is free, and draws no more rows than the worker has slots.
-// If no row is free, the attempt goes to the row that becomes free first. This happens for the tasks of a batch, which share a slot.
+// If no row is free, the attempt goes to the row that becomes free first. This happens to the tasks of a batch, because they share a slot.
 type slotDrawing struct {
 	worker  admin.WorkerRuns
 	s       span
@@ -31,7 +31,7 @@ type slotDrawing struct {
 	Summary string
 }
 
-// slotBar is an attempt in a slot, or several short ones.
+// slotBar is the bar of one attempt in a slot, or of several short attempts.
 type slotBar struct {
 	Slot     int // number of the slot, from 1
 	From, To time.Time
@@ -39,7 +39,7 @@ type slotBar struct {
 	ID       int64 // task of the first attempt
 	states   map[jobs.State]int
 	Link     string
-	Name     string // task of a single attempt, or the number of attempts
+	Name     string // name of the task of a single attempt, or how many attempts the bar has
 	Result   string
 }
 
@@ -81,7 +81,7 @@ func (d *slotDrawing) group(cells int) {
 	cell := d.s.length / time.Duration(cells)
 	for row, runs := range d.rows {
 		var last *slotBar
-		short, place := false, int64(0) // whether the last bar has only short attempts, and the cell of that bar
+		short, place := false, int64(0) // whether the last bar has only short attempts; the number of its cell
 		for _, r := range runs {
 			isShort := d.end(r).Sub(r.StartedAt) < cell
 			at := int64(r.StartedAt.Sub(d.begin()) / cell)

@@ -39,9 +39,9 @@ type taskView struct {
 	Before      *taskLinks    // tasks that depend on this task; nil if there are none
 	Related     *relatedTasks // nil if there are none
 	Earlier     *earlierRuns
-	Link        string // URL of this page without an attempt
+	Link        string // URL of this page without the number of an attempt
 	CanRetry    bool
-	Now         bool       // whether a retry only makes the task due now
+	Now         bool       // whether a retry would only make the task due now
 	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
 	CanStop     bool
 	CanHold     bool // whether the task waits, so that the user can hold it, or release it if it is held

@@ -18,11 +18,11 @@ import (
 
 const (
 	perPage      = 50
-	maxCount     = 10_000                // larger counts are not exact
-	countTimeout = 40 * time.Millisecond // time to count the tasks of a query
-	lookTasks    = 15_000                // tasks at which a search without an index looks
-	lookPlain    = 100_000               // the same for a search by id that compares columns only
-	lookFurther  = 10                    // a search that continues looks at this many times the tasks
+	maxCount     = 10_000                // counts above this number are not exact
+	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
+	lookTasks    = 15_000                // number of tasks at which a search without an index looks
+	lookPlain    = 100_000               // the same for a search in the order of ids that has neither a text nor metadata
+	lookFurther  = 10                    // factor by which a continued search looks at more tasks
 	maxLook      = 50_000_000
 )
 
@@ -36,7 +36,7 @@ type tasksView struct {
 	Terms      []searchTerm
 	Tabs       []tab
 	Groups     []groupView // groups of failed tasks, for a list in the order sortByCause
-	Latest     bool        // whether Groups may be only the latest failed tasks, because there are too many
+	Latest     bool        // whether Groups may contain only the latest failed tasks, because too many tasks failed
 	Sorts      []sortLink  // orders that the list can have, if there is more than one
 	Rows       []taskRow
 	Total      int    // number of tasks of the query; -1 if counting took too long
@@ -139,7 +139,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	v.Total = len(tasks)
 	switch {
 	case v.Further != "":
-		v.Total = -1 // only the tasks that the search has found are known
+		v.Total = -1 // the total is unknown, because the search has not looked at all tasks
 	case v.Older != "" || v.Newest != "":
 		v.Total = h.count(ctx, filter)
 	}

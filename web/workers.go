@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxEnds     = 10_000 // ended attempts that the page of the workers reads
-	maxBars     = 300    // bars on the page
-	maxRows     = 32     // slots of a worker that are drawn
-	maxWorkers  = 40     // workers on the page
-	maxAllRows  = 100    // slots of all workers that are drawn
-	finestCells = 240    // parts of the time span in which short runs become one bar
+	maxEnds     = 10_000 // maximum number of ended attempts that the page of the workers reads
+	maxBars     = 300    // maximum number of bars on the page
+	maxRows     = 32     // maximum number of drawn slots of a worker
+	maxWorkers  = 40     // maximum number of workers on the page
+	maxAllRows  = 100    // maximum number of drawn slots of all workers together
+	finestCells = 240    // the time span has this many cells; short runs that begin in the same cell become one bar
 )
 
 // span is a time span that the page of the workers shows.
@@ -46,7 +46,7 @@ type workersPage struct {
 	All     string    // URL of the page with all workers
 	From    time.Time // time from which the page knows the attempts, if this is later than the beginning of the span; else zero
 	Workers []workerStrip
-	More    int // workers that have ended and that the page leaves out
+	More    int // number of workers that the page leaves out
 }
 
 func (v *workersPage) Most() int    { return maxEnds }
@@ -66,13 +66,13 @@ type workerStrip struct {
 	worker      admin.WorkerRuns
 }
 
-// runsCache keeps what was read last for each span, because many open pages show the same.
+// runsCache keeps the last data that was read for each span, because many open pages show the same data.
 type runsCache struct {
 	mu    sync.Mutex
 	spans map[string]workerRuns
 }
 
-// workerRuns are the attempts of all workers in a span that ends at the time at.
+// workerRuns are the attempts of all workers in a span. The field at is the time at which the span ends.
 type workerRuns struct {
 	at, from time.Time
 	list     []admin.WorkerRuns
@@ -166,7 +166,7 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 	for _, w := range slices.Backward(runs.list) {
 		switch {
 		case live[w.ID]:
-		case w.EndedAt.IsZero(): // without a heartbeat for a long time
+		case w.EndedAt.IsZero(): // this worker has sent no heartbeat for a long time
 			add(w, admin.WorkerLost, "")
 		default:
 			add(w, "ended", "")
@@ -175,8 +175,8 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 	return list
 }
 
-// place computes the bars of all drawings. It groups short runs more until the page has at most maxBars bars. Workers beyond maxAllRows
-// slots get no drawing.
+// place computes the bars of all drawings. It puts more and more short runs into one bar until the page has at most maxBars bars. Workers
+// beyond maxAllRows slots get no drawing.
 func (v *workersPage) place(runs workerRuns, s span) (drawings []*slotDrawing) {
 	room := maxAllRows
 	for i := range v.Workers {

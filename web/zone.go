@@ -34,7 +34,8 @@ func loadZone(name string) (*time.Location, error) {
 	return time.LoadLocation(name)
 }
 
-// chooseZone stores the zone of the form at the end of each page, and redirects to that page.
+// chooseZone handles the form for the time zone, which is at the end of each page. It stores the chosen zone and redirects to the page of
+// the form.
 func (h *handler) chooseZone(w http.ResponseWriter, req *http.Request) {
 	name := strings.TrimSpace(req.FormValue("zone"))
 	if strings.EqualFold(name, "utc") {

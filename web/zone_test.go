@@ -24,7 +24,7 @@ func timesIn(body string) []string {
 	return timeOfDay.FindAllString(otherTimes.ReplaceAllString(body, ""), -1)
 }
 
-// TestEveryTimeIsInTheZoneOfTheBrowser reads each page in two zones whose clocks differ by 12 hours, so every time must differ so.
+// TestEveryTimeIsInTheZoneOfTheBrowser reads each page in two zones whose clocks differ by 12 hours, so every time must differ by 12 hours.
 func TestEveryTimeIsInTheZoneOfTheBrowser(t *testing.T) {
 	r := open(t)
 	pages := sampleDatabase(t, r)
