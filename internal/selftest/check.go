@@ -111,7 +111,7 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	}
 }
 
-// judge checks both histories against the invariants. It returns the workers of the run.
+// judge checks the history of the database and the notes of the processes against the invariants. It returns the workers of the run.
 func (e *evidence) judge(report *Report) map[string]*workerHistory {
 	r := newReplay(report.add)
 	r.clockDrift = abs(e.drift)
@@ -134,7 +134,7 @@ func (e *evidence) judge(report *Report) map[string]*workerHistory {
 	return r.workers
 }
 
-// wall converts a time of the notes to ms of the wall clock, as in the history.
+// wall converts a time in the notes to the clock of the history, which is the wall clock in ms.
 func (e *evidence) wall(at int64) int64 { return at/1000 + e.offset }
 
 // checkEnqueues compares the acknowledged enqueues with the tasks that exist (I1).
@@ -191,8 +191,8 @@ func (e *evidence) checkEnds(r *replay, report *Report) {
 	}
 }
 
-// checkExecutions checks the notes of commands and functions (I9). Each execution needs a claim, runs within its lease,
-// and does not overlap with another execution of the task.
+// checkExecutions checks the notes of commands and functions (I9). Each execution needs a claim, runs within the lease of this claim, and
+// does not overlap with another execution of the task.
 func (e *evidence) checkExecutions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}

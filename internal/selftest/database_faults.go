@@ -7,7 +7,7 @@ import (
 )
 
 // withWriteLock calls the function do while no other connection can write. Like all functions of this file, it ignores errors, because the
-// nemesis may go on when a fault fails.
+// run continues if the nemesis cannot inject a fault.
 func (db *database) withWriteLock(do func()) {
 	if db.server {
 		db.withServerLock(do)

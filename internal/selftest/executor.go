@@ -130,9 +130,8 @@ func writeResult(generation int64) error {
 	return err
 }
 
-// workerAndGuardians returns the worker of this command and the guardians of that worker. The first guardian in the
-// list is the one of this command. The worker is 0 if the worker or this guardian is dead, because the command then has
-// another parent.
+// workerAndGuardians returns the worker of this command and the guardians of that worker. The first guardian in the list is the one of this
+// command. The result worker is 0 if the worker or this guardian is dead, because the command then has another parent.
 func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own

@@ -17,8 +17,8 @@ import (
 //   - The nemesis acts from outside, with signals, SQL, the network and the disk. The product has no hooks for it.
 //   - The nemesis writes a note (notes.go) before a fault whose effects look like a violation. The function judge reads the note and
 //     accepts these effects.
-//   - The nemesis notes a fault that can block all writers as opLocked. The function judge subtracts the time of such a
-//     fault from delays and leases.
+//   - If a fault can block all writers, the nemesis writes the note opLocked. The function judge subtracts the duration of the fault from
+//     the measured delays and leases.
 //   - Every fault ends. A stopped process that holds the write lock is resumed early, because all other processes wait for it.
 
 // nemesis injects faults and holds the state of the fault injection.

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// The notes are the second history. Each process of the run writes its own observations and actions there. It appends each line to one file
-// with a single write, so a process that is killed loses no line that it wrote.
+// Besides the history that the triggers of the database write, a run has a second history: the notes. Each process of the run notes what it
+// observes and does. It appends each line to one file with a single write, so a process that is killed loses no line that it wrote.
 
 // These are the operations of notes. The comment of an operation first lists the fields that its notes set, and then says when a process
 // writes the note. The fields task and generation are 0 in all other notes.

@@ -27,8 +27,8 @@ type proc struct {
 	done      chan struct{}
 	err       error
 	log       *os.File
-	terms     int   // number of SIGTERMs that the harness sent to it
-	logFrom   int64 // offset of its first line in the log
+	terms     int   // number of SIGTERMs that the harness sent to this process
+	logFrom   int64 // offset of the first line of this process in the log
 }
 
 // start starts a process with a role.

@@ -102,7 +102,7 @@ func (t *taskHistory) lastClaim() *claim {
 	return t.claims[len(t.claims)-1]
 }
 
-// lookahead is how many later events the replay keeps in memory. One transaction makes fewer events. The replay cannot
+// lookahead is how many later events the replay keeps in memory. One transaction makes fewer events than this number. The replay cannot
 // keep all events, because those of a long run would take too much memory.
 const lookahead = 2000
 

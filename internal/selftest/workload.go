@@ -76,7 +76,7 @@ func newGenerator(w workspace, path, me string, seed uint64) *generator {
 // draft is a task that is about to be enqueued.
 type draft struct {
 	spec  jobs.Spec
-	label string // unique label that ends in the kind
+	label string // unique label; it ends with the kind of the task
 	kind  kind
 }
 

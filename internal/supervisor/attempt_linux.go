@@ -14,8 +14,8 @@ import (
 // for the end of the leader, kill and reap the remaining children, clear the record, report the end.
 //
 // Invariants:
-//   - The record is in the file before the fork, and until the guardian has killed all processes that it may kill. If the guardian dies in
-//     between, the process that takes the lock knows which attempt may have left processes.
+//   - The record is in the file from before the fork until the guardian has killed all processes that it is permitted to kill. If the
+//     guardian dies in between, the process that takes the lock knows which attempt may have left processes.
 //   - The report is the last step. When the worker reads it, no process of the attempt is left, except those that the report names or
 //     counts.
 //   - Waitid leaves an ended child as a zombie, so its pid and its process group are not reused. While a command runs, only reap and
@@ -41,7 +41,7 @@ func (g *guardian) run() {
 			break
 		}
 	}
-	if !g.left { // only this goroutine sets g.left
+	if !g.left { // reading g.left needs no lock here, because only this goroutine sets it
 		g.killRemaining(nil)
 	}
 }

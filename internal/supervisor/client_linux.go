@@ -26,8 +26,8 @@ import (
 //
 // Invariants:
 //   - A guardian has one command at most: child is set from the request until the reply that ends the command.
-//   - The channel done is closed after the guardian is dead and its left-over processes are killed. Only Close lets it give up earlier.
-//     The record in the lock file then stays, so another process finds these processes.
+//   - The channel done is closed after the guardian is dead and its left-over processes are killed. After a call of Close, done may be
+//     closed while processes are left. The record in the lock file then stays, so that another process finds them.
 //   - The mutex is not held while a message is sent.
 
 // Guardian is the worker's client of a guardian process. Its methods are safe for use by many goroutines.

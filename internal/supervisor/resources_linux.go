@@ -174,8 +174,8 @@ func enableController(dir, leaf, controller string) error {
 		}
 		return fmt.Errorf("the control group %s has no controller %s", dir, controller)
 	}
-	// If a process starts between the two steps, the kernel refuses the controller memory, but not the controller cpu. In
-	// both cases the next round moves the process.
+	// A process may start between leaveCgroup and writeCgroup. The kernel then refuses to enable the controller memory, but enables cpu. In
+	// both cases the next round moves the new process.
 	err := error(unix.EBUSY)
 	for range 10 {
 		left, failed := leaveCgroup(dir, leaf)
@@ -192,9 +192,8 @@ func enableController(dir, leaf, controller string) error {
 	return fmt.Errorf("the control group %s was not delegated to this worker: %w", dir, cmp.Or(err, error(unix.EBUSY)))
 }
 
-// leaveCgroup moves this process and its children from the cgroup dir to the cgroup leaf. It fails if there are other
-// processes in dir. The result left is false if there was no process to move. Processes can stay in the root of all
-// cgroups.
+// leaveCgroup moves this process and its children from the cgroup dir to the cgroup leaf. It fails if there are other processes in dir. The
+// result left is false if there was no process to move. No process needs to leave the root of all cgroups.
 func leaveCgroup(dir, leaf string) (left bool, err error) {
 	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root of all cgroups has no such file
 		return false, nil
