@@ -153,7 +153,7 @@ func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	}
 }
 
-// around calls do, which changes the tasks with these ids, and adjusts the last count of the pending tasks.
+// around calls do, which changes the tasks with these ids, and corrects the last count of the pending tasks by the difference.
 func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64, do func() error) error {
 	if !c.many() {
 		return do()
@@ -165,7 +165,7 @@ func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64,
 	done := do()
 	after, err := admin.PendingAmong(ctx, r, ids)
 	if err == nil {
-		c.forget() // a count that has begun before must not replace the adjusted one
+		c.forget() // discard a read that began before the change, because it would replace the corrected count
 		c.add(before, -1)
 		c.add(after, 1)
 	}

@@ -150,7 +150,7 @@ func (p page) timeTicks(b *strings.Builder, first time.Time, length, step time.D
 		if x >= 98 {
 			return
 		}
-		if x < 2 { // there, the label would be cut off
+		if x < 2 { // leave out a label that the edge would cut off
 			continue
 		}
 		format, class := "15:04", ""

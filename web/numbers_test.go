@@ -34,7 +34,7 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 		}
 	}
 	runnerkit.Drain(t, r)
-	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil { // this task is pending although it has failed
+	if _, err := r.Retry(t.Context(), []int64{1}, 0); err != nil { // task 1 becomes pending, although it has failed before
 		t.Fatal(err)
 	}
 	shell(t, r, "exit 1", jobs.Queue("mail"), jobs.In(time.Hour))

@@ -58,7 +58,7 @@ func TestASearchSaysAtHowManyTasksItHasLooked(t *testing.T) {
 		runnerkit.Drain(t, r) // the tasks end one after the other, so the order of their ends is known
 	}
 	s := serve(t, r, webOptions)
-	// these lists are in the order of ids, and in the order of the ends
+	// the first list is in the order of ids, the second in the order of the ends
 	for _, query := range []string{"label:l0", "state:failed+label:l0"} {
 		page := s.page("/tasks?q=" + query + "&look=2")
 		testkit.Contains(t, page, "None of the 2 tasks at which the search has looked matches.", "&amp;look=20")

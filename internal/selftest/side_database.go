@@ -82,18 +82,18 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 
 func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violation, error) {
 	if err := os.Mkdir(w.dir, 0o700); err != nil {
-		return nil, nil //nolint:nilerr // the disk is full now and then
+		return nil, nil //nolint:nilerr // the nemesis fills the disk now and then
 	}
 	notes, err := openNotes(w)
 	if err != nil {
-		return nil, nil //nolint:nilerr // as above
+		return nil, nil //nolint:nilerr // the disk may be full
 	}
 	defer notes.file.Close()
 	ps := newProcesses(w, n.processes.path, n.processes.name, notes)
 	defer ps.spawner.end()
 	defer ps.killAll()
 	if _, err := ps.start("first", "enqueue", "1", "8"); err != nil {
-		return nil, nil //nolint:nilerr // as above
+		return nil, nil //nolint:nilerr // the disk may be full
 	}
 	for began := time.Now(); notes.count(0, opAck) < sideAcks; n.sleep(10 * time.Millisecond) {
 		if time.Since(began) > sideOpen || n.isStopping() {
@@ -101,7 +101,7 @@ func (w workspace) judgeSideDatabase(n *nemesis, do func(*processes)) ([]Violati
 		}
 	}
 	if _, err := ps.start("worker", "worker", "functions"); err != nil {
-		return nil, nil //nolint:nilerr // as above
+		return nil, nil //nolint:nilerr // the disk may be full
 	}
 	n.sleep(Lease / 5)
 	do(ps)

@@ -324,7 +324,7 @@ func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess)
 	if list = findMarked(func(m Mark) bool { return m == mark }); len(list) > 0 {
 		return list
 	}
-	for _, pid := range pids { // a process may have removed its mark
+	for _, pid := range pids { // no process has the mark, because these processes have removed it
 		if p, ok := describeProcess(pid, mark); ok {
 			list = append(list, p)
 		}

@@ -355,7 +355,7 @@ func (g *guardian) kill(r request) {
 
 // terminate sends TERM to the process group of the leader.
 func (a *attempt) terminate() {
-	// The call fails for a process of another user. Such a process ends by itself or never.
+	// The call fails for a process of another user. The guardian cannot ask such a process to end.
 	_ = signalGroup(a.leader, unix.SIGTERM)
 	// A stopped process handles TERM only after it receives CONT.
 	_ = signalGroup(a.leader, unix.SIGCONT)

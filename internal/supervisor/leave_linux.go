@@ -63,7 +63,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 			break
 		}
 	}
-	for _, pid := range children() { // a process may have removed its mark
+	for _, pid := range children() { // also include children that have removed their marks
 		if running(pid) {
 			left[pid] = true
 		}

@@ -20,8 +20,8 @@ import (
 // A guardian applies the resources of a command in three ways:
 //
 //   - The kernel sets the user between fork and exec.
-//   - Niceness and disk priority belong to a thread, and children inherit them. A thread cannot raise them again without
-//     a privilege. So a thread of its own forks such a command, and ends with the attempt.
+//   - Niceness and disk priority belong to a thread, and children inherit them. A thread cannot raise them again without a privilege. So
+//     the guardian forks a command with a niceness or a disk priority on a separate thread, which ends with the attempt.
 //   - The cgroup of the guardian limits memory and CPU time. The limits apply to all processes together. The worker
 //     must first enable the controllers for the cgroups below its own (prepareLimits).
 
@@ -107,7 +107,7 @@ func writeCgroup(dir, name, value string) error {
 	if dir == "" {
 		return unix.ENOENT
 	}
-	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0) // unlike os.WriteFile, without O_CREATE and O_TRUNC
+	file, err := os.OpenFile(filepath.Join(dir, name), os.O_WRONLY, 0) // os.WriteFile would add O_CREATE and O_TRUNC
 	if err != nil {
 		return err
 	}

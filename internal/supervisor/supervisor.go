@@ -44,8 +44,8 @@ type Command struct {
 	// guardian uses it.
 	KillAfter time.Duration
 
-	// LeaveChildren lets the processes live on that the leader leaves behind when it exits by itself, with any exit status.
-	// They are killed if the leader was stopped, if a signal ended it, or if its deadline has passed.
+	// LeaveChildren spares the processes that the leader leaves behind when it exits by itself, with any exit status. They are killed if
+	// the leader was stopped, if a signal ended it, or if its deadline has passed.
 	LeaveChildren bool
 
 	// Resources are applied by a guardian only.
