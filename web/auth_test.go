@@ -71,7 +71,7 @@ func TestTheTokenIsExchangedForACookie(t *testing.T) {
 	if got := s.url; got != "https://runner.example.com" {
 		t.Fatalf("got address %s, want https://runner.example.com", got)
 	}
-	// This name cannot be resolved here.
+	// The name of PublicURL cannot be resolved here, so the next requests use the address of the server.
 	s = serve(t, r, web.ServerOptions{})
 	s.client.Jar = nil
 	s.client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }

@@ -49,7 +49,8 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 	}
 }
 
-// TestAnUpdateKeepsTheActionThatIsSentInABrowser lets an update of the page find that the session has ended while an action is on its way.
+// TestAnUpdateKeepsTheActionThatIsSentInABrowser lets an update of the page find that the session has ended while the browser sends an
+// action.
 func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)

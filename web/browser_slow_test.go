@@ -204,7 +204,7 @@ func TestASilentStreamIsOpenedAgain(t *testing.T) {
 	b := browse(t, serve(t, r, webOptions))
 	b.connected()
 	eval[bool](b, "(window.first = stream, true)")
-	b.until("the page opens another stream", `(stream === window.first ? heard = 0 : // as if no event had arrived
+	b.until("the page opens another stream", `(stream === window.first ? heard = 0 : // pretend that no event has arrived
 		stream?.readyState === 1 && window.first.readyState === 2)`)
 	b.until("the page is live", "$('#live').textContent.trim() === '● live'")
 	id, err := r.Enqueue(context.Background(), jobs.Shell("true").With())

@@ -24,7 +24,7 @@ func TestAnOldCountOfPendingTasksIsShownWithItsAge(t *testing.T) {
 	var c queueCounts
 	<-c.start(r)
 	c.mu.Lock()
-	c.pending[0].N, c.total = 2*manyPending, 2*manyPending // the last count
+	c.pending[0].N, c.total = 2*manyPending, 2*manyPending // pretend that the last count was high
 	c.at, c.reading = time.Now().Add(-time.Hour), make(chan struct{})
 	c.mu.Unlock()
 	queues, age, err := c.read(t.Context(), r)

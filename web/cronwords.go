@@ -47,7 +47,7 @@ func cronWords(cron string) string {
 	return ""
 }
 
-// everyN returns "every 5 minutes" for a step that divides the period, or "".
+// everyN returns a text such as "every 5 minutes" if the step divides the period, and "" otherwise.
 func everyN(text string, period int, unit string) string {
 	if n, ok := cronNumber(text, period); ok && n > 1 && period%n == 0 {
 		return fmt.Sprintf("every %d %s", n, unit)

@@ -127,7 +127,7 @@ func (d *drawing) bar(i int, state jobs.State, n int, below float64) float64 {
 	return below + height
 }
 
-// period returns the period of a bar as text, with the day if the chart shows more than one.
+// period returns the period of a bar as text, with the day of the week if a bar is an hour or longer.
 func (d *drawing) period(at time.Time) string {
 	from, to := at.In(d.page.Now.Location()), at.Add(d.r.length).In(d.page.Now.Location())
 	format := "15:04"

@@ -55,8 +55,8 @@ func htmlOf(list []logLine, zone *time.Location) template.HTML {
 
 var streams = [2]string{"stdout", "stderr"}
 
-// cursor is the end of the complete lines of each stream, in the order of streams. A page that has lost its connection sends the cursor to
-// get the lines after it.
+// cursor says where the complete lines of each stream end. Its elements are in the order of the variable streams. A page that has lost its
+// connection sends the cursor to get the lines after it.
 type cursor [2]streamOffset
 
 // streamOffset is a byte of a stream: a chunk, and an offset in this chunk.

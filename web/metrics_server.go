@@ -6,7 +6,7 @@ import (
 	"example.com/runner/internal/admin"
 )
 
-// server adds the metrics of a PostgreSQL server. A file has none of them, because its health is nil.
+// server adds the metrics of a PostgreSQL server. For a SQLite file, h is nil, and server adds nothing.
 func (c *collection) server(h *admin.ServerHealth) {
 	if h == nil {
 		return

@@ -29,7 +29,7 @@ type overviewView struct {
 	MoreProblems []problemView // problems that are shown after a click
 	Empty        bool          // whether the database has no task
 	Alive        int           // number of workers that are not lost
-	Slots        int           // slots of these workers
+	Slots        int           // number of slots of these workers
 	Running      int
 	Waiting      int
 	Oldest       time.Time // due time of the oldest pending task

@@ -48,7 +48,7 @@ func changedRegions(text []byte, have string) []byte {
 	return append(fmt.Appendf(nil, `<meta name="have" content="%s">`, strings.Join(hashes, " ")), out.Bytes()...)
 }
 
-// group returns a group of a match, or "" if the group has no match.
+// group returns the text of group n of a match of a regular expression, or "" if that group has matched nothing.
 func group(text []byte, at []int, n int) string {
 	if at[2*n] < 0 {
 		return ""

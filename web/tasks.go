@@ -22,7 +22,7 @@ const (
 	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
 	lookTasks    = 15_000                // number of tasks at which a search without an index looks
 	lookPlain    = 100_000               // the same for a search in the order of ids that has neither a text nor metadata
-	lookFurther  = 10                    // factor by which a continued search looks at more tasks
+	lookFurther  = 10                    // a continued search looks at this many times the tasks of the search before it
 	maxLook      = 50_000_000
 )
 

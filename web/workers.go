@@ -44,7 +44,7 @@ type workersPage struct {
 	Spans   []tab
 	Only    string    // name of the worker that the page shows; empty for all
 	All     string    // URL of the page with all workers
-	From    time.Time // time from which the page knows the attempts, if this is later than the beginning of the span; else zero
+	From    time.Time // time from which the page shows attempts, if it cannot show the beginning of the span; else zero
 	Workers []workerStrip
 	More    int // number of workers that the page leaves out
 }

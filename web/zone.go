@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Each browser chooses the time zone of its pages. A cookie keeps the name of the zone. Without it, times are in the zone of the server.
+// Each browser chooses the time zone of its pages. A cookie keeps the name of the zone. Without the cookie, times are in the zone of the
+// server.
 
 const (
 	zoneCookie = "runner-zone"

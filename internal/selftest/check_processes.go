@@ -87,7 +87,7 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 		if w.joinedAt < started-abs(e.drift) || w.joinedAt > ended+abs(e.drift) {
 			continue
 		}
-		for _, at := range e.kills[w.pid] { // the kills are in the order of the notes
+		for _, at := range e.kills[w.pid] { // return the first kill: kills are in the order of their times
 			if at >= started && at <= ended {
 				return at, true, true
 			}

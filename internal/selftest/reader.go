@@ -22,7 +22,7 @@ func (ps *processes) runReader(s *slot) {
 	copied := time.Now()
 	for i := 0; ; i++ {
 		line := lines[i%len(lines)]
-		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // the command backup needs a database in a file
+		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // skip the backup on a server, because it needs a database in a file
 			copied, line = time.Now(), []string{"backup", "--force", ps.dir + "/backup.db"}
 		}
 		ps.mu.Lock()
@@ -44,7 +44,7 @@ func (ps *processes) runReader(s *slot) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			log := ps.logTail(s.name)
 			switch code := exit.ExitCode(); {
-			case code == 75 && bytes.Contains(log, []byte(busyText)): // another meaning of exit status 75 is a full disk
+			case code == 75 && bytes.Contains(log, []byte(busyText)): // the exit status of a full disk is 75, too
 				ps.notes.add(opBusy, 0, 0, cmd.Args[1])
 			case code == 2: // a usage error: the command line of this test is wrong
 				ps.mu.Lock()

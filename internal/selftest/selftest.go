@@ -33,7 +33,7 @@ const (
 	enqueuers = 2
 	backlog   = 40 // number of pending tasks at which enqueuers pause
 
-	killServerEvery = 8 * time.Second // fixed, because a short run with random intervals might have no kill
+	killServerEvery = 8 * time.Second // interval between kills of the server; fixed, because random intervals might give no kill
 
 	drainWithin = 90 * time.Second // time limit for all tasks to finish after the last fault
 	endWithin   = 15 * time.Second // time limit for workers to exit after SIGTERM
@@ -183,7 +183,7 @@ func (r *run) injectFaults(ctx context.Context) {
 	r.nemesis = newNemesis(r.workspace, r.processes, r.db, r.notes, rand.New(rand.NewPCG(r.Seed, 2)))
 	r.nemesis.server = r.Server
 	if r.Server != nil {
-		r.nemesis.proxies = r.proxies[1:] // the first proxy has no faults
+		r.nemesis.proxies = r.proxies[1:] // the nemesis injects no faults into the first proxy
 	}
 	began := time.Now()
 	killAt, freezeAt := killServerEvery/2, freezeFirst

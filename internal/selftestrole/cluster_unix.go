@@ -20,7 +20,7 @@ type cluster struct {
 	primary *pgserver.Server
 	standby *pgserver.Server // nil until commits wait for the standby for the first time
 
-	ctx      context.Context // ends with the run
+	ctx      context.Context // ends when the run ends
 	stop     context.CancelFunc
 	building sync.WaitGroup // the goroutine that creates a standby
 }

@@ -90,7 +90,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 		a.terminate()
 	}
 	g.mu.Unlock()
-	// A short command sends no opStarted message, because its opExited message also reports the start.
+	// For a short command the guardian sends no opStarted message, because the opExited message also reports the start.
 	if pidfd < 0 || !readableWithin(pidfd, startReportDelay) {
 		g.send(&reply{Op: opStarted, Key: a.Key, Pid: pid})
 	}

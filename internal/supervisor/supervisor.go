@@ -31,7 +31,7 @@ import (
 
 // Command describes a command for Start.
 type Command struct {
-	Path string   // executed file, without a lookup in PATH and without a shell; relative to Dir
+	Path string   // file to execute, without a lookup in PATH and without a shell; a relative path is relative to Dir
 	Argv []string // program name and arguments, passed byte for byte (Windows: quoted into one line)
 	Env  []string // whole environment; nil means empty
 	Dir  string   // working directory; default: that of the caller
