@@ -22,7 +22,7 @@ func (ps *processes) runReader(s *slot) {
 	copied := time.Now()
 	for i := 0; ; i++ {
 		line := lines[i%len(lines)]
-		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // skip the backup on a server, because it needs a database in a file
+		if time.Since(copied) > backupEvery && len(ps.addresses()) == 1 { // a backup needs a database in a file, so skip it on a server
 			copied, line = time.Now(), []string{"backup", "--force", ps.dir + "/backup.db"}
 		}
 		ps.mu.Lock()
