@@ -17,8 +17,9 @@ const maxBatch = 1000
 
 // BatchTask is one task of a call of a batch function. See Func.BatchHandler.
 type BatchTask[In any] struct {
-	// Context is the context of this task. It ends on timeout, cancellation or loss of this task, and on shutdown; context.Cause returns
-	// the cause. The functions of package runner, such as Logger, Progress, Step and FinishTx, take it to act on this task.
+	// Context is the context of this task. It ends when the task times out, is cancelled or now belongs to another worker, and when the
+	// worker shuts down. context.Cause returns the cause. The functions of package runner, such as Logger, Progress, Step and FinishTx,
+	// take it to act on this task.
 	Context context.Context
 	Task    Task // the task as the worker claimed it, with the changes of middleware
 	Input   In
@@ -27,29 +28,29 @@ type BatchTask[In any] struct {
 }
 
 // End ends this task with an error, or completes it with nil, before the function returns. The errors of RetryIn, Snooze and Cancel have
-// their usual meanings. The end is in the database soon after the call, so that a later crash does not repeat this task. The function must
-// not work on the task any longer, because its next attempt may start at once. Only the first call has an effect. Many goroutines may call
-// End at the same time.
+// their usual meanings. The worker writes the outcome to the database soon after the call, so that a later crash does not repeat this task.
+// After the call the function must not work on the task any more, because the next attempt of the task may start at once. Only the first
+// call has an effect. Many goroutines may call End at the same time.
 func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 
 // BatchHandler returns a Handler that calls the given function with up to n tasks of the job at a time, and at least one. Use it if the
 // effect of many tasks costs little more than that of one, such as a bulk insert or a request that takes a list.
 //
-// The function ends single tasks with BatchTask.End. Its own result is the outcome of all other tasks: nil completes them, and an error is
-// the error of each. The same holds for a panic. So a task has its own attempt, result, error, log, timeout and retries. The timeout or the
-// cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. The context
-// ctx of the function ends when the contexts of all tasks have ended that the function has not ended itself, and when the worker stops. It
-// belongs to no task, so the functions of package runner take BatchTask.Context.
+// The function can end single tasks with BatchTask.End. The result of the function is the outcome of all other tasks: nil completes them,
+// and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and retries. The timeout
+// or the cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. The
+// context ctx of the function ends when the worker stops. It also ends when the contexts of all tasks have ended for which the function has
+// not called End. The context ctx belongs to no task, so the functions of package runner take BatchTask.Context.
 //
-// A batch takes one slot of the worker until the function returns, also after an End for each task. When a worker claims a task of the job,
-// it claims up to n-1 more of them in the same queue, in the usual order, which is also that of the slice. It takes the tasks that are due
-// and does not wait for more, so with free slots a task starts at once, and batches are larger while all slots are taken. With
-// Handler.WaitToFill it waits for a full batch. A task of an alias is not in a batch with tasks of another name. After a task was lost
-// several times with its worker, it runs in a batch of its own (see MaxLosses).
+// A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
+// a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The slice has the same order. The
+// worker takes the tasks that are due and does not wait for more. So with free slots a task starts at once, and batches are larger while
+// all slots are taken. With Handler.WaitToFill the worker waits for a full batch. A task of an alias is not in a batch with tasks of
+// another name. A task whose worker has died several times runs in a batch of its own (see MaxLosses).
 //
 // The rate of a Limit counts a call of the function as one start, whatever the number of its tasks. So a rate of five a second with batches
-// of 100 allows five requests of up to 100 tasks each. Everything else holds for each task: Limit.Running, lanes, and pauses. A batch has
-// at most one task of a lane.
+// of 100 allows five requests of up to 100 tasks each. Limit.Running, lanes and pauses apply to each task. A batch has at most one task of
+// a lane.
 //
 // A task that is tried again comes after tasks that start before its next attempt is due. To keep the order of all tasks of a queue, run
 // one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a call fails, wait in the function, and then return
@@ -140,7 +141,7 @@ type batchMember struct {
 	result json.RawMessage
 	err    error
 
-	panicked *batchPanic // panic of the function that came before it had ended this task; nil if there was none
+	panicked *batchPanic // the function's panic, if the function panicked before it had ended this task; otherwise nil
 }
 
 func (m *batchMember) end(result json.RawMessage, err error) { m.finish(result, err, nil) }
@@ -160,8 +161,8 @@ type batchCall struct {
 
 	mu    sync.Mutex
 	open  int   // number of members that the function has not ended
-	live  int   // number of open members whose contexts have not ended
-	cause error // cause of the context of an open member that ended last
+	live  int   // number of these members whose contexts have not ended
+	cause error // cause of the context that ended last among these members
 }
 
 // add adds a member.
@@ -187,7 +188,7 @@ func (c *batchCall) ended(m *batchMember) {
 	c.check()
 }
 
-// check ends the context of the function if the contexts of all open members have ended.
+// check ends the context of the function if the contexts of all members that the function has not ended have ended.
 func (c *batchCall) check() {
 	if c.live == 0 && c.open > 0 {
 		c.cancel(c.cause)
@@ -227,7 +228,7 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 	err = call(ctx, members)
 }
 
-// batchPanic is the panic of a batch function. Each attempt of the batch panics with it.
+// batchPanic is the panic of a batch function. The handler of each task that the function had not ended panics with this value, too.
 type batchPanic struct {
 	value any
 	stack []byte

@@ -14,14 +14,14 @@ import (
 type Handler struct {
 	Job         string
 	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
-	MaxAttempts int      // default for tasks that do not set it; stored in the task at its first start
+	MaxAttempts int      // attempts of a task that sets no MaxAttempts; stored in the task at its first start
 	BatchSize   int      // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill
 
-	// Run executes one attempt. Its result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
-	// which their documentation explains. Many goroutines call Run at the same time. Its context ends on timeout, cancellation, loss of the
-	// lease and shutdown; context.Cause returns the cause.
+	// Run executes one attempt. The result is JSON or nil. The errors of RetryIn, Snooze, Cancel and AttemptError have special meanings,
+	// which their documentation explains. Many goroutines call Run at the same time. The context ends on a timeout, a cancellation, the
+	// loss of the lease and a shutdown; context.Cause returns the cause.
 	Run func(ctx context.Context, task Task) (json.RawMessage, error)
 }
 

@@ -61,7 +61,8 @@ func (e *cancelError) CancelsTask()             {}
 func (e *failError) FailsTask()                 {}
 
 // RetryIn wraps an error that a function returns. The next attempt then starts after d instead of after the backoff. With a d of 0 the task
-// keeps its place: it is due before the worker takes a later task. The attempt counts as usual, so the task fails if no attempts are left.
+// keeps its place in the queue: it is due again before the worker takes a later task. The attempt counts as usual, so the task fails if no
+// attempts are left.
 func RetryIn(d time.Duration, err error) error {
 	return &retryError{max(d, 0), cmpError(err, "retry")}
 }
@@ -72,7 +73,7 @@ func RetryIn(d time.Duration, err error) error {
 func Snooze(d time.Duration) error { return &snoozeError{max(d, 0)} }
 
 // Fail wraps an error that a function returns. The task then fails with this error, even if attempts are left. Fail is for an error that
-// another attempt cannot mend, such as an invalid address. A person can still retry the task.
+// another attempt cannot fix, such as an invalid address. A person can still retry the task.
 func Fail(err error) error { return &failError{cmpError(err, "failed by its function")} }
 
 // Cancel wraps an error that a function returns. The task is then cancelled with this error, even if attempts are left. Cancel is for a

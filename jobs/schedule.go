@@ -33,7 +33,7 @@ type Schedule struct {
 	LastDuration time.Duration
 	LastStart    time.Time     // start of the last attempt of the last task
 	LastSuccess  time.Time     // end of the last task that completed; zero if there is none, or without AlertAfter
-	Usual        time.Duration // while the last task runs: the 95th percentile of the durations of at least 20 tasks; 0 if unknown
+	Usual        time.Duration // usual duration: 95th percentile of at least 20 recent tasks; 0 unless the last task runs
 	AlertedAt    time.Time     // time of the last alert
 	Skipped      int64         // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time

@@ -50,7 +50,8 @@ type Spec struct {
 	Input []byte // standard input of the command
 
 	// Earlier and EarlierAny are like After and AfterAny, for tasks that the same call of EnqueueAll or Add adds. Their values are the
-	// positions, from 0, of earlier Specs in that call. If a unique key has kept an existing task for such a Spec, they name that task.
+	// positions, from 0, of earlier Specs in that call. If an existing task already holds the unique key of such a Spec, the position
+	// stands for that existing task.
 	Earlier    []int
 	EarlierAny []int
 

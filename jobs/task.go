@@ -41,7 +41,7 @@ type Task struct {
 	InputBytes int64 // size of the command's standard input
 
 	WorkerID          string
-	Worker            string // name of that worker
+	Worker            string // name of the worker with WorkerID
 	LeaseExpiresAt    time.Time
 	CancelRequestedAt time.Time
 	CancelNow         bool   // whether the command is killed with SIGKILL at once, without SIGTERM

@@ -16,7 +16,7 @@ import (
 
 // aheadTest is a test of a worker that claims tasks ahead. The input of a task says how long its function runs.
 type aheadTest struct {
-	running, most atomic.Int64 // number of functions that run, and the greatest number at once
+	running, most atomic.Int64 // number of functions that run now, and the greatest number so far
 	claimed       atomic.Int64 // greatest number of tasks that the database showed as running
 	ended         atomic.Int64
 	each          func(f *fakeTimeTest, task jobs.Task) // called by each function at its start; may be nil
@@ -54,7 +54,8 @@ func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	}
 }
 
-// wantAhead checks whether the worker has claimed more tasks than it has slots, and that it never ran more than that.
+// wantAhead checks whether the worker had claimed more tasks than it has slots. It also checks that the worker filled all slots and never
+// ran more tasks than that.
 func (a *aheadTest) wantAhead(t *testing.T, slots int64, ahead bool) {
 	t.Helper()
 	testkit.Equal(t, "functions at once", a.most.Load(), slots)
@@ -111,7 +112,7 @@ func TestALaterTaskOfHigherPriorityOvertakesTheTasksClaimedAhead(t *testing.T) {
 		short(f, 100)
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		at := slices.IndexFunc(f.runs, func(r run) bool { return r.task.ID == 101 })
-		testkit.Between(t, "place of the urgent task", at, 20, 22) // the task whose slot is free next may be the one before it
+		testkit.Between(t, "place of the urgent task", at, 20, 22) // the worker may have given the next slot to task 21 already
 		slices.SortStableFunc(f.runs, func(x, y run) int { return y.task.Priority - x.task.Priority })
 		if !slices.IsSortedFunc(f.runs[1:], func(x, y run) int { return int(x.task.ID - y.task.ID) }) {
 			t.Errorf("got runs of %v, want the order of the ids", f.runs)
@@ -136,7 +137,8 @@ func TestQueuesTakeTurnsAmongTheTasksClaimedAhead(t *testing.T) {
 	a.wantAhead(t, 1, true)
 }
 
-// TestTasksClaimedAheadGoBackToOtherWorkers has a long task after short ones. The worker has claimed later tasks when the long one starts.
+// TestTasksClaimedAheadGoBackToOtherWorkers runs short tasks, a long task, and short tasks again. When the long task starts, the worker has
+// already claimed some of the tasks after it. The worker must give them back, so that another worker can run them.
 func TestTasksClaimedAheadGoBackToOtherWorkers(t *testing.T) {
 	var a aheadTest
 	onFakeTime(t, Options{Concurrency: 1}, a.do, func(f *fakeTimeTest) {
@@ -259,10 +261,11 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 		}
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // one with small arguments has one more
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with small arguments it would be 3
 }
 
-// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks that such a task goes back at once if it has to wait for a slot.
+// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks that the worker gives a task without a second attempt back at once if the
+// task has to wait for a slot.
 func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 	var a aheadTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
@@ -290,7 +293,7 @@ func TestAtMostClaimAheadTasksWait(t *testing.T) {
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		testkit.Equal(t, "runs", len(f.runs), 50)
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with the default there are three
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with the default of ClaimAhead it would be 3
 }
 
 // TestCommandsAreClaimedAheadOnRequest has a function in place of the commands, because a command does not run on fake time.
@@ -312,8 +315,8 @@ func TestCommandsAreClaimedAheadOnRequest(t *testing.T) {
 	}
 }
 
-// TestATaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a task waits for a slot. When the slot is free, the lease of
-// the task is over. Another worker may own the task then, so it must not start.
+// TestATaskThatWaitsBeyondItsLeaseDoesNotStart makes the heartbeats fail while a task waits for a slot. When the slot becomes free, the
+// lease of the task has expired. Another worker may own the task by then, so this worker must not start it.
 func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 	var a aheadTest
 	const lease, locked = shortestLease, 2 * time.Second
@@ -321,7 +324,7 @@ func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if task.ID == 20 && task.Losses == 0 {
 			from = time.Since(f.began)
-			f.holdWriteLock(from+time.Millisecond, from+locked) // when the worker writes nothing
+			f.holdWriteLock(from+time.Millisecond, from+locked) // a time at which the worker writes nothing
 			time.Sleep(lease + 50*time.Millisecond)             // ignores the end of its context
 		}
 	}

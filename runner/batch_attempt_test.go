@@ -26,7 +26,7 @@ func TestFunctionsOfAnAttemptTakeTheContextOfATaskOfABatch(t *testing.T) {
 				t.Error("got a task from the context of the batch, want none")
 			}
 			for _, task := range tasks {
-				runner.Logger(task.Context).Info("number", "n", task.Input) // runner logs ID
+				runner.Logger(task.Context).Info("number", "n", task.Input) // `runner logs ID` shows this record
 				runner.Progress(task.Context, int64(task.Input), 9, "")
 				if _, err := runner.Step(task.Context, "charge", func(context.Context) (int, error) {
 					charged[task.Input]++
@@ -152,7 +152,7 @@ func TestEventsInlineAndCrashesOfABatch(t *testing.T) {
 		}))
 		events := r.Events(t.Context(), 100)
 		ids := enqueueNumbers(t, r, 3)
-		ids = append(ids, enqueueNumbers(t, r, 1, jobs.MaxLosses(2))...) // its first loss makes it a suspect
+		ids = append(ids, enqueueNumbers(t, r, 1, jobs.MaxLosses(2))...) // the first loss of this task makes it a suspect, which runs alone
 		runnertest.CrashAfterClaim(t, r, 4)
 		ran := runnertest.Drain(t, r)
 		testkit.Len(t, "attempts", ran, 4)

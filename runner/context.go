@@ -8,21 +8,21 @@ import (
 	"example.com/runner/runner/internal/engine"
 )
 
-// The functions of this file read from, and write to, the attempt that runs with a context.
+// The functions of this file take the context that a handler gets. They act on the attempt that the handler runs.
 
-// TaskFrom returns the task whose attempt runs with ctx, in the state it had when the worker claimed it. It returns false outside of an
-// attempt.
+// TaskFrom returns the task that the handler with the context ctx runs, in the state it had when the worker claimed it. It returns false
+// outside of a handler.
 func TaskFrom(ctx context.Context) (jobs.Task, bool) { return engine.TaskFrom(ctx) }
 
-// From returns the Runner whose Work runs the attempt with the context ctx. So a handler can enqueue tasks and read the database without a
-// variable of its own. It returns false outside of an attempt. The handler must not call Close or Work of this Runner.
+// From returns the Runner that called the handler with the context ctx. With it, a handler can enqueue tasks and read the database without
+// a global variable for the Runner. From returns false outside of a handler. The handler must not call Close or Work of this Runner.
 func From(ctx context.Context) (*Runner, bool) {
 	r, ok := engine.Owner(ctx).(*Runner)
 	return r, ok
 }
 
-// Logger returns a logger that writes to the output of the task whose attempt runs with ctx, which `runner logs` shows. Each record of
-// level info or higher is a line on stderr, in slog's text format. Records carry no time, because each piece of output has a time. The
+// Logger returns a logger for the handler with the context ctx. It writes to the output of the task, which `runner logs` shows. Each record
+// of level info or higher is a line on stderr, in slog's text format. Records carry no time, because each piece of output has a time. The
 // worker keeps the output up to the task's output limit, and writes it to the database every 100 ms while the attempt runs. Records after
 // the end of the attempt are dropped. Outside of an attempt Logger returns slog.Default. It is safe for use by many goroutines.
 func Logger(ctx context.Context) *slog.Logger { return engine.Logger(ctx) }
@@ -37,7 +37,7 @@ func Progress(ctx context.Context, done, total int64, text string) {
 	engine.Progress(ctx, done, total, text)
 }
 
-// Upstream returns the tasks that the task running with ctx has waited for (jobs.After, jobs.AfterAny), in the order of their ids, with
-// their states and results. The method Result of a ResultFunc reads a result. The list does not contain tasks that were deleted in the
-// meantime. Outside of an attempt the error is of kind jobs.ErrInvalid.
+// Upstream returns the tasks that the current task has waited for (jobs.After, jobs.AfterAny), in the order of their ids, with their states
+// and results. The parameter ctx is the context of the handler. The method ResultFunc.Result decodes a result. The list does not contain
+// tasks that were deleted in the meantime. Outside of an attempt the error is of kind jobs.ErrInvalid.
 func Upstream(ctx context.Context) ([]jobs.Task, error) { return engine.Upstream(ctx) }

@@ -272,7 +272,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 	}
 }
 
-// attemptCalls has a call of each function of the package that fails and needs the context of an attempt.
+// attemptCalls has a call of each function of this package that needs the context of an attempt and returns an error.
 func attemptCalls() map[string]contextCall {
 	one := func(context.Context) (int, error) { return 1, nil }
 	return map[string]contextCall{
@@ -322,7 +322,8 @@ func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
 				if took > slowEnd {
 					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 				}
-				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy) // the handle decides how long it waits
+				// The handle of the application decides how long its transactions wait for the lock.
+				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy)
 				if !errors.Is(err, cause) && !(during && (busy || name == "Upstream" && err == nil)) {
 					t.Errorf("got %v, want %v", err, cause)
 				}

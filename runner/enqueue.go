@@ -68,7 +68,8 @@ func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error
 	return r.insert(ctx, slices.Clone(specs), now())
 }
 
-// addThen adds a task. It calls the function then with the result before the transaction commits, while no worker can see the task yet.
+// addThen adds a task and passes the result to the function then. It does so before the transaction commits, while no worker can see the
+// task yet.
 func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
 	if err := r.prepare(ctx, &spec); err != nil {
 		return err

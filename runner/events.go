@@ -15,7 +15,7 @@ type EventKind string
 // The kinds of events.
 const (
 	EventStarted EventKind = "started" // an attempt begins
-	EventEnded   EventKind = "ended"   // an attempt has ended, and its end is on the disk
+	EventEnded   EventKind = "ended"   // an attempt has ended, and its outcome is on the disk
 )
 
 // Event is the start or the end of an attempt in this process.
@@ -40,14 +40,15 @@ type events struct {
 type subscriber struct {
 	channel chan Event
 	dropped int
-	stop    func() bool // ends the wait for the end of the context
+	stop    func() bool // stops waiting for the end of the subscriber's context
 }
 
 // Events returns a channel that receives the starts and ends of the attempts in this process from now on. The channel closes when ctx ends
 // or the Runner is closed. The parameter buffer is the capacity of the channel, at least 1. Work never waits for a slow reader. When the
-// channel is full, Work drops the event, and the next event counts it in Dropped. The channel receives no events of other processes, and no
-// ends without an attempt in this process: a lost worker, an expiry, a failed dependency, or the cancellation of a waiting task. Use
-// OnFinished for these. Events is safe for use by many goroutines, and each call returns a separate channel.
+// channel is full, Work drops the event, and the next event counts it in Dropped. The channel receives no events of other processes, and
+// none for a task that finishes without an attempt in this process: because its worker died, it expired, a dependency failed, or it was
+// cancelled while it waited. Use OnFinished for these tasks. Events is safe for use by many goroutines, and each call returns a separate
+// channel.
 func (r *Runner) Events(ctx context.Context, buffer int) <-chan Event {
 	s := &subscriber{channel: make(chan Event, max(buffer, 1))}
 	e := &r.events
@@ -88,7 +89,7 @@ func (e *events) close() {
 	e.observing.Store(false)
 }
 
-// send sends an event to all subscribers whose channels have room. It counts the event as dropped for the other subscribers.
+// send sends an event to all subscribers whose channels are not full. It counts the event as dropped for the other subscribers.
 func (e *events) send(event Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

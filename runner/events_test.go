@@ -122,7 +122,8 @@ type endlessContext struct {
 	waiting atomic.Int64
 }
 
-// Done returns a channel that never closes. With it, package context does not take the context for one of its own.
+// Done returns a channel that never closes. Because of this method, package context treats the context as a foreign type and calls its
+// method AfterFunc.
 func (c *endlessContext) Done() <-chan struct{} { return c.done }
 
 // AfterFunc is the method that context.AfterFunc calls.

@@ -74,7 +74,7 @@ func ExampleProgress() {
 	r.Register(Order.Handler(func(ctx context.Context, number int) error {
 		task, _ := runner.TaskFrom(ctx)
 		runner.Progress(ctx, int64(number), 4, "counting")
-		runner.Logger(ctx).Info("called", "attempt", task.Attempt) // runner logs ID
+		runner.Logger(ctx).Info("called", "attempt", task.Attempt) // `runner logs ID` shows this record
 		switch {
 		case number == 1:
 			return jobs.Cancel(errors.New("unlucky")) // the task is cancelled, even if it has attempts left

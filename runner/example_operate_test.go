@@ -233,12 +233,12 @@ func ExampleRunner_Queues() {
 	// Output: mail 1 pending, 1 scheduled <nil>
 }
 
-// This function of OnFinished prints each failed task: of any job, in any process, and also tasks that failed without an attempt.
+// The function given to OnFinished prints each failed task of any job and process. It also prints tasks that failed without an attempt.
 func ExampleRunner_OnFinished() {
 	ctx, stop := context.WithCancel(context.Background()) // in a real program, the context ends with the program
 	r, remove := temp()
 	defer remove()
-	if err := r.AddCursor(ctx, "dead-letters"); err != nil { // from here on, no end is missed
+	if err := r.AddCursor(ctx, "dead-letters"); err != nil { // after this call, OnFinished misses no finished task
 		log.Fatal(err)
 	}
 	r.Register(SendEmail.Handler(func(context.Context, Email) error { return jobs.Fail(errors.New("no such address")) }))
@@ -251,7 +251,7 @@ func ExampleRunner_OnFinished() {
 			fmt.Printf("task %d of job %s failed: %s\n", task.ID, task.Job, task.Error)
 		}
 		stop()     // a real program goes on
-		return nil // the cursor then moves past this end
+		return nil // the cursor then moves past this task
 	})
 	fmt.Println(err) // OnFinished returns only when ctx ends, or when the database can no longer be used
 	// Output:
@@ -259,8 +259,8 @@ func ExampleRunner_OnFinished() {
 	// context canceled
 }
 
-// The goroutine of OnFinished may start at any later time. The cursor is already stored when AddCursor returns, so OnFinished misses no end
-// after that: not that of a task that is enqueued at once, and not one that comes while the program is down.
+// The goroutine of OnFinished may start at any later time. AddCursor has stored the cursor by then, so OnFinished misses no task that
+// finishes after AddCursor: neither a task that is enqueued at once, nor a task that finishes while the program is down.
 func ExampleRunner_AddCursor() {
 	ctx, stop := context.WithCancel(context.Background())
 	r, remove := temp()

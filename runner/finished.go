@@ -19,34 +19,35 @@ import (
 const (
 	cursorLease = 30 * time.Second       // how long a process owns a cursor if it does not renew its lease
 	endWait     = 200 * time.Millisecond // time for the last writes to a cursor after the context has ended
-	cursorBatch = 100                    // number of ends that OnFinished reads at once
+	cursorBatch = 100                    // number of finished tasks that OnFinished reads at once
 
-	firstHandlePause = time.Second // first pause between two calls of handle for the same end
+	firstHandlePause = time.Second // pause after the first failed call of handle for a task
 	maxHandlePause   = time.Minute
 	firstRetryPause  = 20 * time.Millisecond // first pause after an error of the database
 	maxRetryPause    = 2 * time.Second
 )
 
-// OnFinished calls the function handle for each task that finishes, in the order of the ends. It covers all ends: of every job and queue,
-// by any process, also without an attempt. Such ends are a lost worker, an expiry, a failed dependency and a cancellation by hand. The task
-// has its final State, Reason and Error. Each retry of a finished task that finishes again is one more end.
+// OnFinished calls the function handle for each task that finishes, in the order in which the tasks finish. It covers every job, queue and
+// process. It also covers tasks that finish without an attempt: because their worker died, they expired, a dependency failed, or a person
+// cancelled them. The task has its final State, Reason and Error. If a finished task is retried, OnFinished calls handle again when the
+// task has finished again.
 //
-// The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next end. A
-// program that calls OnFinished in a goroutine cannot know when that happens, so call AddCursor before: it returns when the cursor is
-// stored, and OnFinished then misses no later end. Later calls continue after the last end that was handled, also in another process and
-// after a restart. OnFinished handles an end at least once: the cursor moves on when handle returns nil. The pair of Task.ID and
-// Task.GenerationID identifies an end, so handle can detect the second call for an end. If handle returns an error, OnFinished logs a
-// warning and calls handle again for the same end after 1 s, then after twice that time, and so on up to one minute. So an end that handle
-// can never accept keeps the cursor from moving; let handle return nil for it.
+// The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next task that
+// finishes. A program that calls OnFinished in a goroutine cannot know when that happens, so call AddCursor before: it returns when the
+// cursor is stored, and OnFinished then misses no task that finishes later. Later calls of OnFinished continue after the last task for
+// which handle returned nil, also in another process and after a restart. OnFinished may call handle more than once for the same end of a
+// task. The pair of Task.ID and Task.GenerationID identifies the end, so handle can detect a repeated call. If handle returns an error,
+// OnFinished logs a warning and calls handle again for the same task after 1 s, then after twice that time, and so on up to one minute. The
+// cursor does not move past this task meanwhile, so let handle return nil for a task that it can never accept.
 //
-// Several processes may call OnFinished with the same cursor. One of them then handles the ends. Another one takes over when that process
+// Several processes may call OnFinished with the same cursor. One of them then calls handle. Another process takes over when that process
 // ends OnFinished, or 30 s after it dies. If a process is suspended for longer than 30 s during a call of handle, another process may
-// handle the same end meanwhile; the context of that call then ends with the cause jobs.ErrLost. Different cursors do not affect each
-// other.
+// handle the same task meanwhile; the context of the suspended call then ends with the cause jobs.ErrLost. Different cursors do not affect
+// each other.
 //
-// The database keeps each end until all cursors have passed it, so remove a cursor that is no longer used with RemoveCursor. If a task is
-// deleted before its end is handled, handle gets a task with its ID, Job, Queue, Label, Schedule, outcome and times, without Args and
-// Result. Databases without a cursor store no ends.
+// The database keeps a record of each finished task until all cursors have passed it, so remove a cursor that is no longer used with
+// RemoveCursor. If a task is deleted before handle gets it, handle gets a Task with the ID, Job, Queue, Label, Schedule, outcome and times,
+// but without Args and Result. A database without a cursor stores no such records.
 //
 // OnFinished blocks until ctx ends and then returns context.Cause(ctx). It returns jobs.ErrClosed after Close, jobs.ErrNotFound after
 // RemoveCursor, jobs.ErrInvalid for an invalid name, and another error when the database can no longer be used.
@@ -62,7 +63,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var made, again bool // again reports whether the last error was one that may come only once in a row
+	var made, again bool // made: the cursor exists; again: the last error was one that OnFinished tolerates only once in a row
 	var pause time.Duration
 	for {
 		var err error
@@ -104,9 +105,9 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	}
 }
 
-// AddCursor stores a cursor of OnFinished, which then begins with the ends after this call. The cursor is in the database when AddCursor
-// returns, so a test can enqueue tasks at once. AddCursor does nothing if the cursor exists, so a program may call it at each start. The
-// error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or the cause of ctx.
+// AddCursor stores a cursor of OnFinished, which then begins with the first task that finishes after this call. The cursor is in the
+// database when AddCursor returns, so a test can enqueue tasks at once. AddCursor does nothing if the cursor exists, so a program may call
+// it at each start. The error is jobs.ErrInvalid for an invalid name. It can also be jobs.ErrBusy or the cause of ctx.
 func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
 	if err := taskspec.ValidCursor(cursor); err != nil {
 		return err
@@ -114,8 +115,8 @@ func (r *Runner) AddCursor(ctx context.Context, cursor string) error {
 	return r.store.MakeCursor(ctx, cursor, now())
 }
 
-// RemoveCursor deletes a cursor of OnFinished and the ends that only this cursor needs. An OnFinished with this cursor then returns
-// jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there is no such cursor.
+// RemoveCursor deletes a cursor of OnFinished, and the records of finished tasks that only this cursor needs. A running OnFinished with
+// this cursor then returns jobs.ErrNotFound. RemoveCursor returns jobs.ErrNotFound if there is no such cursor.
 func (r *Runner) RemoveCursor(ctx context.Context, cursor string) error {
 	removed, err := r.store.RemoveCursor(ctx, cursor)
 	if err == nil && !removed {
@@ -150,7 +151,7 @@ func (c *consumer) make(ctx context.Context) error {
 	return err
 }
 
-// deliver handles all ends that the cursor has not delivered, unless another process owns the cursor.
+// deliver calls handle for all finished tasks that the cursor has not passed, unless another process owns the cursor.
 func (c *consumer) deliver(ctx context.Context) error {
 	store := c.r.store
 	for {
@@ -171,8 +172,8 @@ func (c *consumer) deliver(ctx context.Context) error {
 	}
 }
 
-// batch handles the next ends after the number seq. When it begins, this consumer owns the cursor; when it returns, the consumer has given
-// the cursor up.
+// batch calls handle for the next finished tasks, whose numbers are greater than seq. When batch begins, this consumer owns the cursor.
+// When batch returns, the consumer does not own the cursor any more.
 func (c *consumer) batch(ctx context.Context, seq int64) error {
 	store := c.r.store
 	write, cancel := engine.Outlive(ctx, endWait)

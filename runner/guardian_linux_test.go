@@ -77,8 +77,8 @@ func TestAStoppedWorkerLosesItsTasksAndResults(t *testing.T) {
 		t.Errorf("got a start of the retry at %v, want one after the end of the lease at %v", again.StartedAt, lease)
 	}
 	signal(t, worker.Pid, syscall.SIGCONT)
-	// After the lease, any worker may run the task, also the stopped one when it continues. But the database rejects its writes for the old
-	// claim.
+	// After the lease has expired, any worker may run the task, even the stopped worker when it continues. But the database rejects writes
+	// for the old claim.
 	next := runnerkit.Enqueue(t, r, quick.With(nil))
 	until(t, r, func() bool { return runnerkit.Get(t, r, next.ID).State == jobs.Completed })
 	got := runnerkit.Get(t, r, task.ID)

@@ -126,7 +126,8 @@ func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs
 // running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
-	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID } // since the caller has read the task
+	// ended reports whether a is the caller's attempt, which has ended since the caller read the task.
+	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
 	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
 		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,
 			State: jobs.Running, Counted: true, WorkerID: task.WorkerID, Worker: task.Worker, StartedAt: task.StartedAt,
