@@ -66,7 +66,7 @@ func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 	}
 }
 
-// TestWritesOfAReadOnlyRunnerReturnErrPermission makes each call of the table of contexts that writes.
+// TestWritesOfAReadOnlyRunnerReturnErrPermission makes each call of writeCalls that writes to the database.
 func TestWritesOfAReadOnlyRunnerReturnErrPermission(t *testing.T) {
 	writer := contextRunner(t)
 	testkit.NoError(t, writer.AddCursor(t.Context(), "other"))

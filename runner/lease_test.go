@@ -58,7 +58,7 @@ func TestANewReaperWaitsForAWholeLease(t *testing.T) {
 	onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 		f.enqueue(work.With("x"))
 		f.claimWithOtherWorker(time.Minute)
-		time.Sleep(24 * time.Hour) // on the wall clock, the lease ended long ago
+		time.Sleep(24 * time.Hour) // on the wall clock, the lease expired long ago
 		f.work(time.Hour)
 		f.wantOneRun(24*time.Hour + time.Minute)
 	})

@@ -38,9 +38,9 @@ func (r *Runner) Use(middleware ...Middleware) {
 type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 
 // UseEnqueue adds middleware that runs for each task that this Runner adds, in the order of the middleware: in Enqueue, Add, EnqueueAll,
-// EnqueueTx, AddTx, RunSchedule and at the ticks of schedules in Work. It also runs for a task that is then not added, because another
-// task holds the unique key. jobs.UniqueArgs uses the arguments before the middleware. It does not run for tasks that other processes add,
-// for hooks, and for retries.
+// EnqueueTx, AddTx, RunSchedule and at the ticks of schedules in Work. It also runs for a task that is then not added, because another task
+// holds the unique key. jobs.UniqueArgs uses the arguments as they were before the middleware changed them. The middleware does not run for
+// tasks that other processes add, for hooks, and for retries.
 //
 // At ticks, and in RunSchedule and EnqueueAll, the middleware runs while the Runner holds the write lock of the database. So it must be
 // quick, and must not call methods of the Runner that write. If it returns an error at a tick, the tick stays due, and Work tries again

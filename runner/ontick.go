@@ -11,9 +11,9 @@ import (
 )
 
 // OnTick sets the function that makes the task of each tick of a schedule. The function gets the tick, as a time in the zone of the
-// schedule, and the Spec of the schedule. It returns the Spec to enqueue, such as one with the tick in its arguments. The new Spec replaces
-// that of the schedule with all its options. So to change the arguments only, change the field Args of the given Spec. The definition of
-// the schedule must have jobs.Schedule.OnTick, so that workers without the function leave its ticks alone. This includes workers of the
+// schedule, and the Spec of the schedule. It returns the Spec to enqueue, such as one with the tick in its arguments. The task gets only
+// the options of the returned Spec. So to change the arguments only, change the field Args of the given Spec and return it. The definition
+// of the schedule must have jobs.Schedule.OnTick, so that workers without the function leave its ticks alone. This includes workers of the
 // command line. A tick waits until a worker with the function runs. Until then the schedule is a problem in the status, and it is late if
 // it has an AlertAfter.
 //

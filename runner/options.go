@@ -15,9 +15,9 @@ type Sync int
 
 // The levels of Sync.
 const (
-	Full   Sync = iota // new tasks and ends of attempts are on the disk, so they survive a power failure
+	Full   Sync = iota // new tasks and outcomes of attempts are on the disk, so they survive a power failure
 	Normal             // commits do no fsync; they survive the death of any process, but a power failure may undo the last commits
-	Flash              // commits like Normal, with far fewer bytes written; a power failure undoes at most the last Options.WriteEvery
+	Flash              // like Normal, with far fewer bytes written; a power failure undoes at most the commits of the last WriteEvery
 )
 
 // Options configure a Runner. The zero Options has all defaults.
@@ -38,11 +38,11 @@ type Options struct {
 	// Sync sets whether a commit must be on the disk before a call returns. Defaults to Full.
 	//
 	// Flash is for flash storage that writes wear out, such as SD cards. Its commits survive the death of any process. The write-ahead log
-	// is synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the ends of
-	// attempts and the claims of further tasks, and writes them together once in WriteEvery. It writes at once if no slot is free, if a
-	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So a busy worker starts a task up to WriteEvery later, and an end is
-	// visible up to WriteEvery later. If the process dies, attempts whose ends it has not written count as lost and run again. A new file
-	// gets pages of 1 KiB; the size of the pages of an existing file stays. On a server, Flash is Full with collected writes.
+	// is synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the outcomes
+	// of attempts and the claims of more tasks, and writes them together once in WriteEvery. It writes at once if no slot is free, if a
+	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So a busy worker starts a task up to WriteEvery later, and an outcome
+	// is visible up to WriteEvery later. If the process dies, attempts whose outcomes it has not written count as lost and run again. A new
+	// file gets pages of 1 KiB; the size of the pages of an existing file stays. On a server, Flash is Full with collected writes.
 	Sync Sync
 	// WriteEvery is, with Flash, how long Work collects its writes, and how long a commit stays without a sync. Defaults to 5 s.
 	WriteEvery time.Duration
@@ -53,26 +53,27 @@ type Options struct {
 	Concurrency int
 	// ClaimAhead is how many tasks, at most 1000, may wait in Work for a free slot. While all attempts are short (10 ms), Work claims
 	// further tasks before a slot is free, so that no slot is empty while Work writes. A task waits for at most 0.2 s. The waiting tasks of
-	// a queue start in the order of priority and id, but a new task of a higher priority can start after them. A negative value means
-	// none. Defaults to 100, after functions only. With a positive value Work also claims ahead after commands.
+	// a queue start in the order of priority and id, but a new task of a higher priority can start after them. A negative value means none.
+	// By default up to 100 tasks may wait, and only while Work runs functions. With a positive value tasks may also wait while Work runs
+	// commands.
 	ClaimAhead int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
 	// MaxWait is the time after which a due task is overdue. Overdue tasks start first in their queue, regardless of their priority. By
 	// default no task is overdue.
 	MaxWait time.Duration
-	// MaxLoad is a load average: while that of the last minute is higher, Work starts no task. The load follows new tasks slowly, so a free
+	// MaxLoad is the greatest load average of the last minute at which Work starts tasks. The load follows new tasks slowly, so a free
 	// worker may start tasks in all its slots before the load rises. Linux only. Defaults to no limit.
 	MaxLoad float64
-	// MinFreeMemory is a number of bytes: while the machine has less free memory, Work starts no task. Memory that the kernel can free at
-	// once counts as free (MemAvailable). Linux only. Defaults to no limit.
+	// MinFreeMemory is how many bytes of memory must be free so that Work starts tasks. Memory that the kernel can free at once counts as
+	// free (MemAvailable). Linux only. Defaults to no limit.
 	MinFreeMemory int64
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
 	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a
-	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. Work also warns
-	// of a batch function that has not returned so long after it ended the last of its tasks. A negative value means no warning. Why and
-	// the problems of `runner status` count 10 s, because other processes do not know this option. Defaults to 10 s.
+	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. Work also warns if a
+	// batch function has not returned StuckAfter after it ended the last of its tasks. A negative value means no warning. Why and `runner
+	// status` always report a handler as stuck after 10 s, because other processes do not know this option. Defaults to 10 s.
 	StuckAfter time.Duration
 	// ReleaseStuck lets Work end the attempt of a handler that still runs after StuckAfter. The attempt ends as timed out or cancelled,
 	// with the usual retries, and its slot is free for other tasks. The goroutine of the handler goes on, and Work ignores its result. So

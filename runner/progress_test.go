@@ -32,7 +32,7 @@ func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
 		time.Sleep(600 * time.Millisecond)
 		look(f)
 		testkit.Equal(f.T, "generation after a report", f.want(1, jobs.Running, "").GenerationID, generation)
-		Progress(ctx, 1000, 1000, "done") // this progress is stored with the end of the attempt
+		Progress(ctx, 1000, 1000, "done") // this progress is stored with the outcome of the attempt
 		return "", nil
 	}, func(f *fakeTimeTest) {
 		f.enqueue(work.With(""))

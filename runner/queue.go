@@ -58,9 +58,9 @@ func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) err
 	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: lifecycle.CutError(reason)})
 }
 
-// Resume ends the pauses of queues. AllQueues ends the pauses of all queues. It is no error if a queue is not paused. The pause of all
-// queues holds a queue even when the queue has no pause of its own. DeletionPause confirms that the clock is right after it seems to have
-// jumped, and workers then delete old tasks again. It returns jobs.ErrInvalid for an invalid name.
+// Resume ends the pauses of queues. AllQueues ends the pauses of all queues. It is no error if a queue is not paused. While all queues are
+// paused, no task of a queue starts, even if the queue has no pause of its own. DeletionPause confirms that the clock is right after it
+// seems to have jumped, and workers then delete old tasks again. It returns jobs.ErrInvalid for an invalid name.
 func (r *Runner) Resume(ctx context.Context, queues ...string) error {
 	if slices.Contains(queues, DeletionPause) {
 		if err := r.store.ResumeDeletion(ctx, time.Time{}); err != nil || len(queues) == 1 {

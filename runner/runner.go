@@ -50,7 +50,7 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	return open(ctx, path, options, options.Prefix != "")
 }
 
-// New opens the database file of an application, which the application has open as handle. The tables of runner have names that begin with
+// New opens the database file that an application has already opened as handle. The tables of runner have names that begin with
 // Options.Prefix. New switches the file to WAL mode and changes nothing else of the application: migrations touch only the tables of
 // runner, and application_id and user_version stay as they are. The version of runner's schema is in the table runner_schema. So `runner
 // --db FILE` finds the tasks with any prefix. New also accepts a database that Open made.
@@ -101,8 +101,9 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	return r, nil
 }
 
-// Close closes the database. If Work runs, Close first stops it as the end of its context does, and waits until it has returned. Work says
-// how long that may take: usually at most Options.Grace and 5 s. So a handler must not call Close. A second call does nothing.
+// Close closes the database. If Work runs, Close first stops it as the end of its context does, and waits until it has returned. The
+// documentation of Work says how long that may take: usually at most Options.Grace and 5 s. A handler must not call Close, because Close
+// would wait for this handler. A second call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	if !r.closed {

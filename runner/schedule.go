@@ -28,7 +28,7 @@ func (r *Runner) Schedule(ctx context.Context, s jobs.Schedule) error {
 
 // ApplyOptions are the options of ApplySchedules for schedules that exist already.
 type ApplyOptions struct {
-	Keep   bool // whether a schedule with another definition is an error (jobs.ErrConflict); by default its definition changes
+	Keep   bool // whether ApplySchedules fails (jobs.ErrConflict) instead of changing an existing schedule
 	Prune  bool // whether schedules that are not in the list are removed
 	DryRun bool // whether ApplySchedules only reports the changes and makes none
 }
@@ -40,8 +40,9 @@ type Applied struct {
 }
 
 // ApplySchedules adds, changes or keeps each schedule of a list. All changes are in one transaction. The results are in the order of the
-// list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. If definitions are invalid, the error joins
-// a *SpecError of kind jobs.ErrInvalid for each of them. If Keep forbids changes, it joins one for each schedule that differs.
+// list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. The error joins a *SpecError of kind
+// jobs.ErrInvalid for each invalid definition. With Keep it joins one of kind jobs.ErrConflict for each existing schedule with another
+// definition.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)

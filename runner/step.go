@@ -81,7 +81,8 @@ func decodeStep[T any](text json.RawMessage, err error) (T, error) {
 //
 // The caller commits tx after StepTx. If an earlier attempt has committed the step, StepTx returns the stored value, does not call do, and
 // does not change tx. If tx is rolled back, nothing is stored, and the function can begin another transaction and call StepTx with the same
-// name again. Commit or roll back tx before the next Step or Sleep, because they wait for its lock. A transaction can have several steps.
+// name again. Commit or roll back tx before the next Step or Sleep, because these calls wait for the lock that tx holds. A transaction can
+// have several steps.
 //
 // StepTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is that of do, jobs.ErrStep as for
 // Step, jobs.ErrLost if the task belongs to a newer generation, jobs.ErrInvalid for a nil tx or a transaction of another file,

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// effectInStep runs a step in a transaction and writes a row in it. It calls the function at before each point where a process could die.
-// If the function at returns an error, effectInStep returns this error. It then rolls the transaction back if it is still open.
+// effectInStep runs a step in a transaction and writes a row in it. Before each point where a process could die, it calls the parameter at.
+// If at returns an error, effectInStep returns this error. It then rolls the transaction back if it is still open.
 func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64, at func(point string) error) error {
 	tx, err := handle.BeginTx(ctx, nil)
 	if err != nil {
@@ -62,7 +62,7 @@ func TestAStepAndItsEffectCommitTogether(t *testing.T) {
 				"same again": {func() error { return once }, true, 1},
 			} {
 				if test.again && point == "committed" {
-					continue // the step has ended, and a name can be used only once
+					continue // the step is stored by now, and an attempt can use its name only once
 				}
 				t.Run(step+" "+point+" "+name, func(t *testing.T) {
 					t.Parallel()
@@ -138,7 +138,7 @@ func TestAStaleAttemptCannotCommitAStep(t *testing.T) {
 		if calls > 1 {
 			return effectInStep(ctx, handle, "step", 2, func(string) error { return nil })
 		}
-		// This statement does what a reaper does that takes this worker for dead.
+		// This statement does what the reaper of another worker does if it considers this worker dead.
 		if _, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
 			lease_expires_at = NULL`); err != nil {
 			return err

@@ -14,12 +14,12 @@ import (
 // without a further call. EnqueueTx returns the task as Enqueue does.
 //
 // The transaction tx must belong to a handle of the caller to the same file, such as one of OpenDB. The handle must use the driver
-// modernc.org/sqlite, because two copies of SQLite in one process break each other's locks. The calls with a transaction refuse one of
-// another driver. For a database on a server, tx is a transaction of the driver pgx of database/sql.
+// modernc.org/sqlite, because two copies of SQLite in one process break each other's locks. The calls with a transaction refuse a
+// transaction of another driver. For a database on a server, tx is a transaction of database/sql with the driver pgx.
 //
-// From EnqueueTx until the commit, tx holds the write lock, and every other writer waits. A call for the same Runner without Tx would wait
-// for its own transaction, until it fails with jobs.ErrBusy. The pragmas of the handle decide whether the commit survives a power failure
-// and how long a transaction waits for the lock.
+// From EnqueueTx until the commit, tx holds the write lock, and every other writer waits. If the same goroutine calls Enqueue meanwhile
+// instead of EnqueueTx, Enqueue waits for tx and then fails with jobs.ErrBusy. The pragmas of the handle decide whether the commit survives
+// a power failure and how long a transaction waits for the lock.
 //
 // The end of ctx does not interrupt a call that has begun. The error is jobs.ErrInvalid for an invalid spec, for a nil tx or for a
 // transaction of another file, and the cause of ctx if ctx has ended before. It is jobs.ErrBusy if tx cannot get the write lock. For the
@@ -72,16 +72,16 @@ func (r *Runner) GetTx(ctx context.Context, tx *sql.Tx, id int64) (jobs.Task, er
 	return task, err
 }
 
-// FinishTx completes the task whose attempt runs with ctx as part of a transaction of its function. So the effect of the function and the
-// completion are committed together or not at all, and the effect happens exactly once. FinishTx stores the result as JSON; nil means no
-// result. Runner.EnqueueTx documents the requirements of tx.
+// FinishTx completes the task of the handler with the context ctx, as part of the transaction tx of the handler. So the effect of the
+// handler and the completion are committed together or not at all, and the effect happens exactly once. FinishTx stores the result as JSON;
+// nil means no result. Runner.EnqueueTx documents the requirements of tx.
 //
-// The function then commits tx and returns nil. The worker ignores a result that the function returns. If the function does not commit, the
-// attempt fails even if the function returns nil, and the next attempt follows as usual. Call FinishTx last, because every other writer
-// waits until the commit.
+// After FinishTx the handler commits tx and returns nil. The worker ignores a result that the handler returns. If the handler does not
+// commit tx, the attempt fails even if the handler returns nil, and the next attempt follows as usual. Call FinishTx last, because every
+// other writer waits until the commit.
 //
-// FinishTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is jobs.ErrLost if the task has a
-// newer generation, because other workers have taken over its tasks. It is jobs.ErrInvalid outside of an attempt, for an invalid result, or
+// FinishTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is jobs.ErrLost if another worker
+// has taken the task over, which gives the task a newer generation. It is jobs.ErrInvalid outside of an attempt, for an invalid result, or
 // for a transaction of another file. It can also be jobs.ErrBusy or an error of the driver.
 func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	return engine.FinishTx(ctx, tx, result)

@@ -115,8 +115,8 @@ func TestATransactionOfAnotherFileIsRejected(t *testing.T) {
 	testkit.ErrorIs(t, runner.FinishTx(t.Context(), tx, nil), jobs.ErrInvalid)
 }
 
-// shipper returns a handler that writes a row and finishes its task in one transaction. The handler calls the function around at several
-// points.
+// shipper returns a handler that writes a row and finishes its task in one transaction. At several points the handler calls the parameter
+// around.
 func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
 	return func(ctx context.Context, _ any) error {
 		if err := around(ctx, "start", nil); err != nil {
@@ -233,7 +233,7 @@ func TestAStaleAttemptCannotCommit(t *testing.T) {
 			if calls++; calls > 1 {
 				return nil
 			}
-			// This statement does what a reaper does that takes this worker for dead.
+			// This statement does what the reaper of another worker does if it considers this worker dead.
 			_, err := handle.Exec(`UPDATE tasks SET state = 'pending', generation_id = generation_id + 1, attempt = 0, losses = 1,
 				lease_expires_at = NULL`)
 			return err
@@ -272,7 +272,7 @@ func TestTheEventOfATransactionalFinishHasTheResult(t *testing.T) {
 		if err := runner.FinishTx(ctx, tx, 2*n); err != nil {
 			return 0, err
 		}
-		return 0, tx.Commit() // the first value, a result, is ignored
+		return 0, tx.Commit() // the worker ignores the result 0, because FinishTx has set the result
 	}))
 	task := runnerkit.Enqueue(t, r, double.With(4))
 	events := r.Events(t.Context(), 10)

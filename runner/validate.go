@@ -16,7 +16,7 @@ func invalidValue(hint, what string, args ...any) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(what, args...), Hint: hint}
 }
 
-// validPath refuses names that other users of SQLite know as a URI or as a database in memory. As a path, such a name would be that of a
+// validPath rejects names that other programs with SQLite read as a URI or as a database in memory. Here such a name would be the path of a
 // new file.
 func validPath(path string) error {
 	switch {
@@ -29,7 +29,7 @@ func validPath(path string) error {
 	return nil
 }
 
-// validate checks options that have their defaults.
+// validate checks the options, after their defaults were set.
 func (o *Options) validate() error {
 	if err := db.ValidPrefix(o.Prefix); err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 // Wait explains why an unfinished task does not run yet, or where it runs. The field Reason decides which of the other fields are set:
 //
 //	""           the task has finished
-//	running      Worker runs it since its StartedAt
+//	running      Worker has run it since its StartedAt
 //	stuck        Worker runs it, although the context of the attempt ended more than 10 s ago, at StuckSince
 //	worker_gone  Worker is gone; another worker will take the task over
 //	no_successor Worker is gone, and no other worker runs
@@ -22,14 +22,14 @@ import (
 //	held         it waits for its release, since its HeldSince
 //	dependency   Tasks, which it depends on, have not finished
 //	lane         Tasks hold its lane
-//	lane_free    its lane has room, and a worker will give it to the next task
+//	lane_free    its lane is free, and a worker will give the lane to the next task
 //	limit        Limit lets no task start now
-//	paused       Pause keeps its queue from starting tasks; AllQueues
+//	paused       Pause keeps its queue from starting tasks; AllQueues tells whether it pauses all queues
 //	no_worker    no worker is ready; the workers in Draining start nothing more
 //	overloaded   Worker and the other workers start nothing, because the load of their machines is too high (Options.MaxLoad)
 //	low_memory   Worker and the other workers start nothing, because their machines have too little memory (Options.MinFreeMemory)
 //	no_queue     no ready worker serves its queue
-//	no_job       no ready worker of its queue has its job
+//	no_job       no ready worker of its queue has registered its job
 //	slots        it waits for a free slot: see Ahead, Busy, Slots and Estimate
 type Wait struct {
 	Reason     string
@@ -62,7 +62,7 @@ type waitContext struct {
 	holders []int64 // ids of the tasks that hold its lane
 	pauses  Pauses
 	limits  []LimitStatus
-	workers []Worker      // with a recent heartbeat
+	workers []Worker      // workers with a recent heartbeat
 	run     time.Duration // median run time of recent tasks of its queue; 0 if unknown
 }
 
@@ -153,7 +153,7 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	return w
 }
 
-// limit returns the limit that allows no start of a task now, or nil if there is none.
+// limit returns a limit that keeps a task from starting now, or nil if there is none.
 func (c waitContext) limit(t jobs.Task) *LimitStatus {
 	for _, target := range lifecycle.LimitTargets(&t) {
 		if l := c.limitOf(target); l != nil && lifecycle.LimitReached(l.Limit, l.InUse, l.NextAt) {
@@ -180,11 +180,11 @@ func (c waitContext) blocked(t jobs.Task) Wait {
 	if tasks := slices.Concat(t.After, t.AfterAny); len(tasks) > 0 {
 		return Wait{Reason: "dependency", Tasks: tasks}
 	}
-	room := 1
+	capacity := 1
 	if l := c.limitOf(jobs.Target{Kind: jobs.LaneTarget, Name: t.Lane}); l != nil {
-		room = max(l.Running, 1)
+		capacity = max(l.Running, 1)
 	}
-	if len(c.holders) >= room {
+	if len(c.holders) >= capacity {
 		return Wait{Reason: "lane", Tasks: c.holders}
 	}
 	if l := c.limit(t); l != nil {

@@ -106,12 +106,12 @@ func (r *Runner) checkIntegrity(ctx context.Context) error {
 }
 
 const (
-	firstStartPause = 20 * time.Millisecond // between two attempts to start on a full disk
+	firstStartPause = 20 * time.Millisecond // first pause between two attempts to start work on a full disk
 	maxStartPause   = 2 * time.Second
 )
 
-// newEngine returns the engine of a Work. While the disk is full, it waits for free space. It returns nil without an error if ctx ends
-// during that wait.
+// newEngine makes the engine for a call of Work. While the disk is full, it waits for free space. It returns nil without an error if ctx
+// ends during that wait.
 func (r *Runner) newEngine(ctx context.Context, aborted <-chan struct{}, untilEmpty bool, only int64) (*engine.Engine, error) {
 	options := r.engineOptions(untilEmpty)
 	options.Only = only

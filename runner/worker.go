@@ -34,7 +34,7 @@ type Worker struct {
 	Lease     time.Duration
 	StartedAt time.Time
 	BeatAt    time.Time // time of its last heartbeat
-	Dead      bool      // its process is known to be dead; false for a worker of another machine
+	Dead      bool      // whether its process is known to be dead; false for a worker of another machine
 	Running   []int64   // ids of its running tasks
 	Leaked    int       // number of handlers that still run although Options.ReleaseStuck has released their slots; as of BeatAt
 }
@@ -45,7 +45,7 @@ type QueueMax struct {
 	Max   int    `json:"max"` // greatest number of its tasks or batches at once; 0 for all slots
 }
 
-// seenWithin is the greatest age of the last heartbeat, in leases, of a worker that Workers returns.
+// seenWithin limits the result of Workers to workers whose last heartbeat is at most this many leases old.
 const seenWithin = 2
 
 // Workers returns the workers with a recent heartbeat, in the order of their starts.

@@ -15,7 +15,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestABatchRunsOnAServer checks batches that wait until they are full, their outcomes, and a rate that counts them as one start each.
+// TestABatchRunsOnAServer checks batches that wait until they are full, their outcomes, and a rate limit that counts each batch as one
+// start.
 func TestABatchRunsOnAServer(t *testing.T) {
 	r := open(t, pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema()), runner.Options{Concurrency: 2})
 	var mu sync.Mutex
@@ -53,7 +54,8 @@ func TestABatchRunsOnAServer(t *testing.T) {
 	}
 }
 
-// TestAFunctionMakesTheTaskOfATickOnAServer leaves the ticks of a schedule to the program that has its function.
+// TestAFunctionMakesTheTaskOfATickOnAServer runs a program without the function of a schedule, which must leave the ticks alone, and a
+// program with it.
 func TestAFunctionMakesTheTaskOfATickOnAServer(t *testing.T) {
 	address := pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema())
 	other, r := open(t, address, runner.Options{}), open(t, address, runner.Options{})

@@ -55,7 +55,7 @@ func solve(t *testing.T, admins *pgx.Conn, r *runner.Runner, code, try string) {
 	})
 }
 
-// TestTheCommandOfAProblemSolvesIt makes each condition on a real server, and runs the command that the problem names.
+// TestTheCommandOfAProblemSolvesIt causes each problem on a real server, and checks that the command that the problem names solves it.
 func TestTheCommandOfAProblemSolvesIt(t *testing.T) {
 	at := pgkit.Start(t, "fsync=off").Address("postgres")
 	r := open(t, at, runner.Options{})
@@ -108,7 +108,7 @@ func wait(t *testing.T, conn *pgx.Conn, what, query string) {
 	})
 }
 
-// TestTheHealthNamesLateStandbysAndSlots makes a standby late in each way, on real servers.
+// TestTheHealthNamesLateStandbysAndSlots makes a standby fall behind in each way that the health of the server reports, on real servers.
 func TestTheHealthNamesLateStandbysAndSlots(t *testing.T) {
 	primary, standby, r, replica, admins := withStandby(t)
 	list, _ := codes(t, r)

@@ -37,7 +37,8 @@ func run(t *testing.T, conn *pgx.Conn, statements ...string) {
 	}
 }
 
-// codes returns the codes of the problems of a server. The test asks as if it were two minutes later, so that open transactions are old.
+// codes returns the codes of the problems of a server. It reads the health with a time two minutes in the future, so that open transactions
+// count as old.
 func codes(t *testing.T, r *runner.Runner) (list []string, health *admin.ServerHealth) {
 	t.Helper()
 	later := time.Now().Add(2 * time.Minute)

@@ -30,8 +30,8 @@ func connect(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// inPgx begins a transaction of pgx, and calls the function do with both of its handles. It rolls the transaction back unless that function
-// has committed it.
+// inPgx begins a transaction of pgx, and calls the function do with its handle of pgx and its handle of database/sql. It rolls the
+// transaction back unless that function has committed it.
 func inPgx(t *testing.T, conn *pgx.Conn, do func(native pgx.Tx, tx *sql.Tx)) {
 	t.Helper()
 	native, err := conn.Begin(t.Context())
@@ -92,7 +92,7 @@ func TestATransactionOfPgxHasAllCalls(t *testing.T) {
 	inPgx(t, conn, func(_ pgx.Tx, tx *sql.Tx) {
 		_, err := r.CancelTx(t.Context(), tx, ids[1:2], runner.CancelOptions{})
 		testkit.NoError(t, err)
-		testkit.NoError(t, tx.Commit()) // either handle commits
+		testkit.NoError(t, tx.Commit()) // a commit of either handle ends the transaction
 		_, err = postgres.Tx(t.Context(), nil)
 		testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	})
@@ -151,7 +151,7 @@ func TestAnErrorInATransactionOfPgxRollsItBack(t *testing.T) {
 		testkit.ErrorIs(t, native.Commit(t.Context()), pgx.ErrTxCommitRollback)
 	})
 	file := runnerkit.Open(t, runner.Options{})
-	inPgx(t, conn, func(_ pgx.Tx, tx *sql.Tx) { // the Runner has a file of SQLite
+	inPgx(t, conn, func(_ pgx.Tx, tx *sql.Tx) { // this Runner uses an SQLite file
 		_, err := file.EnqueueTx(t.Context(), tx, count.With(1))
 		testkit.ErrorIs(t, err, jobs.ErrInvalid, "another driver")
 	})

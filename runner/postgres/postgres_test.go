@@ -142,7 +142,7 @@ func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
 				if err := end(s); err != nil {
 					t.Fatal(err)
 				}
-				enqueue(2) // fails, because the server does not run
+				enqueue(2) // returns an error, because the server does not run
 				if err := s.Run(t.Context()); err != nil {
 					t.Fatal(err)
 				}

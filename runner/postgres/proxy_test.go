@@ -12,7 +12,7 @@ import (
 type proxy struct {
 	net.Listener
 	to string // socket of the server
-	at string // text of a client's message at which its connection is cut; cleared after the cut
+	at string // the proxy cuts a connection when a client's message contains this text; cleared after the cut
 
 	mu    sync.Mutex
 	conns []net.Conn

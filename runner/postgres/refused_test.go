@@ -207,7 +207,7 @@ func TestAPoolerWithoutListenIsReported(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // acts like a pooler that moves connections
+		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // like a pooler that moves connections: no notices
 			notify("")
 			<-ctx.Done()
 			return ctx.Err()

@@ -78,7 +78,8 @@ func hints(t *testing.T, what string, err error, want string) {
 	}
 }
 
-// TestMissingRightsNameTheGrant gives a role one right after the other, each as the error of the last attempt to open says.
+// TestMissingRightsNameTheGrant opens a database as a role without rights. Each error must name the right that is missing. The test grants
+// this right and opens the database again, until no right is missing.
 func TestMissingRightsNameTheGrant(t *testing.T) {
 	s := pgkit.Shared(t)
 	const name = "missing_rights"

@@ -30,7 +30,7 @@ func sentEmails(t *testing.T, app *sql.DB) (n int) {
 	return n
 }
 
-// sendTx inserts a row into the table of openSent, and ends the transaction with the function end and a commit.
+// sendTx inserts a row into the table of openSent, calls the function end with the same transaction, and commits.
 func sendTx(ctx context.Context, app *sql.DB, addr string, end func(*sql.Tx) error) error {
 	tx, err := app.BeginTx(ctx, nil)
 	if err != nil {
@@ -127,7 +127,7 @@ func TestACommitOfTheProgramFails(t *testing.T) {
 			c.fail(t, r)
 			readOnly, err := app.BeginTx(t.Context(), &sql.TxOptions{ReadOnly: true})
 			testkit.NoError(t, err)
-			testkit.NoError(t, readOnly.Commit()) // changes nothing, so the fault stays
+			testkit.NoError(t, readOnly.Commit()) // a commit that writes nothing does not use up the injected fault
 			enqueue := func() error {
 				return sendTx(t.Context(), app, "ann", func(tx *sql.Tx) error {
 					_, err := r.EnqueueTx(t.Context(), tx, sendEmail.With(email{"ann"}))
@@ -137,7 +137,7 @@ func TestACommitOfTheProgramFails(t *testing.T) {
 			testkit.ErrorIs(t, enqueue(), runnertest.ErrInjected)
 			testkit.Len(t, "tasks", runnertest.Enqueued(t, r, sendEmail), c.rows)
 			testkit.Equal(t, "rows", sentEmails(t, app), c.rows)
-			testkit.NoError(t, enqueue()) // the fault was for one commit
+			testkit.NoError(t, enqueue()) // only one commit was to fail
 			testkit.Len(t, "tasks after the second call", runnertest.Enqueued(t, r, sendEmail), c.rows+1)
 			testkit.Equal(t, "rows after the second call", sentEmails(t, app), c.rows+1)
 		})

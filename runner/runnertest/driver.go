@@ -64,7 +64,7 @@ func (w wrapper) Open(name string) (driver.Conn, error) {
 		return nil, err
 	}
 	query := file.Query()
-	query.Add("_pragma", "synchronous(OFF)") // the last pragma counts
+	query.Add("_pragma", "synchronous(OFF)") // SQLite uses the last value of a pragma
 	file.RawQuery = query.Encode()
 	c, err := w.Driver.Open(file.String())
 	if err != nil {

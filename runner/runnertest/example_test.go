@@ -18,7 +18,7 @@ type Order struct{ ID int }
 // charge is a job whose tasks are retried after a minute.
 var charge = jobs.Define[Order]("charge", jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 
-// t stands for the *testing.T of a test, which an example does not have.
+// example takes the place of the *testing.T of a test, which an example function does not have.
 type example struct {
 	testing.TB
 	ends []func()
@@ -50,7 +50,7 @@ func (e *example) end() {
 	}
 }
 
-// A test on fake time: the second attempt follows a minute later, and the test takes no time.
+// A test on fake time: the second attempt follows a minute later, but the test does not wait for that minute.
 func ExampleRun() {
 	_ = func(t *testing.T) {
 		runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -155,8 +155,8 @@ func ExampleCrash() {
 	// 2 attempts: completed losses: 1
 }
 
-// The commit of the program's own transaction takes effect and returns an error. So the row and the task exist, and the program does not
-// know.
+// The commit of the program's own transaction returns an error although it takes effect. So the row and the task exist, but the program
+// does not know that.
 func ExampleOpenDB() {
 	t := &example{}
 	defer t.end()

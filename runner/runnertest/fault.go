@@ -33,12 +33,12 @@ func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	return claimed
 }
 
-// Crash ends the attempt that runs with ctx, as kill -9 of the program would at this point. Crash does not return: the function only runs
-// its deferred calls. Let them roll back its open transactions, as the database does after a crash. Committed steps and transactions stay.
-// The next attempt begins at once, in the same Drain, and the task has one more loss.
+// Crash ends the attempt of the handler with the context ctx, as kill -9 of the program would at this point. Crash does not return: the
+// handler then only runs its deferred calls. Let these calls roll back open transactions, as the database does after a crash. Committed
+// steps and transactions stay. The next attempt begins at once, in the same Drain, and the task has one more loss.
 //
 // Call Crash on the goroutine of the function, for instance in a fake of a service that the function calls. In a batch function, pass the
-// BatchTask.Context of any of its tasks: the whole batch is lost. Other functions that run at that time lose their tasks, too, and the
+// BatchTask.Context of any of its tasks: the whole batch is lost. Other handlers that run at that time lose their tasks, too, and the
 // database refuses their results. Crash panics outside of an attempt of r.
 func Crash(ctx context.Context, r *runner.Runner) {
 	found, ok := kits.Load(r)
@@ -49,10 +49,10 @@ func Crash(ctx context.Context, r *runner.Runner) {
 	runtime.Goexit()
 }
 
-// Lose takes the task away from the attempt that runs with ctx, as if the worker hung and another worker took the task over. The task waits
-// for another worker. The database refuses all later writes of this attempt, such as its end, a FinishTx or a step. Call Lose inside a
-// function at the point where the worker should fail, such as after the effect of the function and before its return. The function goes on,
-// unlike after Crash. Lose returns an error outside of an attempt, or if the attempt has lost its task already.
+// Lose takes the task away from the handler with the context ctx, as if the worker hung and another worker took the task over. The task
+// waits for another worker. The database refuses all later writes of this attempt, such as its outcome, a FinishTx or a step. Call Lose
+// inside a function at the point where the worker should fail, such as after the effect of the function and before its return. The function
+// goes on, unlike after Crash. Lose returns an error outside of an attempt, or if the attempt has lost its task already.
 func Lose(ctx context.Context, r *runner.Runner) error {
 	task, ok := runner.TaskFrom(ctx)
 	if !ok {
@@ -100,15 +100,15 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 // ErrInjected is the error of a write that FailBeforeCommit or FailAfterCommit makes fail.
 var ErrInjected = errors.New("runnertest: injected")
 
-// FailBeforeCommit makes the next commit return ErrInjected and change nothing, as on a full disk. This is the next write of r, or the
-// commit of a transaction on a handle of OpenDB. While Work runs, the next commit may be one of the worker, which tries it again.
+// FailBeforeCommit makes the next commit return ErrInjected and change nothing, as on a full disk. The next commit is that of the next
+// write of r, or of a transaction on a handle of OpenDB. While Work runs, the next commit may be one of the worker, which tries it again.
 func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, 1, true) }
 
-// FailAfterCommit makes the next commit return ErrInjected although it took effect, as after a broken connection or a timeout. This is the
-// next write of r, or the commit of a transaction on a handle of OpenDB. So an Enqueue adds a task that its caller does not know about, and
-// a transaction with EnqueueTx adds the task together with the rows of the program. A unique key with jobs.UniqueFor makes a second call
-// safe. After a commit with FinishTx the task is completed, even if the function returns the error. While Work runs, the next commit may be
-// one of the worker, which detects that its write was committed.
+// FailAfterCommit makes the next commit return ErrInjected although it took effect, as after a broken connection or a timeout. The next
+// commit is that of the next write of r, or of a transaction on a handle of OpenDB. So an Enqueue adds a task that its caller does not know
+// about, and a transaction with EnqueueTx adds the task together with the rows of the program. A unique key with jobs.UniqueFor makes a
+// second call safe. After a commit with FinishTx the task is completed, even if the function returns the error. While Work runs, the next
+// commit may be one of the worker, which detects that its write was committed.
 func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, 1, false) }
 
 // fault makes a commit fail.
@@ -140,7 +140,8 @@ func forget(path string) {
 	delete(faults.next, path)
 }
 
-// take counts a commit of a file. The result any reports whether this commit fails, and before whether it then takes no effect.
+// take counts a commit of a file. The result any reports whether this commit must fail. The result before reports whether it must fail
+// without an effect.
 func take(path string) (before, any bool) {
 	faults.mu.Lock()
 	defer faults.mu.Unlock()

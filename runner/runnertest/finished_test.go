@@ -30,7 +30,7 @@ func runOutcome(_ context.Context, how string) error {
 	return nil
 }
 
-// collector is a consumer of ends.
+// collector collects the finished tasks that OnFinished passes to the method handle.
 type collector struct {
 	mu   sync.Mutex
 	ends []jobs.Task
@@ -44,7 +44,7 @@ func (c *collector) handle(_ context.Context, task jobs.Task) error {
 	return c.err
 }
 
-// take returns the ends so far as "id state reason" and forgets them.
+// take returns the tasks collected so far, each as "id state reason", and forgets them.
 func (c *collector) take() (list []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -141,7 +141,7 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 		want("7 failed lost")
 
 		stop()
-		enqueue("ok") // ends that no process waits for are delivered later
+		enqueue("ok") // tasks that finish while no process calls OnFinished are delivered later
 		runnertest.Drain(t, r)
 		want()
 		defer consume(t, r, "audit", c.handle)()
@@ -264,7 +264,7 @@ func TestRemoveCursorEndsOnFinished(t *testing.T) {
 }
 
 // TestNoEndIsMissed runs tasks and consumers, and makes random writes fail before or after their commits. Consumers stop at random points,
-// and their last writes may fail as those of a killed process. Then every end must have been delivered at least once, in order.
+// and their last writes may fail as those of a killed process. In the end, OnFinished must have delivered each finished task at least once.
 func TestNoEndIsMissed(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -281,7 +281,7 @@ func TestNoEndIsMissed(t *testing.T) {
 				}
 				fault := func() { inject(random.IntN(3)) }
 				var c collector
-				consume(t, r, "audit", c.handle)() // makes the cursor
+				consume(t, r, "audit", c.handle)() // creates the cursor
 				for range 15 {
 					for range random.IntN(4) {
 						options := []jobs.Option{jobs.ExpiresIn(time.Duration(random.IntN(2)) * time.Hour)}
@@ -355,7 +355,7 @@ func TestEndsAreDeliveredToAnotherProgram(t *testing.T) {
 	go func() {
 		done <- consumer.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error { delivered <- task; return nil })
 	}()
-	for { // the cursor begins with the next end, so wait until it exists
+	for { // OnFinished misses the tasks that finish before it has stored the cursor, so try again
 		if _, err := worker.Enqueue(t.Context(), outcome.With("ok")); err != nil {
 			t.Fatal(err)
 		}

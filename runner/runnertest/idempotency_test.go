@@ -49,15 +49,15 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	}
 	r.Register(sendEmail.Handler(func(_ context.Context, e email) error {
 		runs[e.To]++
-		if !faulted { // after two failed writes in a row a worker gives up, and the tasks whose ends it has not written run again
-			faulted = fault() // of the write that ends the attempt
+		if !faulted { // after two failed writes in a row a worker gives up, and tasks whose outcomes are not written run again
+			faulted = fault() // makes the write of this attempt's outcome fail
 		}
 		return nil
 	}))
 	drain := func() {
 		faulted = false
 		for err := r.WorkUntilEmpty(t.Context()); err != nil; err = r.WorkUntilEmpty(t.Context()) {
-			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the worker could not begin
+			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the fault kept the worker from starting
 		}
 	}
 	work := func() { // what happens between two calls
@@ -74,7 +74,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	waiting, deleted := []string{"a", "b", "c", "d", "e", "f"}, 0
 	for len(waiting) > 0 {
 		if random.IntN(4) == 0 {
-			fault() // also of the writes of the worker
+			fault() // this fault may also hit a write of the worker
 		}
 		work()
 		i := random.IntN(len(waiting))
@@ -205,7 +205,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	for key, options := range keys {
 		for way, enqueue := range enqueueWays {
 			if way != "Enqueue" && (key != "a key for a day" || testing.Short()) {
-				continue // the ways share the code of the keys
+				continue // one way to enqueue is enough for the other keys, because all ways use the same code for keys
 			}
 			for _, before := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s with %s, before the commit %v", way, key, before), func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						})
 					}
 					t.Logf("%d commits", n-2)
-					if n < 6 { // there are commits of the call, of the start of the worker, of the claim and of the end
+					if n < 6 { // the call, the start of the worker, the claim and the outcome each commit
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
 				})
@@ -241,10 +241,10 @@ func once(t *testing.T, r *runner.Runner, enqueue func() error) {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected)
 		}
 		if err := r.WorkUntilEmpty(t.Context()); err != nil {
-			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the worker could not begin
+			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the fault kept the worker from starting
 		}
 	}
-	if runs == 0 { // the result of the claim was lost
+	if runs == 0 { // the claim was committed, but the worker got an error
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // longer than the lease of the claim
 		defer cancel()
 		testkit.NoError(t, r.Work(ctx))

@@ -73,12 +73,12 @@ import (
 
 // Run runs a test in a bubble of testing/synctest with a Runner of its own. The clock of a bubble begins at 1 January 2000. It stands still
 // while any goroutine of the bubble runs, and jumps to the next timer when all of them wait. So a test can wait for an hour without a
-// delay. Goroutines that the test has started must have ended when the test returns. The test must use only the t that it gets: a Context
-// of the outer t that is first used in the bubble crashes the program. Commands cannot run in a bubble, so register functions. The options
-// are those of New.
+// delay. Goroutines that the test has started must have ended when the test returns. The test must use only the t that it gets: the program
+// crashes if the bubble is the first to call the method Context of the outer t. Commands cannot run in a bubble, so register functions. The
+// options are those of New.
 //
 // A goroutine that waits for the network does not count as waiting: the clock stands still, and Advance and the end of the test hang. The
-// listener of a net/http/httptest.Server waits so all the time, and so does an idle connection of http.DefaultClient.
+// listener of a net/http/httptest.Server waits for the network all the time, and so does an idle connection of http.DefaultClient.
 func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...runner.Options) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -87,9 +87,9 @@ func Run(t *testing.T, test func(t *testing.T, r *runner.Runner), options ...run
 }
 
 // New returns a Runner over a database in a temporary directory. The end of the test closes it. A handler that panics fails the test. New
-// accepts at most one runner.Options, with other defaults than runner.Open. One attempt runs at a time, so that the order of tasks is
-// certain. New uses no fsync, except with Options.Sync set to runner.Flash, which collects writes as it does for runner.Open. It does not
-// watch for other processes (Alone). Finished tasks are kept.
+// accepts at most one runner.Options. Some defaults differ from those of runner.Open: one attempt runs at a time, so that the order of
+// tasks is certain, and the Runner keeps finished tasks for ever. The Runner does not watch for other processes (Alone). It uses no fsync,
+// except with Options.Sync set to runner.Flash, which collects writes as it does for runner.Open.
 func New(t testing.TB, options ...runner.Options) *runner.Runner {
 	t.Helper()
 	var o runner.Options
@@ -167,7 +167,7 @@ func (k *kit) end(task jobs.Task) bool {
 	return k.running[attempt]
 }
 
-// crash ends all attempts that run.
+// crash marks all running attempts as ended by Crash.
 func (k *kit) crash() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -179,13 +179,13 @@ func (k *kit) crash() {
 // Advance advances the clock of a bubble of Run by d. Timers that are due in this time fire in their order. Tasks that become due run at
 // once if the test runs Work in another goroutine. Otherwise they run in the next Drain.
 //
-// Advance takes as long as the work of that time: about 0.6 ms for each task. While Work runs, each hour takes about 0.1 s, and 0.3 s if
-// OnFinished runs too. With the race detector it takes a multiple of that, unless the test leaves SQLite out: go test -race
-// -gcflags=modernc.org/sqlite/lib=-race=false.
+// Advance does not wait for d, but it takes some real time: about 0.6 ms for each task that runs. For each hour of d it takes 0.1 s if Work
+// runs, and 0.3 s if OnFinished runs, too. With the race detector, Advance takes several times as long, unless you exclude SQLite from the
+// detector: go test -race -gcflags=modernc.org/sqlite/lib=-race=false.
 func Advance(t testing.TB, d time.Duration) {
 	t.Helper()
 	defer func() {
-		if p := recover(); p != nil { // outside of a bubble, Sleep would really take that long
+		if p := recover(); p != nil { // synctest.Wait panics outside of a bubble
 			t.Fatalf("runnertest: Advance: %v: use Run", p)
 		}
 	}()
@@ -196,9 +196,9 @@ func Advance(t testing.TB, d time.Duration) {
 	orderAccess()
 }
 
-// orderAccess locks and unlocks a mutex, so that the race detector knows the order of memory accesses. What a test does before an Advance
-// comes before what functions do during that Advance, which comes before what the test does afterwards. So a test can share a variable with
-// its functions without a lock.
+// orderAccess locks and unlocks a mutex, so that the race detector knows the order of memory accesses. Accesses by the test before an
+// Advance precede accesses by functions during that Advance, and these precede accesses by the test after it. So a test can share a
+// variable with its functions without a lock.
 func orderAccess() {
 	accessMu.Lock()
 	defer accessMu.Unlock()

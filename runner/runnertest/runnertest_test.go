@@ -208,7 +208,7 @@ func TestAnErrorAfterTheCommitLeavesATask(t *testing.T) {
 	runnertest.FailAfterCommit(t, r)
 	_, err = r.Enqueue(t.Context(), spec)
 	testkit.ErrorIs(t, err, runnertest.ErrInjected)
-	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // the second call returns the same task, because of the unique key
+	if task := runnerkit.Enqueue(t, r, spec); task.ID != 1 { // the unique key makes this call return the task of the failed call
 		t.Errorf("got task %d, want task 1", task.ID)
 	}
 	testkit.Len(t, "tasks after the commit", runnertest.Enqueued(t, r, sendEmail), 1)
@@ -222,7 +222,7 @@ func TestWorkContinuesAfterFailedCommits(t *testing.T) {
 				calls := 0
 				r.Register(count.Handler(func(context.Context, string) (int, error) {
 					calls++
-					fail(t, r) // the write that ends this attempt, or a heartbeat
+					fail(t, r) // makes the write of this attempt's outcome fail, or a heartbeat
 					return calls, nil
 				}))
 				task := runnerkit.Enqueue(t, r, count.With("x"))

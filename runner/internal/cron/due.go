@@ -29,7 +29,7 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	return due, next, nil
 }
 
-// realignFrom is the smallest error of a next tick of @every that realign corrects.
+// realignFrom is the smallest error that realign corrects in the next tick of an @every schedule.
 const realignFrom = time.Minute
 
 // realign returns the first tick after now. The parameter at is the next tick as it was computed earlier. The two ticks differ when the

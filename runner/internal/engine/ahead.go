@@ -10,33 +10,34 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A cycle writes the ends of attempts and claims further tasks. While it waits for the disk or the server, the slots of short tasks would
-// be empty. So the worker claims tasks ahead. They wait in Engine.ahead, and the goroutine of an attempt that ends begins the next one.
+// A cycle is one transaction that writes the outcomes of attempts and claims more tasks. While it waits for the disk or the server, the
+// slots of short tasks would be empty. So the worker claims tasks ahead. They wait in Engine.ahead, and the goroutine of an attempt that
+// ends begins the next one.
 //
 // Invariants:
 //   - At most Options.Concurrency attempts run. Heartbeats renew the leases of the waiting tasks like those of running ones. An attempt
-//     whose lease is over does not begin (attempt.tooLate).
-//   - The worker claims ahead only after a cycle with at least one end for each slot, if all these ends are those of short attempts. It
-//     then claims at most aheadGrowth times as many tasks as have ended, so the waiting tasks last for about two cycles. At most
+//     whose lease has expired does not begin (attempt.tooLate).
+//   - The worker claims ahead only if the cycle writes the outcome of at least one attempt for each slot, and if all these attempts were
+//     short. It then claims at most aheadGrowth times as many tasks as have ended, so the waiting tasks last for about two cycles. At most
 //     Options.ClaimAhead tasks wait.
 //   - A task waits for at most aheadWait. Then it goes back to its queue, and the worker claims nothing ahead for aheadPause.
 //   - The waiting tasks of a queue begin in the order of priority and id. So a new task of higher priority overtakes them with the next
 //     cycle.
 //   - No task waits if the choice of the next task depends on what runs: suspects, batches, and queues, workers and databases with a limit
-//     or a pause. A task that must not run twice does not wait either, since the death of its worker would count as a run.
+//     or a pause. A task that must not run twice does not wait either, because the task would count as run if its worker died.
 //
 // Measurements: the drain of functions that do nothing is 10 times as fast with one slot and twice as fast with ten slots
 // (BenchmarkDrain of package runner). With a PostgreSQL server and 25 slots it is 1.5 times as fast (bench/postgres).
 const (
 	aheadMost   = 1000                   // greatest value of Options.ClaimAhead
-	aheadBytes  = 1 << 20                // greatest size of their arguments, estimated from the tasks that have ended
-	aheadGrowth = 2                      // see above
+	aheadBytes  = 1 << 20                // greatest size of the arguments of all waiting tasks, estimated from ended tasks
+	aheadGrowth = 2                      // greatest number of tasks to claim ahead for each ended attempt
 	aheadShort  = 10 * time.Millisecond  // longest run of a short attempt
-	aheadWait   = 200 * time.Millisecond // longest time that a task waits
-	aheadPause  = time.Second            // see above
+	aheadWait   = 200 * time.Millisecond // longest time that a claimed task waits for a slot
+	aheadPause  = time.Second            // time without claiming ahead, after a task has waited for too long
 )
 
-// claimAhead returns the number of tasks that a cycle with these ends may claim ahead.
+// claimAhead returns how many tasks a cycle that writes the outcomes in ends may claim ahead.
 func (e *Engine) claimAhead(ends []db.Finish, at time.Time) int {
 	if e.o.ClaimAhead == 0 || len(ends) < e.o.Concurrency || at.Before(e.aheadFrom) {
 		return 0
@@ -105,7 +106,7 @@ func (e *Engine) passSlot(a *attempt) *attempt {
 	return next
 }
 
-// receive adds an attempt that has ended to e.unwritten. If tasks were claimed since the attempt ended, its slot is still empty.
+// receive adds an attempt that has ended to e.unwritten. It gives the slot of the attempt to a waiting task, if that has not happened yet.
 func (e *Engine) receive(a *attempt) {
 	e.unwritten = append(e.unwritten, a)
 	if next := e.passSlot(a); next != nil {
@@ -113,7 +114,7 @@ func (e *Engine) receive(a *attempt) {
 	}
 }
 
-// releaseAhead gives the tasks back that wait for a slot for too long. If the worker may start nothing, it gives all of them back.
+// releaseAhead gives back the tasks that have waited for a slot for too long. If stopping is true, it gives back all waiting tasks.
 func (e *Engine) releaseAhead(stopping bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,7 +127,8 @@ func (e *Engine) releaseAhead(stopping bool) {
 	}
 }
 
-// release gives back the waiting tasks for which give returns true, and reports whether there are any. The caller holds e.mu.
+// release lets the next cycle return waiting tasks to their queues: those for which the function give returns true. It reports whether
+// there was such a task. The caller holds e.mu.
 func (e *Engine) release(give func(*attempt) bool) bool {
 	given := e.ahead.remove(give)
 	for _, a := range given {

@@ -32,7 +32,7 @@ import (
 //     stops them one by one with a cause.
 //   - The handler of an attempt that is past its deadline is not called, because its task may belong to another worker by now.
 
-// attempt is one execution of a task in this process, from its claim until its end is written.
+// attempt is one execution of a task in this process, from its claim until its outcome is written.
 type attempt struct {
 	e      *Engine
 	claim  db.ClaimID
@@ -43,7 +43,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	output atomic.Pointer[exec.Capture] // nil while the attempt has printed nothing
 
-	slotless bool      // whether it waits for a slot or has passed it on; guarded by e.mu
+	slotless bool      // whether it has no slot, because it waits for one or has passed it on; guarded by e.mu
 	deadline time.Time // time at which its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
 
 	kill     chan struct{} // closed when the command must be killed without a grace period
@@ -56,7 +56,7 @@ type attempt struct {
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
 	txResult atomic.Pointer[json.RawMessage] // argument result of FinishTx; nil before the call
 
-	stopOnce   sync.Once                  // for the first call of stop
+	stopOnce   sync.Once                  // calls watchStuck only once
 	stuckCheck atomic.Pointer[time.Timer] // calls checkStuck; nil before the context ends
 	leaked     atomic.Bool                // whether ReleaseStuck has released the slot of the attempt
 
@@ -65,7 +65,7 @@ type attempt struct {
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
 	release  bool  // whether the attempt never started; its task then goes back to its queue
-	startErr error // error of the start of a command, if the machine was the reason
+	startErr error // why a command could not be started, if the machine was the reason
 
 	// RunCommand sets the following fields.
 	childrenKilled, childrenLeft int // numbers of processes that the command left behind
@@ -102,7 +102,7 @@ func (a *attempt) begin() {
 				timer.Stop()
 			}
 			if a.seat != nil {
-				a.seat.Arrive() // the batch must not wait for an attempt that has ended without its function
+				a.seat.Arrive() // without this call, the batch would wait for an attempt that has ended before its function
 			}
 			if p := recover(); p != nil {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}
@@ -164,7 +164,7 @@ func (a *attempt) end(took time.Duration, result json.RawMessage, err error) {
 		return // abandon or checkStuck has already recorded an outcome
 	}
 	if a.inTx.Load() != 0 {
-		if result = nil; err == nil { // if the transaction of FinishTx was committed, the database ignores this error
+		if result = nil; err == nil { // the database ignores this error if the transaction of FinishTx was committed
 			err = errNotCommitted
 		}
 	}
@@ -200,12 +200,12 @@ const sigkill = 9
 // this order:
 //
 //   - Without an error the attempt is completed.
-//   - The attempt is lost if its guardian died, or if the guardian killed the command at the end of the lease. It is also lost if anyone
-//     killed the command after the end of the lease.
+//   - The attempt is lost if its guardian died, or if the guardian killed the command because the lease expired. It is also lost if anyone
+//     killed the command after the lease had expired.
 //   - If the attempt was being stopped, its error gets the reason of the first stop.
 //   - Any other error is an error of the attempt itself.
 //
-// The outcome does not matter for an attempt whose claim was revoked. The database refuses the end of such an attempt, and the reaper
+// The outcome does not matter for an attempt whose claim was revoked. The database refuses the outcome of such an attempt, and the reaper
 // records the loss.
 func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome {
 	if err == nil && result != nil {
@@ -244,7 +244,7 @@ func (a *attempt) classify(result json.RawMessage, err error) lifecycle.Outcome 
 // stop ends the context of the attempt. The context keeps the cause of the first call. If kill is true, stop also makes the command die
 // without a grace period.
 func (a *attempt) stop(cause error, kill bool) {
-	if kill { // close the channel first: the goroutine that waits for the end of the context checks the channel after that
+	if kill { // close the channel first: when the context ends, a goroutine checks whether the channel is closed
 		a.killOnce.Do(func() { close(a.kill) })
 	}
 	a.cancel(cause)
@@ -270,7 +270,7 @@ func (a *attempt) notStarted() *attempt {
 	return a
 }
 
-// finish returns the end of the attempt in the form that the database writes.
+// finish returns the outcome of the attempt in the form that the database writes.
 func (a *attempt) finish() db.Finish {
 	if a.release {
 		return db.Finish{Task: a.task, Release: true}

@@ -7,9 +7,9 @@ import (
 	"example.com/runner/internal/gather"
 )
 
-// The tasks of a batch run as separate attempts. Each attempt has its own goroutine, context, timer and lease, and the worker writes its
-// end separately. Only the function is called once for all of them: package gather collects the attempts for this call. The attempts use
-// one slot until the last end is written and the function has returned.
+// The tasks of a batch run as separate attempts. Each attempt has its own goroutine, context, timer and lease, and the worker writes each
+// outcome separately. But the function is called only once for all of them: package gather collects the attempts for this call. The
+// attempts use one slot until the last outcome is written and the function has returned.
 
 // batch is the attempts that one call of a batch function runs. Only the loop uses the fields below queue.
 type batch struct {
@@ -91,7 +91,7 @@ func (e *Engine) hasReturned(b *batch) bool {
 	return b.returned
 }
 
-// freeSlot frees the slot of a batch whose function returns after the ends of all its attempts were written.
+// freeSlot frees the slot of a batch whose function has returned later than the outcomes of all its attempts were written.
 func (e *Engine) freeSlot(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -99,7 +99,7 @@ func (e *Engine) freeSlot(b *batch) {
 	e.drop(b)
 }
 
-// drop forgets a batch in e.held.
+// drop removes a batch from e.held.
 func (e *Engine) drop(b *batch) {
 	if b.stuck != nil {
 		b.stuck.Stop()

@@ -73,8 +73,8 @@ func stamp(at time.Time) string { return at.UTC().Format(time.RFC3339) }
 // watchClock pauses deletions if the wall clock has jumped since the last comparison.
 func (e *Engine) watchClock(ctx context.Context) {
 	at := now()
-	// In production the second argument of max is always the larger one. In a test on fake time it does not advance. So max returns the
-	// time that has passed in both cases.
+	// In production the second argument of max is always the larger one. In a test on fake time SinceBoot does not advance, and the first
+	// argument is the larger one. So max returns the elapsed time in both cases.
 	e.compareClocks(ctx, at.Round(0), max(at.Sub(e.clock.began), supervisor.SinceBoot()-e.clock.booted))
 }
 

@@ -10,17 +10,18 @@ import (
 	"example.com/runner/runner/internal/exec"
 )
 
-// The functions of this file use the attempt that runs with a context. Package runner documents the exported functions.
+// The functions of this file take the context of a handler, and act on the attempt that the handler runs. Package runner documents the
+// exported functions.
 
 type attemptKey struct{}
 
-// attemptFrom returns the attempt that runs with ctx. It returns nil outside of an attempt.
+// attemptFrom returns the attempt whose handler has the context ctx. It returns nil outside of an attempt.
 func attemptFrom(ctx context.Context) *attempt {
 	a, _ := ctx.Value(attemptKey{}).(*attempt)
 	return a
 }
 
-// Owner returns Options.Owner of the worker whose attempt runs with ctx. It returns nil outside of an attempt.
+// Owner returns Options.Owner of the worker whose handler has the context ctx. It returns nil outside of an attempt.
 func Owner(ctx context.Context) any {
 	if a := attemptFrom(ctx); a != nil {
 		return a.e.o.Owner
@@ -28,8 +29,8 @@ func Owner(ctx context.Context) any {
 	return nil
 }
 
-// TaskFrom returns the task whose attempt runs with ctx, in the state it had when the worker claimed it. It returns false outside of an
-// attempt.
+// TaskFrom returns the task that the handler with the context ctx runs, in the state it had when the worker claimed it. It returns false
+// outside of an attempt.
 func TaskFrom(ctx context.Context) (jobs.Task, bool) {
 	if a := attemptFrom(ctx); a != nil {
 		return a.task, true
@@ -37,7 +38,8 @@ func TaskFrom(ctx context.Context) (jobs.Task, bool) {
 	return jobs.Task{}, false
 }
 
-// Logger returns a logger that writes to the output of the task whose attempt runs with ctx. Outside of an attempt it returns slog.Default.
+// Logger returns a logger that writes to the output of the task that the handler with the context ctx runs. Outside of an attempt it
+// returns slog.Default.
 func Logger(ctx context.Context) *slog.Logger {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -78,12 +80,12 @@ func (a *attempt) capture() *exec.Capture {
 	if c := a.output.Load(); c != nil {
 		return c
 	}
-	// if another goroutine has set it in the meantime, this call does nothing
+	// does nothing if another goroutine has set a.output in the meantime
 	a.output.CompareAndSwap(nil, exec.NewCapture(a.task, a.e.worker, a.e.log))
 	return a.output.Load()
 }
 
-// Upstream returns the tasks that the task running with ctx has waited for.
+// Upstream returns the tasks that the current task, whose handler has the context ctx, has waited for.
 func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -100,8 +102,8 @@ func Upstream(ctx context.Context) ([]jobs.Task, error) {
 	return tasks, err
 }
 
-// Outlive returns a context that ends a time d after ctx, with the cause of ctx. The function cancel also ends the goroutine that waits for
-// that time.
+// Outlive returns a context that ends when the time d has passed after the end of ctx, with the cause of ctx. The function cancel also ends
+// the goroutine that waits for that time.
 func Outlive(ctx context.Context, d time.Duration) (later context.Context, cancel context.CancelFunc) {
 	later, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {

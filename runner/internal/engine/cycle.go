@@ -13,13 +13,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A cycle writes the ends of attempts and claims tasks for the slots that they free, in one transaction of the database. So a busy worker
+// A cycle is one transaction that writes the outcomes of ended attempts and claims tasks for the slots of these attempts. So a busy worker
 // commits once for many tasks.
 //
 // Invariants:
-//   - An attempt stays in unwritten until a cycle with its end has succeeded, or until another worker owns its task. After an error, the
-//     next cycle sends the same ends again. The database accepts an end that was already written, so this is safe also if the result of
-//     the commit is unknown.
+//   - An attempt stays in unwritten until a cycle has written its outcome, or until another worker owns its task. After an error, the next
+//     cycle sends the same outcomes again. The database accepts an outcome that was already written, so the repetition is safe even if the
+//     result of the commit is unknown.
 //   - A claim whose result was lost starts nothing. The next search for unacknowledged claims finds it and gives it back (requests.go).
 //   - A worker claims nothing while it stops, while its heartbeats fail, while it runs a suspect, or while the machine is overloaded.
 //   - Leases and deadlines count from the time at which the cycle was sent, not from its return. So an attempt ends at its worker before
@@ -91,7 +91,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 }
 
 // fills reports whether the claimed tasks take the last slot of a queue. The parameter free has the numbers of free slots by queue before
-// the claim. The tasks of a batch count as one each, so fills may report true too early.
+// the claim. It counts each task of a batch, although the batch takes only one slot, so fills may report true too early.
 func fills(free map[string]int, claimed []jobs.Task) bool {
 	taken := map[string]int{}
 	for i := range claimed {
@@ -104,7 +104,7 @@ func fills(free map[string]int, claimed []jobs.Task) bool {
 	return false
 }
 
-// finishes returns the ends of attempts that the next cycle writes. It forgets the attempts whose tasks now belong to another worker.
+// finishes returns the outcomes that the next cycle writes. It forgets the attempts whose tasks now belong to another worker.
 func (e *Engine) finishes() []db.Finish {
 	finishes := slices.Grow(e.lastFinishes[:0], len(e.unwritten)) // reuse the memory of the last cycle
 	unwritten := make([]*attempt, 0, len(e.unwritten))
@@ -120,8 +120,8 @@ func (e *Engine) finishes() []db.Finish {
 	return finishes
 }
 
-// retryCycle decides whether the worker continues after the error of a cycle. It returns nil if the worker continues. After every error it
-// is safe to write the same ends again.
+// retryCycle handles the error of a cycle. It returns nil if the worker tries again after a pause, or err if the worker must end. A later
+// cycle may write the same outcomes again, whatever the error was.
 func (e *Engine) retryCycle(err error) error {
 	e.reconciledAt = time.Time{} // the claim may have succeeded although the cycle returned an error
 	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
@@ -217,8 +217,8 @@ func (e *Engine) deadline(sent time.Time) time.Time {
 	return sent.Add(e.o.Lease - e.o.beatEvery())
 }
 
-// forget removes an attempt from this process. The parameter done is nil if the task was taken over before this worker could write the end
-// of the attempt.
+// forget removes an attempt from this process. The parameter done is nil if another worker took the task over before this worker could
+// write the outcome.
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()
 	delete(e.running, a.claim)
@@ -248,7 +248,7 @@ func (e *Engine) forget(a *attempt, done *db.Finished) {
 	}
 }
 
-// forgetWritten logs an attempt whose end is in the database, and notifies the observer of the end.
+// forgetWritten logs an attempt whose outcome is in the database, and notifies the observer.
 func (e *Engine) forgetWritten(a *attempt, done *db.Finished) {
 	if done.Change.State == jobs.Pending {
 		e.released++

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// beginDrain records in the log and in the database that the worker starts nothing more. It returns a channel that receives at the end of
-// the grace period.
+// beginDrain records in the log and in the database that the worker starts nothing more. It returns a channel that receives a value at the
+// end of the grace period.
 func (e *Engine) beginDrain(write context.Context) (grace <-chan time.Time) {
 	if err := e.failed(); err != nil {
 		e.log.Error("the worker cannot continue", "err", err)

@@ -69,7 +69,7 @@ type Options struct {
 	StuckAfter       time.Duration
 	ReleaseStuck     bool
 	Lease            time.Duration
-	WriteEvery       time.Duration // how long the worker collects claims and ends of attempts before it writes them; 0 to write at once
+	WriteEvery       time.Duration // how long the worker collects outcomes and claims before it writes them; 0 to write at once
 	Timeout          time.Duration
 	OutputLimit      int64
 	LeaveChildren    bool
@@ -99,7 +99,7 @@ type Engine struct {
 	limit      map[string]int // greatest number of slots with tasks of each queue; nil means all queues, without limits
 	ended      chan *attempt
 	returned   chan *batch     // gets the batches in Engine.held whose functions have returned
-	stopped    context.Context // context that ends when the loop is over
+	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines beside the loop
 	clock      clock
@@ -117,7 +117,7 @@ type Engine struct {
 	failure   error           // first error that ends the work
 	failing   chan struct{}   // closed when failure is set; the worker then drains
 
-	schedulerMu sync.Mutex      // held during a tick
+	schedulerMu sync.Mutex      // held while a tick is handled
 	notOurs     []jobs.Schedule // due schedules whose functions this worker does not have
 	ticked      bool            // whether a tick has enqueued a task since the last call of endTicks
 	ticksEnded  bool            // whether this engine makes no more ticks of schedules
@@ -130,7 +130,7 @@ type loopState struct {
 	aheadFrom time.Time  // time before which the loop claims nothing ahead
 	suspects  int        // number of running suspects; no other task runs beside a suspect
 	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
-	unwritten []*attempt // attempts that have ended and are not yet written
+	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
 	nextStart time.Time  // time at which a rate limit lets a due task start
 	nextLane  time.Time  // time at which the rate limit of a lane lets a due task start
@@ -139,13 +139,13 @@ type loopState struct {
 	changed    bool      // whether other processes may have changed something since the last scan
 	scannedAt  time.Time // time of the last scan
 	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
-	backlog    bool      // whether the last claim filled all slots, or those of a queue or a limit, or the last ends released tasks
+	backlog    bool      // whether more tasks may wait: all slots, a queue or a limit are full, or the last outcomes released tasks
 	foundEmpty bool      // whether the last cycle scanned and found no task
 
 	backoff       time.Duration // length of the last pause after an error
 	wroteAt       time.Time     // time of the last cycle that finished or claimed tasks
 	postponedTill time.Time     // earliest time of the next cycle, after an error or while the machine has no resources for commands
-	failures      int           // number of cycles in a row with an error that is not busy, full or unknown
+	failures      int           // number of consecutive cycles with an error other than busy, full or unknown
 
 	reconciledAt time.Time // time of the last search for unacknowledged claims
 	cancelReadAt time.Time // time of the last read of cancel requests

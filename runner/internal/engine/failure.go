@@ -18,8 +18,8 @@ import (
 //     leases expired.
 //   - Replaced or removed: the worker gives up at once.
 
-// unusable reports whether err is of a kind that ends the work. A replaced file ends it at once, and another such error ends it if it comes
-// twice in a row.
+// unusable reports whether err can end the work. A replaced file ends the work at once. Any other such error ends it if it occurs twice in
+// a row.
 func unusable(err error) bool {
 	for _, kind := range []error{jobs.ErrReplaced, jobs.ErrCorrupt, jobs.ErrPermission, jobs.ErrSchema} {
 		if errors.Is(err, kind) {
@@ -36,12 +36,12 @@ func (e *Engine) giveUp(err error) {
 }
 
 const (
-	diskCheckEvery = time.Second // time between two checks whether a full disk has free space again
-	maxLogSize     = 64 << 20    // size in bytes above which a write-ahead log is too long, because some process reads for long
+	diskCheckEvery = time.Second // interval at which a worker checks a full disk for free space
+	maxLogSize     = 64 << 20    // bytes of the write-ahead log from which watchLog warns about a process that reads for too long
 )
 
-// noteDisk records whether a cycle found the disk full. The parameter wanted is false if the cycle had no free slot, and noteDisk then
-// changes nothing else. The parameter err is the error of the full disk; it is nil if the disk has free space.
+// noteDisk records whether the disk is full, after a cycle. The parameter err is the error of the full disk; it is nil if the disk has free
+// space. A cycle without a free slot does not check the disk: wanted is then false, and noteDisk only plans the next check.
 func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	switch {
 	case !wanted:

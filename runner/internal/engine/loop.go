@@ -10,16 +10,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// One goroutine runs the loop. Only the loop claims tasks, starts attempts and writes their ends, so loopState needs no lock. The loop does
-// not poll the table of tasks. It waits for the first of these events: an attempt ends, a notice arrives because the database may have
+// One goroutine runs the loop. Only the loop claims tasks, starts attempts and writes their outcomes, so loopState needs no lock. The loop
+// does not poll the table of tasks. It waits for the first of these events: an attempt ends, a notice arrives because the database may have
 // changed, the next known task is due, or the work has to end.
 //
 // The invariants:
 //
-//   - At most Options.Concurrency attempts run or wait until their end is written. A batch counts as one attempt, until its function has
-//     returned. No attempt runs beside a suspect.
-//   - An attempt stays in Engine.running until its end is written. Until then heartbeats renew its lease.
-//   - After a failed write the loop writes the same ends again, but not before a pause (postpone).
+//   - At most Options.Concurrency attempts run or wait until their outcome is written. A batch counts as one attempt, until its function
+//     has returned. No attempt runs beside a suspect.
+//   - An attempt stays in Engine.running until its outcome is written. Until then heartbeats renew its lease.
+//   - After a failed write the loop writes the same outcomes again, but not before a pause (postpone).
 //   - After a cycle that scans, nextDue, nextStart and nextLane are correct for everything that was committed before that cycle. A notice
 //     of a later commit sets the field changed, and the next cycle with a free slot scans again.
 //
@@ -111,9 +111,9 @@ func (e *Engine) due(stopping bool) bool {
 	return len(e.unwritten) > 0 || !stopping && (e.claimMore && e.free() > 0 || e.reached())
 }
 
-// collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more claims and ends share its
-// transaction. The cycle does not wait if there is a backlog or if the work ends. It does not wait if a task that must not run twice has
-// ended. It does not wait either if a suspect has ended, because no other task runs beside a suspect.
+// collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more outcomes and claims share
+// its transaction. The cycle does not wait if there is a backlog, if the work ends, or if a task that must not run twice has ended. It does
+// not wait either if a suspect has ended, because no other task runs beside a suspect.
 func (e *Engine) collecting(stopping bool) bool {
 	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
 		return false
@@ -132,7 +132,7 @@ func (e *Engine) free() int {
 	return e.o.Concurrency - e.used()
 }
 
-// idle reports whether no attempt and no function of a batch runs, and no end of an attempt has to be written.
+// idle reports whether no attempt and no function of a batch runs, and all outcomes are written.
 func (e *Engine) idle() bool { return len(e.running) == 0 && len(e.unwritten) == 0 && len(e.held) == 0 }
 
 // isDue reports whether a cycle may find a task to start now or soon.

@@ -11,7 +11,7 @@ type Observer interface {
 	Observing() bool
 	// Started receives the task of an attempt that begins, in the state it had when the worker claimed it.
 	Started(task jobs.Task)
-	// Ended receives the task of an attempt whose end is in the database, in the state that the task has after the attempt.
+	// Ended receives the task of an attempt whose outcome is in the database, in the state that the task has after the attempt.
 	Ended(task jobs.Task)
 }
 

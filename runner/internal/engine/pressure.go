@@ -20,7 +20,7 @@ const pressureEvery = time.Second
 // pressure is what the loop knows about the load and the memory of the machine.
 type pressure struct {
 	state   string    // db.WorkerOverloaded or db.WorkerLowMemory; empty without pressure
-	stored  string    // state as the last successful write has stored it
+	stored  string    // state in the database, as of the last successful write
 	checkAt time.Time // time of the next measurement
 }
 

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// machine sets the load and the free memory (in KiB) of a simulated machine. It replaces the files, because a worker that reads them at the
-// same time must not find an empty one.
+// machine sets the load and the free memory (in KiB) of a simulated machine. It replaces the files of the machine instead of writing to
+// them, because a worker that reads a file meanwhile must not find it empty.
 func machine(t *testing.T, load float64, free int) {
 	t.Helper()
 	for name, text := range map[string]string{

@@ -14,7 +14,7 @@ import (
 // reportEvery is the time that a report of progress waits for other reports. One write then stores the reports of all attempts.
 const reportEvery = 500 * time.Millisecond
 
-// Progress reports how far the attempt that runs with ctx has come.
+// Progress reports how far the attempt has come whose handler has the context ctx.
 func Progress(ctx context.Context, done, total int64, text string) {
 	a := attemptFrom(ctx)
 	if a == nil || a.over.Load() {
@@ -50,7 +50,7 @@ func (e *Engine) planReport(a *attempt) {
 		return
 	}
 	e.background.Go(func() {
-		if e.waitFor(reportEvery) { // if the loop ends first, the last report of each attempt is stored with its end
+		if e.waitFor(reportEvery) { // if the loop ends first, the last report of each attempt is stored with its outcome
 			e.storeReports()
 		}
 	})

@@ -136,11 +136,11 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	switch {
 	case err == nil:
 		defer func() { _ = lock.Close() }() // Close also releases the lock
-	// the worker is dead, and its guardians will end soon
+	// the worker is dead, but its guardians still hold the lock and end soon
 	case errors.Is(err, supervisor.ErrHeld) && p.canSweep(o) && supervisor.ResumeGuardians(o.ID, o.PID):
 		p.again = true
 		return false
-	// if this reaper does not get the lock, only a reboot of this host proves that the worker is dead
+	// without the lock, only a reboot of this host since the start of the worker proves that the worker is dead
 	case errors.Is(err, supervisor.ErrHeld) || !rebooted || o.Host != me.Host:
 		return false
 	}
@@ -162,8 +162,9 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	return true
 }
 
-// clear kills the processes of a dead or hung worker. It kills the processes of the claims in keys, or all processes if keys is nil. It
-// returns false if a process may be left: if one does not die, or if this reaper cannot see the processes of a busy worker.
+// clear kills the processes of a dead or hung worker o: those of the claims in keys, or all of them if keys is nil. It returns true if no
+// process can be left. If this reaper cannot see the processes of o, it cannot kill them. With keys, it then relies on the expired leases.
+// Without keys, it returns true only if o ran no task, or if the kernel has killed all processes.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {
@@ -240,15 +241,15 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	}
 }
 
-// expired returns the present leases, each with the time for which it was seen unchanged. It also returns the leases that have expired. The
-// parameter passed is the time since the last check.
+// expired compares the given leases with those of the last check. It returns for how long each lease has not changed, and the leases that
+// have expired. The parameter passed is the time since the last check.
 //
 // Checks are a sixth of a lease apart. If a check comes much later, this process was suspended, and maybe the other workers, too. So
 // expired counts at most a third of a lease per check. The other workers then have time to renew their leases before a reaper takes their
 // tasks away.
 //
-// A revoked claim has expired when it is seen for the second time. The reaper that revoked it should have recorded the loss in the time
-// between the two checks.
+// A lease whose claim was revoked has expired when a second check finds it. The reaper that revoked the claim should have recorded the loss
+// between the two checks, so that reaper is dead or hangs.
 func (p *reaper) expired(leases []db.Lease, passed time.Duration) (map[db.Lease]time.Duration, []db.Lease) {
 	next := make(map[db.Lease]time.Duration, len(leases))
 	var lost []db.Lease

@@ -9,12 +9,12 @@ import (
 
 const (
 	maxRetainEvery = 10 * time.Minute      // longest interval between two searches for old tasks (retainEvery)
-	minRetainEvery = time.Minute           // shortest such interval; used when tasks are kept for a short time only
+	minRetainEvery = time.Minute           // shortest interval between two searches, for tasks that are kept for a short time only
 	retainPause    = 20 * time.Millisecond // shortest pause between two transactions
-	upkeepEvery    = time.Hour             // interval of upkeep; the next search after it reads the finished tasks from the oldest on
+	upkeepEvery    = time.Hour             // interval of upkeep; the search for old tasks then starts again at the oldest one
 	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
 	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
-	keepWorkers    = 30 * 24 * time.Hour   // shortest time for records of workers, because tasks show the names of their workers
+	keepWorkers    = 30 * 24 * time.Hour   // shortest time for which records of workers stay, because tasks show the names of their workers
 )
 
 // retain deletes old records at intervals until the loop ends: finished tasks, records of workers that ended long ago, and counters. It

@@ -148,8 +148,9 @@ func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	return changed
 }
 
-// endTicks makes the engine ignore all further ticks of schedules, and returns true. But if a tick has enqueued a task since the last call,
-// endTicks only returns false. So WorkUntilEmpty does not return while a task of its own ticks is left.
+// endTicks ends the ticks of this engine, so that WorkUntilEmpty can return: the engine ignores all further ticks, and endTicks returns
+// true. But if a tick has enqueued a task since the last call, endTicks only returns false, because WorkUntilEmpty has to run that task
+// first.
 func (e *Engine) endTicks() bool {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()
@@ -161,7 +162,7 @@ func (e *Engine) endTicks() bool {
 func (e *Engine) setBack(ctx context.Context, at time.Time) {
 	latest, err := e.store.MaxTimestamp(ctx)
 	if err != nil || latest.Sub(at) < minSetBack {
-		return // a lasting error is reported by later reads
+		return // if the error lasts, later reads report it
 	}
 	n, err := e.store.SetBack(ctx, at)
 	if err != nil {

@@ -28,7 +28,7 @@ type steps struct {
 // InAttempt reports whether ctx is the context of an attempt.
 func InAttempt(ctx context.Context) bool { return attemptFrom(ctx) != nil }
 
-// Step returns the value of a step of the attempt that runs with ctx. The value comes from an earlier attempt, or else from a call of the
+// Step returns the value of a step of the handler with the context ctx. The value comes from an earlier attempt, or else from a call of the
 // function do.
 func Step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
@@ -57,7 +57,7 @@ func Step(ctx context.Context, name string, do func(context.Context) (json.RawMe
 	return step.Value, nil
 }
 
-// Sleep delays the rest of the function that runs with ctx by d.
+// Sleep delays the rest of the handler with the context ctx by d.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -90,7 +90,7 @@ func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return nil
 }
 
-// errConcurrent is the error of a step that begins before another one has ended.
+// errConcurrent is the error of a step that begins before another step has ended.
 func errConcurrent(name string) error {
 	return fmt.Errorf("%w: %q began before another step ended: steps cannot be nested or concurrent", jobs.ErrStep, name)
 }
@@ -100,7 +100,7 @@ func (a *attempt) loadSteps() *steps {
 	if s := a.steps.Load(); s != nil {
 		return s
 	}
-	a.steps.CompareAndSwap(nil, &steps{}) // if another goroutine has set it in the meantime, this call does nothing
+	a.steps.CompareAndSwap(nil, &steps{}) // does nothing if another goroutine has set a.steps in the meantime
 	return a.steps.Load()
 }
 
@@ -132,7 +132,8 @@ func (a *attempt) setSteps(stored []jobs.Step, stale bool) {
 	}
 }
 
-// storeWait is the time that Step has for its write after its context has ended. Step uses it because the work of the step is done.
+// storeWait is how long Step may still try to store a step after its context has ended. Step does not give up at once, because the work of
+// the step is already done.
 const storeWait = time.Second
 
 // storeStep stores a new step.

@@ -15,7 +15,7 @@ import (
 
 var errNotCommitted = errors.New("the transaction of FinishTx was not committed")
 
-// FinishTx completes a task within the transaction tx. It is the task whose attempt runs with ctx.
+// FinishTx completes the task of the handler with the context ctx, within the transaction tx.
 func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	a := attemptFrom(ctx)
 	if a == nil {
@@ -36,18 +36,18 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	}
 	if output := a.output.Load(); output != nil {
 		f.Output = output.Rest()
-		f.Output.Cut = db.Cut{} // the loop makes the same cut when it writes the end of the attempt; two cuts would remove too much
+		f.Output.Cut = db.Cut{} // the loop makes the same cut when it writes the outcome; two cuts would remove too much
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
 	a.txResult.Store(&f.Outcome.Result)
 	return a.e.worker.FinishTx(ctx, tx, f, at)
 }
 
-// StepTx returns the value of a step of the attempt that runs with ctx. The value comes from an earlier attempt, or else from a call of the
-// function do, and is then stored within the transaction tx. After an error the caller rolls tx back.
+// StepTx returns the value of a step of the handler with the context ctx. The value comes from an earlier attempt, or else from a call of
+// the function do, and is then stored within the transaction tx. After an error the caller rolls tx back.
 //
-// Nobody reports the end of tx. So each call reads the stored steps, including those of tx itself, and the next Step or Sleep reads them
-// again. A step of a transaction that was rolled back is then gone, and its name is free.
+// The engine does not know when tx ends, and whether it is committed. So each call reads the stored steps, including those of tx itself,
+// and the next Step or Sleep reads them again. A step of a transaction that was rolled back is then gone, and its name is free.
 func StepTx(ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	s := a.loadSteps()

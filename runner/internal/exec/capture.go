@@ -25,7 +25,7 @@ import (
 // The invariants:
 //
 //   - The pieces of the head are never dropped.
-//   - The tail keeps every piece of which at least one byte is among the last bytes. trim drops older pieces, whether they are stored or
+//   - The tail keeps every piece that has at least one of the last bytes. The method trim drops older pieces, whether they are stored or
 //     not. So the stored tail may be too long by less than one piece, until Rest removes these bytes.
 //   - A piece does not change while it is being written (storing).
 const (
@@ -33,7 +33,7 @@ const (
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
 	floodEvery = 500 * time.Millisecond // interval of flushes while the command prints more than the capture keeps
-	// number of bytes that may wait to be stored; if more bytes wait than these and a full tail, Write blocks
+	// Write blocks while more bytes than this, and more than a full tail, are not stored yet
 	maxWaiting = 2 << 20
 
 	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
@@ -179,8 +179,8 @@ func (c *Capture) Write(stream string, data []byte) {
 	}
 }
 
-// add appends data to the newest piece, or begins a new piece. It appends only if the newest piece is not stored yet and is of the same
-// stream and part.
+// add appends data to the newest piece, or begins a new piece. It appends only if the newest piece is not stored yet and belongs to the
+// same stream and to the same part (head or tail).
 func (c *Capture) add(stream string, at time.Time, data []byte, isTail bool) {
 	size := int64(len(data))
 	c.waiting += size

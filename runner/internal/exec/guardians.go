@@ -38,7 +38,7 @@ func Guardian(version string) bool {
 }
 
 const (
-	maxFailures = 3           // number of guardians in a row without a command that ends the work
+	maxFailures = 3           // the work ends after so many guardians in a row that have started no command
 	maxIdle     = time.Minute // time after which an idle guardian is closed; one idle guardian always stays
 )
 
@@ -272,7 +272,7 @@ func (g *Guardians) Close() bool {
 	return !dirty.Load()
 }
 
-// IsLoss reports whether a command was lost: its guardian died, or killed it at the end of its lease.
+// IsLoss reports whether a command was lost: its guardian died, or killed it because the lease had expired.
 func IsLoss(err error) bool {
 	return errors.Is(err, supervisor.ErrLost) || errors.Is(err, supervisor.ErrDeadline)
 }

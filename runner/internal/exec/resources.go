@@ -22,8 +22,8 @@ type account struct {
 	name, home string
 }
 
-// resources returns the user and the resources of the command. It sets c.account if another user runs the command. The error is that of an
-// attempt that could not be started.
+// resources returns the user and the resources of the command. It sets c.account if another user runs the command. The error means that the
+// command cannot be started.
 func (c *Command) resources() (r supervisor.Resources, err error) {
 	o := c.Task.Resources
 	if o == (jobs.Resources{}) {
@@ -90,7 +90,7 @@ func (a *account) environ() []string {
 	return []string{"HOME=" + a.home, "USER=" + a.name, "LOGNAME=" + a.name}
 }
 
-// own gives files to the user. Otherwise the command could not open its own standard output by name (/dev/stdout).
+// own makes the user the owner of files. Otherwise the command could not open its own standard output by name (/dev/stdout).
 func (a *account) own(files ...*os.File) error {
 	if a == nil || os.Geteuid() != 0 {
 		return nil

@@ -54,14 +54,14 @@ func (n *Notifier) Subscribe(ctx context.Context) (notices <-chan struct{}, stop
 	return c, n.add(ctx, c, true)
 }
 
-// SubscribeWorker is Subscribe without the changes that do not matter to workers: heartbeats, and claims and ends of tasks by other
+// SubscribeWorker is like Subscribe, without the changes that do not matter to workers: heartbeats, and the claims and outcomes of other
 // workers, as far as the watch can distinguish these changes.
 func (n *Notifier) SubscribeWorker(ctx context.Context) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	return c, n.add(ctx, c, false)
 }
 
-// AnyTask is the argument of SubscribeTask for the ends of all tasks.
+// AnyTask is the id with which SubscribeTask reports the end of every task.
 const AnyTask = 0
 
 // SubscribeTask is Subscribe for the end of a task. If this process ends the task, the notice comes at once, without the watch.
@@ -123,7 +123,7 @@ func (n *Notifier) setPace() {
 	}
 }
 
-// TaskEnded notifies the subscribers to the end of a task. Call it when this process has written the end of the task.
+// TaskEnded notifies the subscribers to the end of a task. Call it when this process has written the outcome of the task.
 func (n *Notifier) TaskEnded(id int64) {
 	if n.taskWaiters.Load() == 0 {
 		return
