@@ -12,10 +12,10 @@ import (
 	"example.com/runner/internal/taskjson"
 )
 
-// maxBatch is the greatest number of tasks of one call of a batch function.
+// maxBatch is the greatest number of tasks in one call of a batch function.
 const maxBatch = 1000
 
-// BatchTask is one task of a call of a batch function. See Func.BatchHandler.
+// BatchTask is one of the tasks that a batch function gets in a call. See Func.BatchHandler.
 type BatchTask[In any] struct {
 	// Context is the context of this task. It ends when the task times out, is cancelled or now belongs to another worker, and when the
 	// worker shuts down. context.Cause returns the cause. The functions of package runner, such as Logger, Progress, Step and FinishTx,
@@ -127,7 +127,7 @@ func (f Func[In]) batchHandler(n int, call func(context.Context, []*batchMember)
 	return h
 }
 
-// batchMember is a task of a call of a batch function.
+// batchMember is one of the tasks that a batch function gets in a call.
 type batchMember struct {
 	ctx   context.Context
 	task  Task

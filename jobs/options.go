@@ -14,7 +14,7 @@ type Options struct {
 	RetryOn     Codes
 	OutputLimit int64 // number of bytes of an attempt's output that are stored
 
-	UniqueFor    time.Duration // time after the enqueue for which the task at least holds its unique key; 0 for none
+	UniqueFor    time.Duration // shortest time after the enqueue for which the task holds its unique key; 0 for none
 	UniqueStates string        // finished states in which the task holds its unique key, separated by commas; see UniqueStates
 
 	LeaveChildren bool // whether processes that the command leaves behind when it exits by itself live on

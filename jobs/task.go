@@ -76,7 +76,7 @@ type Progress struct {
 // Attempt is the record of one attempt that has ended.
 type Attempt struct {
 	TaskID          int64
-	GenerationID    int64 // generation of the claim
+	GenerationID    int64 // generation of the task in this attempt
 	Attempt         int   // number of the attempt; a lost attempt and the one that repeats it have the same number
 	State           State // Completed, Failed, Cancelled or Snoozed
 	Reason          Reason

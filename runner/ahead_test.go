@@ -261,11 +261,11 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 		}
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with small arguments it would be 3
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with small arguments the worker would claim 3 tasks at once
 }
 
-// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks that the worker gives a task without a second attempt back at once if the
-// task has to wait for a slot.
+// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks that the worker gives back a task that must not run twice at once if the task
+// has to wait for a slot.
 func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 	var a aheadTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
@@ -293,7 +293,7 @@ func TestAtMostClaimAheadTasksWait(t *testing.T) {
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		testkit.Equal(t, "runs", len(f.runs), 50)
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with the default of ClaimAhead it would be 3
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with the default of ClaimAhead the worker would claim 3 tasks at once
 }
 
 // TestCommandsAreClaimedAheadOnRequest has a function in place of the commands, because a command does not run on fake time.

@@ -57,8 +57,8 @@ func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check fun
 	}
 }
 
-// wait waits for a notice, at most for the duration d. It returns an error if the Runner closes or ctx ends meanwhile. A timer that the
-// caller keeps costs no allocation for each wait.
+// wait waits for a notice, at most for the duration d. It returns an error if the Runner closes or ctx ends meanwhile. The caller passes
+// the timer, so that its waits use one timer.
 func (r *Runner) wait(ctx context.Context, notices <-chan struct{}, timer *time.Timer, d time.Duration) error {
 	timer.Reset(d)
 	select {

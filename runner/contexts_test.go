@@ -227,7 +227,7 @@ func TestCallsWithAnEndedContextReturnItsCause(t *testing.T) {
 		if took := time.Since(began); took > slowEnd {
 			t.Errorf("%s took %v, want less than %v", name, took, slowEnd)
 		}
-		if name == "Work" || name == "WorkUntilEmpty" { // they return nil when their context ends
+		if name == "Work" || name == "WorkUntilEmpty" { // Work and WorkUntilEmpty return nil when their context ends
 			testkit.NoError(t, err)
 		} else if !errors.Is(err, cause) {
 			t.Errorf("%s: got %v, want %v", name, err, cause)

@@ -38,7 +38,7 @@ func BenchmarkBytesWritten(b *testing.B) {
 	for _, c := range []struct {
 		name     string
 		sync     runner.Sync
-		existing bool // whether the file exists before, with SQLite's usual pages of 4 KiB
+		existing bool // whether the file exists before the benchmark, with SQLite's usual pages of 4 KiB
 		seconds  int  // value of WriteEvery, and the number of tasks that are enqueued in this time
 		together int  // number of tasks that one call enqueues
 		batch    bool

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestFlashCollectsWrites checks that a worker with Flash claims at most once per WriteEvery, and that it writes the ends of attempts in
-// the same transaction. The worker of this test has been idle before, so it claims the first task at once.
+// TestFlashCollectsWrites checks that a worker with Flash claims at most once per WriteEvery, and that it writes the outcomes of attempts
+// in the same transaction. The worker of this test has been idle before, so it claims the first task at once.
 func TestFlashCollectsWrites(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 10}, nil, func(f *fakeTimeTest) {
 		const second = time.Second
@@ -26,7 +26,8 @@ func TestFlashCollectsWrites(t *testing.T) {
 	})
 }
 
-// TestFlashWritesAtOnceWhenItStops checks that a worker that stops writes the ends of its attempts at once, without waiting for WriteEvery.
+// TestFlashWritesAtOnceWhenItStops checks that a worker that stops writes the outcomes of its attempts at once, without waiting for
+// WriteEvery.
 func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
@@ -73,8 +74,8 @@ func TestFlashDoesNotDelayABacklog(t *testing.T) {
 	})
 }
 
-// TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce checks a task that must not run twice. If its worker died before it wrote the end, the task
-// would fail, so the worker does not delay this write.
+// TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce checks a task that must not run twice. If its worker died before it wrote the outcome, the
+// task would fail, so the worker does not delay this write.
 func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.AtMostOnce()))
@@ -83,7 +84,7 @@ func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
 	})
 }
 
-// TestFlashRenewsTheLeasesOfEndedAttempts checks that no worker takes a task for lost while its own worker delays the write of its end.
+// TestFlashRenewsTheLeasesOfEndedAttempts checks that no worker takes a task for lost while its own worker delays the write of the outcome.
 func TestFlashRenewsTheLeasesOfEndedAttempts(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
 		in string) (string, error) {

@@ -236,7 +236,7 @@ func ExampleRunner_OnTick() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	task, err := r.RunSchedule(ctx, "report") // the argument is the same as at a tick
+	task, err := r.RunSchedule(ctx, "report") // the argument is the hour, as for a tick
 	fmt.Println(task.Schedule, len(task.Args) > 2, err)
 	// Output:
 	// report true <nil>

@@ -11,9 +11,9 @@ import (
 // file, or that of the application's own database, which the application then passes to New. OpenDB creates the file with mode 0600 if it
 // is missing, and switches it to WAL mode. The directory of the file must exist. The caller closes the handle.
 //
-// A transaction of the handle takes the write lock of the file when it begins. So SQLite never refuses it because it has first read and
-// then written, while another transaction has written in between. If the lock is not free, BeginTx waits for up to 10 s, or until its
-// context ends. A transaction with sql.TxOptions.ReadOnly takes no lock: it reads one state of the database, and others write meanwhile.
+// A transaction of the handle takes the write lock of the file when it begins. So SQLite never rejects a write of the transaction because
+// another transaction has written since its first read. If the lock is not free, BeginTx waits for up to 10 s, or until its context ends. A
+// transaction with sql.TxOptions.ReadOnly takes no lock: it reads one state of the database, and others write meanwhile.
 //
 // A commit is on the disk when it returns (synchronous FULL). Foreign keys are enforced. Set other pragmas neither here nor on a Runner: a
 // pragma of one connection of the pool does not apply to the other connections.

@@ -310,7 +310,8 @@ func TestNoEndIsMissed(t *testing.T) {
 					kill()
 					<-done
 				}
-				for range 2 { // the last fault may be left, and a claim whose result was lost belongs to a worker that has ended
+				// The last fault may end the first call of Work. Each call outlasts the lease of a claim that an ended worker has left.
+				for range 2 {
 					ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 					_ = r.Work(ctx)
 					stop()

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/db"
 )
 
-// TestAJumpOfTheClockPausesDeletions checks that a jump of the clock during the work of a worker pauses the deletions of all workers. The
-// pause ends after an hour, when a person confirms that the clock is right, or when the clock jumps back.
+// TestAJumpOfTheClockPausesDeletions checks that all workers pause deletions when the clock of a running worker jumps. The pause ends after
+// an hour, when a person confirms that the clock is right, or when the clock jumps back.
 func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {

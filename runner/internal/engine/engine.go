@@ -94,7 +94,7 @@ type Engine struct {
 	worker     *db.Worker
 	lock       *supervisor.Lock // nil on systems without liveness locks
 	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
-	commands   exec.Worker      // Guardians in it is nil if the worker runs no commands
+	commands   exec.Worker      // commands.Guardians is nil if the worker runs no commands
 	reaper     *reaper
 	limit      map[string]int // greatest number of slots with tasks of each queue; nil means all queues, without limits
 	ended      chan *attempt

@@ -27,7 +27,7 @@ type pressure struct {
 // gated reports whether the options limit the load or the free memory.
 func (o *Options) gated() bool { return o.MaxLoad > 0 || o.MinFreeMemory > 0 }
 
-// checkGates returns an error if this system cannot measure what the options limit.
+// checkGates returns an error if the options limit the load or the memory, and this system cannot measure them.
 func (o *Options) checkGates() error {
 	if o.MaxLoad > 0 {
 		if _, err := loadAverage(); err != nil {

@@ -10,7 +10,7 @@ import (
 const (
 	minTickPause = 100 * time.Millisecond // shortest time between two checks for ticks, while other processes commit
 	retryTicks   = time.Second            // pause after an error, or while a new task waits until the task that it replaces has ended
-	realignEvery = time.Hour              // time between two computations of all next ticks, which corrects ticks from a wrong clock
+	realignEvery = time.Hour              // interval of computing all next ticks again, because a wrong clock may have computed them
 	minSetBack   = time.Second            // smallest step back of the wall clock that is detected
 )
 

@@ -38,7 +38,7 @@ func (a *attempt) checkStuck(stopped time.Time) {
 	if !release {
 		return
 	}
-	a.leaked.Store(true) // set it before the next line, so that the method returned sees it
+	a.leaked.Store(true) // set leaked before over, so that the method returned sees it
 	a.e.o.Leaked.Add(1)
 	if !a.over.CompareAndSwap(false, true) {
 		a.unleak()

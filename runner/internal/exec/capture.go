@@ -145,7 +145,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 // outlives the command may still hold a pipe; drain waits only lingerAfter for it.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // if a pipe does not support deadlines, its reader continues to the end
+		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // without deadlines, the reader continues until the pipe is closed
 	}
 	c.readers.Wait()
 }
@@ -309,8 +309,8 @@ func (c *Capture) Close() {
 	c.flusher.Wait()
 }
 
-// Rest returns the output that the write at the end of the attempt has to store. It cuts the tail to its size. Rest does not count the
-// output as stored, so the caller can call it again if the write fails.
+// Rest returns the output that is not stored yet. The write of the attempt's outcome stores it. Rest cuts the tail to its size. Rest does
+// not count the output as stored, so the caller can call it again if the write fails.
 func (c *Capture) Rest() db.Output {
 	c.mu.Lock()
 	defer c.mu.Unlock()

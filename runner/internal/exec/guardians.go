@@ -38,7 +38,7 @@ func Guardian(version string) bool {
 }
 
 const (
-	maxFailures = 3           // the work ends after so many guardians in a row that have started no command
+	maxFailures = 3           // the work ends after this many guardians in a row that have started no command
 	maxIdle     = time.Minute // time after which an idle guardian is closed; one idle guardian always stays
 )
 

@@ -106,7 +106,7 @@ func (a *account) own(files ...*os.File) error {
 	return nil
 }
 
-// resourceError returns the error of an attempt whose command was not started because of a resource.
+// resourceError returns the error of an attempt whose command was not started because a resource setting cannot be applied.
 func (c *Command) resourceError(failed *supervisor.ResourceError) error {
 	denied := errors.Is(failed, syscall.EPERM) || errors.Is(failed, syscall.EACCES)
 	o := c.Task.Resources

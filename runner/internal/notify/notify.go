@@ -24,7 +24,7 @@ type Notifier struct {
 	watch   func(ctx context.Context, changed func(forWorkers bool)) error
 	setSlow func(slow bool) // sets the interval of the watch; nil if the interval is fixed
 
-	brief        atomic.Bool  // whether the watch lasts for a short time only
+	brief        atomic.Bool  // argument brief of the next call of watch: whether the watch starts and ends quickly
 	taskWaiters  atomic.Int64 // number of channels in tasks; usually 0, so TaskEnded returns at once
 	watchStopped sync.WaitGroup
 
@@ -45,7 +45,7 @@ func New(watch func(ctx context.Context, brief bool, changed func(forWorkers boo
 	return n
 }
 
-// SetBrief sets whether the watch lasts for a short time only. It takes effect at the next start of the watch.
+// SetBrief sets whether the next watch is one that starts and ends quickly.
 func (n *Notifier) SetBrief(brief bool) { n.brief.Store(brief) }
 
 // Subscribe returns a channel that receives a notice after every change. stop ends the subscription.
