@@ -34,8 +34,9 @@ func enqueued(list []db.Inserted) []Enqueued {
 // The error is jobs.ErrInvalid for an invalid Spec, jobs.ErrNotFound if the Spec waits for a task that does not exist, and jobs.ErrConflict
 // if it would replace a task that it waits for. It is jobs.ErrBusy, or the cause of ctx if ctx ends, while other processes hold the write
 // lock of the file. After these errors Enqueue has added no task. After any other error the task may exist nevertheless, and it may even
-// have finished. To repeat such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than you repeat the
-// call. Then all calls together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one has finished.
+// have finished. To repeat such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than all your
+// repetitions take. Then all calls together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one has
+// finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
 	specs := []jobs.Spec{spec}

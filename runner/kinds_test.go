@@ -37,8 +37,8 @@ func documentedKinds(t *testing.T) map[string][]string {
 	return kinds
 }
 
-// TestCallsReturnTheirKindsOfErrors makes the calls of the table in docs/embedding.md that fail. It causes each error of the table, and the
-// calls return no other kinds than those of the table.
+// TestCallsReturnTheirKindsOfErrors makes the calls of the table in docs/embedding.md that fail. It causes each error of the table, and
+// checks that the calls return no other kinds of errors.
 func TestCallsReturnTheirKindsOfErrors(t *testing.T) {
 	calls, table := kindCalls(t), documentedKinds(t)
 	var documented []string

@@ -32,9 +32,9 @@ func (r *Runner) Use(middleware ...Middleware) {
 }
 
 // EnqueueMiddleware changes the Spec of a new task, or refuses the task with an error. It gets the context of the call that adds the task.
-// It runs before the Spec is checked, so a Spec that it has made invalid gives an error of kind jobs.ErrInvalid. It may set fields of spec
-// and change spec.Metadata, which is a copy and never nil. It must not change what other fields of spec refer to, such as the bytes of
-// Args: set the field instead. The call that adds the task returns the error, and adds none of its tasks.
+// It runs before the Spec is checked, so if it makes the Spec invalid, the error of the call is of kind jobs.ErrInvalid. It may set fields
+// of spec and change spec.Metadata, which is a copy and never nil. It must not change what other fields of spec refer to, such as the bytes
+// of Args: set the field instead. The call that adds the task returns the error, and adds none of its tasks.
 type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 
 // UseEnqueue adds middleware that runs for each task that this Runner adds, in the order of the middleware: in Enqueue, Add, EnqueueAll,

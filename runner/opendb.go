@@ -7,7 +7,7 @@ import (
 	"example.com/runner/db"
 )
 
-// OpenDB opens a handle for the tables of an application, with settings that suit its use beside a Runner. The path is that of a Runner's
+// OpenDB opens a handle for the tables of an application, with settings for use together with a Runner. The path is that of a Runner's
 // file, or that of the application's own database, which the application then passes to New. OpenDB creates the file with mode 0600 if it
 // is missing, and switches it to WAL mode. The directory of the file must exist. The caller closes the handle.
 //
@@ -15,12 +15,12 @@ import (
 // another transaction has written since its first read. If the lock is not free, BeginTx waits for up to 10 s, or until its context ends. A
 // transaction with sql.TxOptions.ReadOnly takes no lock: it reads one state of the database, and others write meanwhile.
 //
-// A commit is on the disk when it returns (synchronous FULL). Foreign keys are enforced. Set other pragmas neither here nor on a Runner: a
-// pragma of one connection of the pool does not apply to the other connections.
+// A commit is on the disk when it returns (synchronous FULL). Foreign keys are enforced. Do not set other pragmas on this handle or on a
+// Runner: a pragma of one connection of the pool does not apply to the other connections.
 //
 // The pool opens as many connections as the program uses at once, and keeps 8 of them. Do not limit it with SetMaxOpenConns to fewer than
-// the program needs: a goroutine that holds a transaction and needs a second connection would wait for goroutines that wait for its lock.
-// A transaction or an open sql.Rows keeps the write-ahead log from starting anew. So end both soon, and the log stays below 64 MiB.
+// the program needs: a goroutine that holds a transaction and needs a second connection would wait for goroutines that wait for its lock. A
+// transaction or an open sql.Rows keeps SQLite from reusing the write-ahead log. So end both soon, and the log stays below 64 MiB.
 //
 // Errors are *jobs.Error of kind jobs.ErrInvalid, ErrNoDatabase if the directory does not exist, ErrPermission, ErrBusy, ErrReplaced,
 // ErrSchema or ErrCorrupt, or the cause of ctx. A failed BeginTx of the handle returns an error of the driver modernc.org/sqlite.

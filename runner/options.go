@@ -77,8 +77,8 @@ type Options struct {
 	StuckAfter time.Duration
 	// ReleaseStuck lets Work end the attempt of a handler that still runs after StuckAfter. The attempt ends as timed out or cancelled,
 	// with the usual retries, and its slot is free for other tasks. The goroutine of the handler goes on, and Work ignores its result. So
-	// the next attempt of the task may run beside the old one, and more handlers than Concurrency may run at once. Worker.Leaked counts
-	// such goroutines. ReleaseStuck has no effect on commands. Defaults to false.
+	// the next attempt of the task may run while the old one still runs, and more handlers than Concurrency may run at once. Worker.Leaked
+	// counts such goroutines. ReleaseStuck has no effect on commands. Defaults to false.
 	ReleaseStuck bool
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below
 	// 5 s, other workers may treat a live worker on a busy machine as a hung one, so such leases are for tests only. At least 100 ms.

@@ -23,8 +23,8 @@ import (
 // the function do.
 //
 // Step encodes and decodes the value in the first attempt, too, so all attempts see the same value even if JSON loses a part of it. The
-// JSON may have up to 1 MiB. If it is longer, the error is jobs.ErrStep, although the function do was called. A task may
-// have up to 10,000 steps. The error is jobs.ErrLost if the task belongs to a newer generation.
+// JSON may have up to 1 MiB. If it is longer, the error is jobs.ErrStep, although the function do was called. A task may have up to 10,000
+// steps. The error is jobs.ErrLost if the attempt does not own the task any more.
 //
 // A step runs at least once: if its process dies after the function do and before the value is stored, the next attempt calls do again. If
 // a repetition does harm, the function do should use an idempotency key, such as the task's id and the step's name. Each step is a commit,
@@ -84,9 +84,9 @@ func decodeStep[T any](text json.RawMessage, err error) (T, error) {
 // name again. Commit or roll back tx before the next Step or Sleep, because these calls wait for the lock that tx holds. A transaction can
 // have several steps.
 //
-// StepTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is that of do, jobs.ErrStep as for
-// Step, jobs.ErrLost if the task belongs to a newer generation, jobs.ErrInvalid for a nil tx or a transaction of another file,
-// jobs.ErrBusy, or an error of the driver. Outside of an attempt StepTx calls do, stores nothing, and leaves tx as it is.
+// StepTx rolls tx back before it returns an error, so that a later commit of tx fails, too. StepTx returns the error of do. Other errors
+// are jobs.ErrStep as for Step, jobs.ErrLost if the attempt does not own the task any more, jobs.ErrInvalid for a nil tx or a transaction
+// of another file, jobs.ErrBusy, or an error of the driver. Outside of an attempt StepTx calls do, stores nothing, and leaves tx as it is.
 func StepTx[T any](ctx context.Context, tx *sql.Tx, name string, do func(context.Context) (T, error)) (T, error) {
 	if do != nil && !engine.InAttempt(ctx) {
 		return do(ctx)
@@ -114,8 +114,8 @@ func errNilStep(name string) error {
 // Sleep delays the rest of a function by d. It sleeps once, even if the task has several attempts. Sleep returns an error that the function
 // must return. The task then becomes scheduled and takes no slot, and the attempt does not count. In the attempt that runs after the sleep,
 // Sleep returns nil. The sleep does not end early if someone makes the task due earlier. The rules for the name are those of Step. The
-// duration d is at most 10 years. The error is jobs.ErrStep for an invalid name or duration, jobs.ErrLost if the task belongs to a newer
-// generation, and the cause of ctx if ctx ends before the sleep is stored. Outside of an attempt Sleep waits for d, or until ctx ends.
+// duration d is at most 10 years. The error is jobs.ErrStep for an invalid name or duration, jobs.ErrLost if the attempt does not own the
+// task any more, and the cause of ctx if ctx ends before the sleep is stored. Outside of an attempt Sleep waits for d, or until ctx ends.
 func Sleep(ctx context.Context, name string, d time.Duration) error {
 	return engine.Sleep(ctx, name, d)
 }

@@ -13,7 +13,7 @@ import (
 // EnqueueTx adds a task as part of a transaction of the caller. The task exists when tx commits. Workers of all processes notice the commit
 // without a further call. EnqueueTx returns the task as Enqueue does.
 //
-// The transaction tx must belong to a handle of the caller to the same file, such as one of OpenDB. The handle must use the driver
+// The caller begins the transaction tx on its own handle to the same file, such as a handle of OpenDB. The handle must use the driver
 // modernc.org/sqlite, because two copies of SQLite in one process break each other's locks. The calls with a transaction refuse a
 // transaction of another driver. For a database on a server, tx is a transaction of database/sql with the driver pgx.
 //
@@ -80,9 +80,9 @@ func (r *Runner) GetTx(ctx context.Context, tx *sql.Tx, id int64) (jobs.Task, er
 // commit tx, the attempt fails even if the handler returns nil, and the next attempt follows as usual. Call FinishTx last, because every
 // other writer waits until the commit.
 //
-// FinishTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is jobs.ErrLost if another worker
-// has taken the task over, which gives the task a newer generation. It is jobs.ErrInvalid outside of an attempt, for an invalid result, or
-// for a transaction of another file. It can also be jobs.ErrBusy or an error of the driver.
+// FinishTx rolls tx back before it returns an error, so that a later commit of tx fails, too. The error is jobs.ErrLost if the attempt does
+// not own the task any more, such as after another worker has taken the task over. It is jobs.ErrInvalid outside of an attempt, for an
+// invalid result, or for a transaction of another file. It can also be jobs.ErrBusy or an error of the driver.
 func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	return engine.FinishTx(ctx, tx, result)
 }

@@ -100,15 +100,16 @@ func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 // ErrInjected is the error of a write that FailBeforeCommit or FailAfterCommit makes fail.
 var ErrInjected = errors.New("runnertest: injected")
 
-// FailBeforeCommit makes the next commit return ErrInjected and change nothing, as on a full disk. The next commit is that of the next
-// write of r, or of a transaction on a handle of OpenDB. While Work runs, the next commit may be one of the worker, which tries it again.
+// FailBeforeCommit makes the next commit return ErrInjected and change nothing, as on a full disk. The next commit is the next write of r,
+// or the commit of a transaction on a handle of OpenDB. While Work runs, the next commit may be a write of the worker, which tries it
+// again.
 func FailBeforeCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, 1, true) }
 
 // FailAfterCommit makes the next commit return ErrInjected although it took effect, as after a broken connection or a timeout. The next
-// commit is that of the next write of r, or of a transaction on a handle of OpenDB. So an Enqueue adds a task that its caller does not know
-// about, and a transaction with EnqueueTx adds the task together with the rows of the program. A unique key with jobs.UniqueFor makes a
-// second call safe. After a commit with FinishTx the task is completed, even if the function returns the error. While Work runs, the next
-// commit may be one of the worker, which detects that its write was committed.
+// commit is the next write of r, or the commit of a transaction on a handle of OpenDB. So an Enqueue adds a task that its caller does not
+// know about, and a transaction with EnqueueTx adds the task together with the rows of the program. A unique key with jobs.UniqueFor makes
+// a second call safe. After a commit with FinishTx the task is completed, even if the function returns the error. While Work runs, the next
+// commit may be a write of the worker, which detects that its write was committed.
 func FailAfterCommit(t testing.TB, r *runner.Runner) { t.Helper(); inject(t, r, 1, false) }
 
 // fault makes a commit fail.

@@ -2,7 +2,7 @@
 //
 // An Engine is one call of Runner.Work. One goroutine is its loop (loop.go). The loop runs cycles (cycle.go). A cycle is one transaction
 // that writes the attempts that have ended and claims tasks for the free slots. Each attempt has its own goroutine (attempt.go). These
-// goroutines run beside the loop:
+// goroutines run at the same time as the loop:
 //
 //   - the heartbeat (heartbeat.go), which renews the leases of the running tasks;
 //   - the reaper (reaper.go), which takes over tasks of workers that died or hang;
@@ -85,7 +85,7 @@ type Options struct {
 // beatEvery returns the interval of heartbeats, a sixth of the lease. Other regular work that depends on the lease uses the same interval.
 func (o *Options) beatEvery() time.Duration { return o.Lease / 6 }
 
-// Engine is the worker of one call of Work: a loop that claims tasks and starts and ends attempts, and the goroutines beside the loop.
+// Engine is the worker of one call of Work: a loop that claims tasks and starts and ends attempts, and the background goroutines.
 type Engine struct {
 	o          Options
 	store      *db.DB
@@ -101,7 +101,7 @@ type Engine struct {
 	returned   chan *batch     // gets the batches in Engine.held whose functions have returned
 	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
-	background sync.WaitGroup // goroutines beside the loop
+	background sync.WaitGroup // goroutines other than the loop and the attempts
 	clock      clock
 
 	logGrown bool // whether the heartbeat has warned about the size of the write-ahead log
@@ -113,7 +113,7 @@ type Engine struct {
 	ahead     aheadTasks      // claimed attempts that wait for a slot
 	slotless  int             // number of attempts in running that wait for a slot or have passed it on
 	reporting []*attempt      // attempts with progress to store; not empty while a goroutine waits to store it
-	closed    bool            // whether no more goroutines may start beside the loop
+	closed    bool            // whether no more background goroutines may start
 	failure   error           // first error that ends the work
 	failing   chan struct{}   // closed when failure is set; the worker then drains
 
@@ -128,7 +128,7 @@ type Engine struct {
 // loopState is the state that the loop keeps from one cycle to the next. No other goroutine uses it.
 type loopState struct {
 	aheadFrom time.Time  // time before which the loop claims nothing ahead
-	suspects  int        // number of running suspects; no other task runs beside a suspect
+	suspects  int        // number of running suspects; while a suspect runs, no other task runs
 	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
 	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows

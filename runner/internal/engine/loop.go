@@ -17,7 +17,7 @@ import (
 // The invariants:
 //
 //   - At most Options.Concurrency attempts run or wait until their outcome is written. A batch counts as one attempt, until its function
-//     has returned. No attempt runs beside a suspect.
+//     has returned. While a suspect runs, no other attempt runs.
 //   - An attempt stays in Engine.running until its outcome is written. Until then heartbeats renew its lease.
 //   - After a failed write the loop writes the same outcomes again, but not before a pause (postpone).
 //   - After a cycle that scans, nextDue, nextStart and nextLane are correct for everything that was committed before that cycle. A notice
@@ -113,7 +113,7 @@ func (e *Engine) due(stopping bool) bool {
 
 // collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more outcomes and claims share
 // its transaction. The cycle does not wait if there is a backlog, if the work ends, or if a task that must not run twice has ended. It does
-// not wait either if a suspect has ended, because no other task runs beside a suspect.
+// not wait either if a suspect has ended, because no other task can run at the same time as a suspect.
 func (e *Engine) collecting(stopping bool) bool {
 	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
 		return false

@@ -14,9 +14,9 @@ const (
 	minSetBack   = time.Second            // smallest step back of the wall clock that is detected
 )
 
-// schedule enqueues tasks at the ticks of schedules until ctx ends. Every worker runs schedule beside its loop, so that ticks are on time
-// even while all slots are taken. The function sleeps until the next tick, and wakes up after commits. Without schedules, its cost is one
-// query after a commit, at most ten queries per second.
+// schedule enqueues tasks at the ticks of schedules until ctx ends. Every worker runs schedule in a goroutine of its own, so that ticks are
+// on time even while all slots are taken. The function sleeps until the next tick, and wakes up after commits. Without schedules, its cost
+// is one query after a commit, at most ten queries per second.
 //
 // Ticks follow the wall clock, but timers do not. So schedule compares the next tick with the clock at least once per heartbeat interval.
 // If the clock is set forward, ticks become due, and the catch-up rules of their schedules decide whether they get a task. If the clock is
