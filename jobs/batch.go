@@ -134,7 +134,7 @@ type batchMember struct {
 	input any
 
 	call   *batchCall  // set before the function is called
-	detach func() bool // removes the callback that reports the end of ctx to call
+	detach func() bool // removes the callback that reports the end of ctx to the batchCall
 
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set

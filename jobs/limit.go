@@ -26,8 +26,8 @@ func (t Target) String() string {
 	return t.Kind + ":" + t.Name
 }
 
-// Limit sets how many tasks of a target may run at the same time, and how often they may start. It holds for all workers together. At least
-// one of the two is set.
+// Limit sets how many tasks of a target may run at the same time, and how often they may start. It holds for all workers together. Running
+// or Rate must be set, or both.
 //
 // The rate is a token bucket: after a quiet time Burst tasks start at once, and then one task starts in each Per/Rate. So up to Rate+Burst
 // tasks may start within one Per. With a Burst of 1 the starts have equal intervals. A call of the function of a BatchHandler is one start.

@@ -40,8 +40,8 @@ func At(t time.Time) Option { return func(s *Spec) { s.RunAt, s.In = t, 0 } }
 // task that has started once does not expire. The reason is ReasonExpired. By default a task does not expire.
 func ExpiresIn(d time.Duration) Option { return func(s *Spec) { s.ExpiresIn = d } }
 
-// After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, now or before, this task is
-// cancelled with ReasonDependency. The tasks must exist.
+// After lets the task start when all of these tasks have completed. If one of them fails or is cancelled, even before this task is added,
+// this task is cancelled with ReasonDependency. The tasks must exist.
 func After(ids ...int64) Option { return func(s *Spec) { s.After = ids } }
 
 // AfterAny lets the task start when all of these tasks have finished, in whatever state. The tasks must exist.

@@ -197,7 +197,7 @@ func TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T
 			close(began)
 			<-tasks[0].Context.Done() // this context ends at the timeout of the task
 			tasks[0].End(tasks[0].Context.Err())
-			<-tasks[1].Context.Done() // cancelled
+			<-tasks[1].Context.Done() // this context ends at the cancellation of the task
 			tasks[1].End(tasks[1].Context.Err())
 			batchEnded = ctx.Err()
 			testkit.NoError(t, tasks[2].Context.Err())

@@ -93,8 +93,8 @@ func testWorker(path string, how []string) error {
 	return r.Work(context.Background())
 }
 
-// longLease is longer than any test. If a task of a dead worker with this lease runs again during the test, no worker has waited for the
-// end of the lease.
+// longLease is longer than any test. So if a task of a dead worker runs again during the test, the next worker has not waited until the
+// lease expired.
 const longLease = time.Hour
 
 // startWorker starts a worker in another process.

@@ -76,7 +76,7 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	return nil
 }
 
-// beforeWork panics while Work runs, because a call of Register or Use would have no effect.
+// beforeWork panics while Work runs, because a call of Register or Use then has no effect.
 func (r *Runner) beforeWork(call string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

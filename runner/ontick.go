@@ -14,8 +14,8 @@ import (
 // schedule, and the Spec of the schedule. It returns the Spec to enqueue, such as one with the tick in its arguments. The task gets only
 // the options of the returned Spec. So to change the arguments only, change the field Args of the given Spec and return it. The definition
 // of the schedule must have jobs.Schedule.OnTick, so that workers without the function leave its ticks alone. This includes workers of the
-// command line. A tick waits until a worker with the function runs. Until then the schedule is a problem in the status, and it is late if
-// it has an AlertAfter.
+// command line. A tick waits until a worker with the function runs. Until then `runner status` reports a problem of the schedule. If the
+// schedule has an AlertAfter, it counts as late after that time.
 //
 // Work calls the function outside of every transaction, for one tick at a time. Other schedules wait until it returns, so it should be
 // quick; its context ends after 30 seconds, and at the end of Work. If it returns an error, panics, or returns an invalid Spec, Work logs

@@ -101,9 +101,9 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 	return r, nil
 }
 
-// Close closes the database. If Work runs, Close first stops it as the end of its context does, and waits until it has returned. The
-// documentation of Work says how long that may take: usually at most Options.Grace and 5 s. A handler must not call Close, because Close
-// would wait for this handler. A second call does nothing.
+// Close closes the database. If Work runs, Close first stops it in the same way as the end of its context would, and waits until it has
+// returned. The documentation of Work says how long that may take: usually at most Options.Grace and 5 s. A handler must not call Close,
+// because Close would wait for this handler. A second call does nothing.
 func (r *Runner) Close() error {
 	r.mu.Lock()
 	if !r.closed {

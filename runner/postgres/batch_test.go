@@ -54,8 +54,8 @@ func TestABatchRunsOnAServer(t *testing.T) {
 	}
 }
 
-// TestAFunctionMakesTheTaskOfATickOnAServer runs a program without the function of a schedule, which must leave the ticks alone, and a
-// program with it.
+// TestAFunctionMakesTheTaskOfATickOnAServer runs two programs: one has registered the function of a schedule, and the other has not. Only
+// the first program may handle the ticks.
 func TestAFunctionMakesTheTaskOfATickOnAServer(t *testing.T) {
 	address := pgkit.Shared(t).Address("postgres", "search_path="+pgkit.NewSchema())
 	other, r := open(t, address, runner.Options{}), open(t, address, runner.Options{})

@@ -137,7 +137,7 @@ func TestACommitOfTheProgramFails(t *testing.T) {
 			testkit.ErrorIs(t, enqueue(), runnertest.ErrInjected)
 			testkit.Len(t, "tasks", runnertest.Enqueued(t, r, sendEmail), c.rows)
 			testkit.Equal(t, "rows", sentEmails(t, app), c.rows)
-			testkit.NoError(t, enqueue()) // only one commit was to fail
+			testkit.NoError(t, enqueue()) // succeeds, because only one commit was to fail
 			testkit.Len(t, "tasks after the second call", runnertest.Enqueued(t, r, sendEmail), c.rows+1)
 			testkit.Equal(t, "rows after the second call", sentEmails(t, app), c.rows+1)
 		})

@@ -26,7 +26,7 @@ import (
 // Expression is a parsed cron expression with its time zone.
 type Expression struct {
 	every  time.Duration // interval of @every; 0 for another expression
-	atBoot bool          // whether the expression is @reboot, which has no ticks at times
+	atBoot bool          // whether the expression is @reboot, which names no times
 
 	values    [5]uint64 // sets of values, one per field: bit n is set if the field allows n; Sunday is bit 0
 	eitherDay bool      // neither day field begins with *, so a day matches when one of them allows it

@@ -159,7 +159,7 @@ func (e *Engine) waiting() int {
 // aheadTasks are the attempts that wait for a slot. The queues take turns.
 type aheadTasks struct {
 	n      int
-	queues [][]*attempt // one list for each queue with waiting attempts, in the order of the next turns
+	queues [][]*attempt // one list for each queue with waiting attempts, in the order in which the queues take turns
 }
 
 // add adds an attempt to the list of its queue, in the order of priority and id.

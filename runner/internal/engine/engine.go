@@ -210,7 +210,7 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 		return nil, err
 	}
 	if e.worker, err = e.store.Register(ctx, e.info, claimed); err != nil {
-		// if the worker may be registered, keep the lock file, so that other workers notice its death
+		// Register may have succeeded despite the error. Then keep the lock file, so that other workers notice the end of this worker.
 		e.unlock(!errors.Is(err, jobs.ErrUnknown))
 		return nil, err
 	}
@@ -270,7 +270,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 	if e.commands.Guardians != nil && !e.commands.Guardians.Close() {
 		clean = false
 	}
-	if clean && !unusable(err) { // without End, a reaper of another worker takes the lock and cleans up
+	if clean && !unusable(err) { // if End is not called, a reaper of another worker takes the lock and cleans up
 		e.watchClock(write)
 		if end := e.worker.End(write, now()); end != nil {
 			clean = false

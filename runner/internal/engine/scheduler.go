@@ -11,7 +11,7 @@ const (
 	minTickPause = 100 * time.Millisecond // shortest time between two checks for ticks, while other processes commit
 	retryTicks   = time.Second            // pause after an error, or while a new task waits until the task that it replaces has ended
 	realignEvery = time.Hour              // interval of computing all next ticks again, because a wrong clock may have computed them
-	minSetBack   = time.Second            // smallest step back of the wall clock that is detected
+	minSetBack   = time.Second            // smallest backward step of the wall clock that the scheduler detects
 )
 
 // schedule enqueues tasks at the ticks of schedules until ctx ends. Every worker runs schedule in a goroutine of its own, so that ticks are
