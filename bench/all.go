@@ -21,27 +21,28 @@ var (
 	enqueueMany = &workload{name: "enqueue-100", title: "Enqueue one by one, 100 goroutines", unit: "/s"}
 	batches     = &workload{name: "batch", title: "Enqueue in transactions of 1000", unit: "/s"}
 	both        = &workload{name: "both", title: "Enqueue and work at once, 10 callers, concurrency 10", unit: "/s"}
-	latencies   = &workload{name: "latency", title: "From enqueue to start, idle, the same process", unit: "ms", low: true}
-	loadeds     = &workload{name: "latency-loaded", title: "From enqueue to start, while 4 callers enqueue each 4 ms, concurrency 10",
+	latencies   = &workload{name: "latency", title: "Time from enqueue to start: an idle worker in the same process", unit: "ms", low: true}
+	loadeds     = &workload{name: "latency-loaded", title: "Time from enqueue to start: 4 callers enqueue every 4 ms, concurrency 10",
 		unit: "ms", low: true}
-	across  = &workload{name: "latency-across", title: "From enqueue to start, idle, another process", unit: "ms", low: true}
-	besides = &workload{name: "beside", title: "Enqueue beside another process that drains at full speed", unit: "ms", low: true}
-	keeps   = &workload{name: "beside-kept", title: "What a drain at full speed keeps beside such enqueues", unit: "%"}
-	idles   = &workload{name: "idle", title: "An idle worker", unit: "% of a core", low: true}
-	many    = &workload{name: "processes", title: "Workers of 10 on one file", unit: "/s"}
-	starves = &workload{name: "processes-wait", title: "The same: the longest that one of them waited for its next task",
+	across  = &workload{name: "latency-across", title: "Time from enqueue to start: an idle worker in another process", unit: "ms", low: true}
+	besides = &workload{name: "beside", title: "Time of an enqueue while another process drains at full speed", unit: "ms", low: true}
+	keeps   = &workload{name: "beside-kept", title: "Speed of the drain during these enqueues, compared with its full speed", unit: "%"}
+	idles   = &workload{name: "idle", title: "Processor time of an idle worker", unit: "% of a core", low: true}
+	many    = &workload{name: "processes", title: "Worker processes with 10 slots each on one file", unit: "/s"}
+	starves = &workload{name: "processes-wait", title: "The 8 processes on one file: longest wait of one of them for its next task",
 		unit: "ms", low: true}
 	commands  = &workload{name: "commands", title: "500 × true, two at a time", unit: "/s"}
-	starts    = &workload{name: "start", title: "One process that enqueues one command, beside a worker", unit: "ms", low: true}
-	startSize = &workload{name: "start-memory", title: "The same: memory at most", unit: "MB", low: true}
+	starts    = &workload{name: "start", title: "Time of one command that enqueues one task while a worker runs", unit: "ms", low: true}
+	startSize = &workload{name: "start-memory", title: "runner enqueue: greatest memory", unit: "MB", low: true}
 	cli       = &workload{name: "cli-batch", title: "runner enqueue --batch, 1 M lines", unit: "/s"}
-	cliMemory = &workload{name: "cli-memory", title: "The same: memory at most", unit: "MB", low: true}
-	growth    = &workload{name: "growth", title: "Claim, run and finish, ten at a time, beside other tasks", unit: "µs each", low: true}
-	writes    = &workload{name: "written", title: "Sent to the disk for the life of a task", unit: "bytes", low: true}
-	sizes     = &workload{name: "size", title: "The file, for each completed task without output", unit: "bytes", low: true}
-	costs     = &workload{name: "cost", title: "The life of a task in the bare loop, without a part of the schema: processor time",
+	cliMemory = &workload{name: "cli-memory", title: "runner enqueue --batch: greatest memory", unit: "MB", low: true}
+	growth    = &workload{name: "growth", title: "Time to claim, run and finish a task beside other tasks, ten at a time",
+		unit: "µs each", low: true}
+	writes = &workload{name: "written", title: "Bytes sent to the disk for one task, from enqueue to end", unit: "bytes", low: true}
+	sizes  = &workload{name: "size", title: "Size of the file for each completed task without output", unit: "bytes", low: true}
+	costs  = &workload{name: "cost", title: "Processor time of one task in the bare loop, without a part of the schema",
 		unit: "µs", low: true}
-	inUse = &workload{name: "feature", title: "The life of a task through the library, with a feature: processor time",
+	inUse = &workload{name: "feature", title: "Processor time of one task in the library, with a feature",
 		unit: "µs", low: true}
 )
 

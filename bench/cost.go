@@ -126,7 +126,7 @@ func parts(schema []string) []part {
 }
 
 const (
-	whole  = "nothing left out"
+	whole  = "the whole schema"
 	unused = "all indexes and triggers that a plain task does not need"
 )
 

@@ -36,13 +36,13 @@ func features() []feature {
 	}
 	queue := jobs.Target{Kind: jobs.QueueTarget, Name: jobs.DefaultQueue}
 	return []feature{
-		{name: "none: a plain task"},
+		{name: "no feature: a plain task"},
 		{name: "a label", options: named(jobs.Label)},
 		{name: "ten priorities", options: func(i int) []jobs.Option { return []jobs.Option{jobs.Priority(i % 10)} }},
-		{name: "a unique key each", options: named(jobs.Unique)},
+		{name: "a unique key for each task", options: named(jobs.Unique)},
 		{name: "an expiry", options: with(jobs.ExpiresIn(time.Hour))},
 		{name: "due a millisecond later", options: with(jobs.In(time.Millisecond))},
-		{name: "a lane each", options: named(jobs.Lane)},
+		{name: "a lane for each task", options: named(jobs.Lane)},
 		{name: "a hundred lanes", options: func(i int) []jobs.Option { return []jobs.Option{jobs.Lane(fmt.Sprint("lane-", i%100))} }},
 		{name: "chains of ten", after: true},
 		{name: "a limit of the queue", before: limit(jobs.Limit{Target: queue, Running: 1000})},

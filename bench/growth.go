@@ -21,7 +21,7 @@ var piles = []pile{
 	{"5 M pending", "pending", "noop", 5_000_000},
 	{"5 M finished", "completed", "noop", 5_000_000},
 	{"1 M scheduled", "scheduled", "noop", 1_000_000},
-	{"1 M of a foreign job", "pending", "foreign", 1_000_000},
+	{"1 M of another job", "pending", "foreign", 1_000_000},
 }
 
 // addPile adds ?3 tasks of job ?2 in state ?1. Pending tasks of the measured job have a lower priority than the measured tasks, so the

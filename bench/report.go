@@ -108,7 +108,7 @@ func (r *report) tables(w io.Writer, dir string) {
 		if dir != "" && t.plotted() {
 			fmt.Fprintf(w, "![%s](%s/%s.svg)\n\n", t.Title, dir, t.Name)
 		}
-		fmt.Fprintf(w, "| | %s | compared with the first |\n|---|--:|--:|\n", t.unit())
+		fmt.Fprintf(w, "| | %s | compared with the first row |\n|---|--:|--:|\n", t.unit())
 		for i, row := range t.Rows {
 			ratio := ""
 			if i > 0 && !math.IsInf(row.Ratio, 0) && !math.IsNaN(row.Ratio) {

@@ -17,8 +17,8 @@ var meanings = map[jobs.State]string{
 	jobs.Blocked:   "waits for another task, for its lane, or until somebody releases it",
 	jobs.Running:   "an attempt is in progress",
 	jobs.Retrying:  "an attempt failed; the next one is due later",
-	jobs.Completed: "finished: exit 0, or no error",
-	jobs.Failed:    "finished: failed, and no retry follows",
+	jobs.Completed: "finished: the command exited with 0, or the function returned no error",
+	jobs.Failed:    "finished: the last attempt failed, and no retry follows",
 	jobs.Cancelled: "finished: stopped on request, expired, or its dependency failed",
 }
 
@@ -34,8 +34,8 @@ can name a state, as in ` + "`runner list -s unfinished`" + `. The table lists a
 `
 
 const statesTail = `
-A new task is pending, or scheduled if its start time lies ahead. It is blocked from the start if it names tasks that it waits for, if
-another task holds its lane, or if it was enqueued with ` + "`--hold`" + `. The transition *free* ends this wait.
+A new task is pending, or scheduled if its start time is in the future. It is blocked from the start if it names tasks that it waits for, if
+another task holds its lane, or if it was enqueued with ` + "`--hold`" + `. The transition *free* ends the state blocked.
 
 Every transition adds one to the ` + "`generation_id`" + ` of the task. The database rejects a write that names an older generation. When a
 worker takes over a running task from a hung worker, it adds one to the ` + "`generation_id`" + ` twice: once before it kills the
@@ -43,9 +43,8 @@ processes of the task, and once when it *returns* the task.
 
 * *return* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop. The task returns to its queue.
 * *snooze* ends an attempt of a function that asks to be called again later.
-* *hold* is ` + "`runner hold`" + `. A held task is blocked until ` + "`runner release`" + `,
-	which makes the transition *free* if nothing else
-  blocks the task. A held task gives up its lane. Other tasks that it waits for may end meanwhile.
+* *hold* is ` + "`runner hold`" + `. A held task stays blocked until ` + "`runner release`" + `. If nothing else blocks the task then,
+  the release makes the transition *free*. A held task gives up its lane. The tasks that it waits for can end while it is held.
 * *edit* is ` + "`runner edit`" + ` or ` + "`enqueue --unique-mode replace`" + `. Most edits change no state.
   An edit of the due time or of the lane can change the state.
 
