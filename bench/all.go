@@ -21,12 +21,15 @@ var (
 	enqueueMany = &workload{name: "enqueue-100", title: "Enqueue one by one, 100 goroutines", unit: "/s"}
 	batches     = &workload{name: "batch", title: "Enqueue in transactions of 1000", unit: "/s"}
 	both        = &workload{name: "both", title: "Enqueue and work at once, 10 callers, concurrency 10", unit: "/s"}
-	latencies   = &workload{name: "latency", title: "Time from enqueue to start: an idle worker in the same process", unit: "ms", low: true}
-	loadeds     = &workload{name: "latency-loaded", title: "Time from enqueue to start: 4 callers enqueue every 4 ms, concurrency 10",
+	latencies   = &workload{name: "latency", title: "Time from enqueue to start: an idle worker in the same process",
 		unit: "ms", low: true}
-	across  = &workload{name: "latency-across", title: "Time from enqueue to start: an idle worker in another process", unit: "ms", low: true}
+	loadeds = &workload{name: "latency-loaded", title: "Time from enqueue to start: 4 callers enqueue every 4 ms, concurrency 10",
+		unit: "ms", low: true}
+	across = &workload{name: "latency-across", title: "Time from enqueue to start: an idle worker in another process",
+		unit: "ms", low: true}
 	besides = &workload{name: "beside", title: "Time of an enqueue while another process drains at full speed", unit: "ms", low: true}
-	keeps   = &workload{name: "beside-kept", title: "Speed of the drain during these enqueues, compared with its full speed", unit: "%"}
+	keeps   = &workload{name: "beside-kept", title: "Speed of a drain while another process enqueues, compared with its full speed",
+		unit: "%"}
 	idles   = &workload{name: "idle", title: "Processor time of an idle worker", unit: "% of a core", low: true}
 	many    = &workload{name: "processes", title: "Worker processes with 10 slots each on one file", unit: "/s"}
 	starves = &workload{name: "processes-wait", title: "The 8 processes on one file: longest wait of one of them for its next task",

@@ -135,7 +135,7 @@ func table(all map[string]*figures, s sizes) string {
 	})
 	row("bytes written for each mail", func(f *figures) string { return thousands(f.mailBytes) })
 	row("bytes written for each reading", func(f *figures) string { return thousands(f.readingBytes) })
-	row("processor time, idle, of a core", func(f *figures) string { return fmt.Sprintf("%.2f %%", f.idle) })
+	row("processor time while idle, of one core", func(f *figures) string { return fmt.Sprintf("%.2f %%", f.idle) })
 	row("thumbnails complete after the restart", func(f *figures) string { return fmt.Sprintf("%.0f s", f.recovered.Seconds()) })
 	row("mails sent twice", func(f *figures) string { return fmt.Sprint(f.twice) })
 	return text.String()
