@@ -56,20 +56,16 @@ func (r *report) remember(w io.Writer, path, commit string) error {
 	}
 	defer file.Close()
 	for _, a := range r.reached() {
-		name := strings.TrimPrefix(a.text, "… ")
-		if name != a.text { // the text begins with "… ", so it continues the text of an earlier aim
-			name = a.workload.name + ": " + name
-		}
-		if before, ok := last[name]; ok {
+		if before, ok := last[a.text]; ok {
 			change := before / a.value
 			if a.low {
 				change = a.value / before
 			}
 			if change > worse {
-				fmt.Fprintf(w, "worse than in the last run: %s: %s, before %s\n", name, figure(a.value, a.unit), figure(before, a.unit))
+				fmt.Fprintf(w, "worse than in the last run: %s: %s, before %s\n", a.text, figure(a.value, a.unit), figure(before, a.unit))
 			}
 		}
-		if _, err := fmt.Fprintf(file, "%s\t%s\t%s\t%.6g\n", r.At.Format("2006-01-02T15:04:05Z"), commit, name, a.value); err != nil {
+		if _, err := fmt.Fprintf(file, "%s\t%s\t%s\t%.6g\n", r.At.Format("2006-01-02T15:04:05Z"), commit, a.text, a.value); err != nil {
 			return err
 		}
 	}
