@@ -11,16 +11,17 @@ import (
 // Admission decides which pending tasks a claim may start. It admits no task of a paused queue, and no more tasks than the limits of the
 // queue, of the job and of the whole database allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
 //
-// How: a claim reads all pauses and limits once (readAdmission), counts in memory the tasks that it takes (take), and at its end stores the
-// rates (saveAdmission). So apart from lanes with rates, the number of its statements does not depend on the number of tasks. In a database
-// without pauses and limits the admission is nil, and costs only the read of the features in use.
+// How: a claim reads all pauses and limits once (readAdmission). It counts the tasks that it takes in memory (take). When the claim ends,
+// it stores the used rates (saveAdmission). So the number of SQL statements of a claim does not depend on the number of tasks; only lanes
+// with a rate limit need a statement for each task. In a database without pauses and limits the admission is nil, and the claim reads only
+// which features are in use.
 //
 // Invariants:
 //   - The reads, the claim and the writes are one transaction, so two workers never use the same capacity.
 //   - Limits on running tasks have no stored counter. The claim counts the running tasks, so a crash cannot leave a wrong number behind.
 //   - Rates are stored as token buckets (bucket.go). A start takes a token also if the worker dies before it runs the task.
-//   - When a rate blocks a task that could start, saveAdmission returns the time of the next start, and the worker sleeps until then at
-//     the latest.
+//   - When only a rate limit keeps a task from starting, saveAdmission returns the time at which the task may start. The worker wakes up at
+//     that time or earlier.
 
 // countStarted counts the running tasks by queue and job. Index: tasks_running. The query reads every running task, but these are few.
 var countStarted = query(`SELECT queue, job, count(*) AS n FROM {tasks} WHERE state = 'running' GROUP BY queue, job`)
@@ -40,9 +41,9 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
-	// filling maps a part whose last batch is not full yet to the number of tasks in its full batches.
+	// filling has the jobs that wait until their last batch in a queue is full. The value is the number of tasks in their full batches.
 	filling map[part]int
-	fills   bool // whether the claim is filling batches; the starts of these batches are already counted
+	fills   bool // whether the claim adds tasks to batches; each batch is already counted as a start
 }
 
 // limitState is the state of a limit during one claim.
@@ -54,7 +55,7 @@ type limitState struct {
 	next    time.Time // time of the next start if the rate allows no start now
 	taken   int       // tasks that this claim has taken
 	started int       // starts of this claim; a batch counts as one start
-	saved   bool      // whether started became smaller because several tasks share a batch
+	saved   bool      // whether tasks that share a batch have lowered the field started
 }
 
 // allTarget is the whole database.
@@ -65,7 +66,7 @@ func targetsOf(queue, job string) []jobs.Target {
 	return []jobs.Target{allTarget, {Kind: jobs.QueueTarget, Name: queue}, {Kind: jobs.JobTarget, Name: job}}
 }
 
-// readAdmission reads the pauses, the limits, and the number of running tasks if a limit depends on it.
+// readAdmission reads the pauses and the limits. It counts the running tasks if one of the limits is on running tasks.
 func (t *tx) readAdmission(now time.Time) (*admission, error) {
 	features, err := t.features()
 	if err != nil || !features.pauses && !features.limits {
@@ -161,8 +162,8 @@ func (g *admission) capacityOf(queue, job string) int {
 	return n
 }
 
-// jobs returns a copy of list in which the name of each job is empty that may start no task in a queue now. If the queue is empty, batches
-// need not be full.
+// jobs returns a copy of list for a claim from a queue. In the copy the name of a job is empty if the job may start no task in that queue
+// now. If the name of the queue is empty, jobs also accepts tasks whose batch is not full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list
@@ -209,7 +210,7 @@ func (g *admission) full() bool {
 	return false
 }
 
-// choose returns the first candidates of a queue that the limits of their jobs allow to start, at most the number in most.
+// choose returns the first candidates of a queue that may start under the limits of their jobs. It returns at most as many as most says.
 func (g *admission) choose(queue string, from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}
@@ -240,7 +241,7 @@ func (t *tx) saveAdmission(g *admission, c *claimer, queues []string, claimed []
 			}
 			p.starts, p.next = p.bucket.starts(p.limit, now)
 		}
-		if p.starts > 0 && p.saved { // this claim may have stopped too early
+		if p.starts > 0 && p.saved { // the rate has starts left, so the next claim may start more tasks at once
 			p.next = now
 		} else if p.starts > 0 {
 			continue

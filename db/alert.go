@@ -21,9 +21,9 @@ var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND
 var selectDurations = query(`SELECT finished_at - started_at FROM {tasks} WHERE schedule = ? AND tick IS NOT NULL AND state = 'completed'
 	AND started_at IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?`)
 
-// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. The parameter
-// [3] is the old value, which the caller has read. If another worker has already recorded the same alert, the old value differs, and the
-// statements change nothing.
+// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. [3] is the
+// value that the caller has read from the column. The statements change nothing if the column has another value now, because another worker
+// has recorded the same alert.
 var (
 	setLate = command(`UPDATE {schedules} SET alerted_at = ? WHERE name = ? AND coalesce(alerted_at, 0) = ?`)
 	setSlow = command(`UPDATE {schedules} SET slow_task_id = ? WHERE name = ? AND coalesce(slow_task_id, 0) = ?`)
@@ -35,7 +35,8 @@ type Alert struct {
 	Event    string // taskspec.EventLate or taskspec.EventSlow
 }
 
-// Alert records the alerts of schedules that are new at the time now, enqueues their hooks, and returns these alerts.
+// Alert finds the schedules that are late or slow at the time now. It records each alert that nobody has recorded yet, enqueues its hook,
+// and returns these alerts.
 func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err error) {
 	rows, err := readRows[scheduleRow](ctx, w.db, selectAlerting)
 	if err != nil {
@@ -63,8 +64,8 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 	return alerts, nil
 }
 
-// alert records one alert. The statement record sets a stored value to the value is if its value is still was. alert then appends the alert
-// to the list. If another worker has already recorded it, alert changes nothing.
+// alert records one alert and appends it to the list. If another worker has already recorded the alert, alert changes nothing. The
+// statement in the parameter record changes a column of the schedule from the value in was to the value in is.
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks

@@ -13,12 +13,11 @@ import (
 // If no index serves a search, the search compares the tasks one by one. The lists in this file look at a limited number of tasks, in the
 // order of the list, and return the place at which they have stopped. The next list can continue there.
 
-// newestFloor returns the id of one task: of the tasks with ids below [1], the [2]+1 newest are read, and the oldest of these is returned.
-// It reads the end of the table.
+// newestFloor reads the [2]+1 newest tasks with ids below [1], at the end of the table. It returns the id of the oldest of them.
 var newestFloor = query(`SELECT id FROM {tasks} WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET 0 + ?`)
 
-// timeFloor returns the time and the id of the last task in a part of a list that is ordered by time. Indexes: tasks_failed, tasks_finished
-// and tasks_due.
+// timeFloor returns the time and the id of the last task in one part of a list. The list is in the order of time. Indexes: tasks_failed,
+// tasks_finished and tasks_due.
 var timeFloor = query(`SELECT {time} AS at, tasks.id FROM {tasks}{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
 
 // TimeMark is the place of a task in a list that is ordered by time.
@@ -49,10 +48,10 @@ func comparesText(f jobs.Filter) bool {
 }
 
 // ListBounded does the same as List for the newest tasks, but it limits the search. If it has to compare tasks one by one, it looks at no
-// more tasks than the number in look. It then returns in rest the id of the last task at which it looked; a list of tasks before rest
-// continues the search. If it looked at all tasks or found as many as limit, rest is 0.
+// more tasks than the number in look. In this case rest is the id of the last task at which it looked. To continue the search, the caller
+// lists the tasks before rest. If it looked at all tasks or found as many as limit, rest is 0.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
-	if onlyPending(f) { // old tasks may wait behind many newer ones that have finished
+	if onlyPending(f) { // the pending tasks may be older than many finished tasks, so a search by id could end before it finds them
 		if tasks, whole, err := d.listPending(ctx, f, limit); whole || err != nil {
 			return tasks, 0, err
 		}
@@ -93,8 +92,8 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 }
 
 // ListByTimeBounded does the same as ListByTime, but it limits the search. If it has to compare tasks one by one, it looks at no more tasks
-// than the number in look. It then returns in rest the last task at which it looked; a list of tasks after rest continues the search. If it
-// looked at all tasks or found as many as o.Limit, rest is zero.
+// than the number in look. In this case rest is the last task at which it looked. To continue the search, the caller lists the tasks after
+// rest. If it looked at all tasks or found as many as o.Limit, rest is zero.
 func (d *DB) ListByTimeBounded(ctx context.Context, f jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task, rest TimeMark, err error) {
 	scans, err := d.scans(ctx, f)
 	if err != nil {

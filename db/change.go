@@ -13,8 +13,8 @@ import (
 // changesMost is the greatest number of changes that the database keeps of a task.
 const changesMost = 20
 
-// insertChange adds a change of task [1], made at [2] by [3] with action [4] and text [5]. trimChanges deletes all but the last changes of
-// task [1]. deleteChanges deletes all of them. selectChanges lists them.
+// insertChange stores that user [3] has changed task [1] at time [2] by action [4]. [5] is the text of the change. trimChanges deletes all
+// but the last changes of task [1]. deleteChanges deletes all of them. selectChanges lists them.
 var (
 	insertChange = command(`INSERT INTO {task_changes} (task_id, seq, made_at, made_by, action, text)
 VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM {task_changes} WHERE task_id = ?1), ?2, ?3, ?4, ?5)`)

@@ -49,7 +49,7 @@ func (d *DB) frozen(ctx context.Context) (engine.Frozen, error) {
 	return engine.ReadFrozen(engine.ReadingFrom(ctx, d.engine), d.sql)
 }
 
-// refused explains the error of a write that the triggers of a frozen database may have rejected.
+// refused returns a better error for a failed write if the database is frozen: triggers of a frozen database reject all writes.
 func (d *DB) refused(err error) error {
 	if d.engine.Refused(err) {
 		if frozen, _ := d.frozen(context.Background()); frozen != (engine.Frozen{}) {

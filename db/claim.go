@@ -23,18 +23,18 @@ import (
 //   - Only an idle worker claims a suspect, and it claims no other task with it (suspect.go).
 //   - A claim whose result was lost does no harm. The worker finds unacknowledged claims with its heartbeats and gives them back.
 //
-// Measurements: a claim in two steps (a SELECT, then a compare-and-swap of each row) takes as long as one statement, within the noise. A
-// claim that returns 12 columns instead of 22 is less than 5 % faster for 100 tasks. It is no faster for 10 tasks, and slower for each
-// task with an option. See docs/dev/performance-notes.md.
+// Measurements: a claim in two steps (a SELECT, then a compare-and-swap of each row) takes as long as one statement; a benchmark finds no
+// difference. A claim that returns 12 columns instead of 22 is less than 5 % faster for 100 tasks. It is no faster for 10 tasks, and slower
+// for each task with an option. See docs/dev/performance-notes.md.
 
 // claimSelect selects the pending tasks of queue [2] and job [3] that are not suspects. [1] is the job's max attempts.
 // Index: tasks_pending.
 const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE state = 'pending' AND queue = ? AND job = ? AND NOT (losses >= 1 AND losses >= max_losses - 1)`
 
-// claimTasks has the statements that claim the first pending tasks of several jobs. The statements of claimSuspects claim suspects. A
-// statement has one part per job, with the three parameters of claimSelect or suspectSelect. The parameters after all the parts are the
-// maximum number of tasks, the worker, the end of the lease, and the time twice.
+// claimTasks has the statements that claim the first pending tasks of several jobs. claimSuspects has the statements that claim suspects.
+// Each statement has one SELECT per job (claimSelect or suspectSelect) with three parameters. The last parameters are the maximum number of
+// tasks, the worker, the end of the lease, and twice the current time.
 var (
 	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
 		Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
@@ -46,8 +46,8 @@ var (
 // compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take
 // sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each part.
 //
-// MATERIALIZED makes SQLite plan the subquery once. The limit is written "0 + ?". With a bare parameter as the limit, SQLite would
-// prepare the statement again for each value (900 µs instead of 90 µs with 30 jobs).
+// The keyword MATERIALIZED makes SQLite plan the subquery only once. The limit is written "0 + ?". With a bare parameter as the limit,
+// SQLite would prepare the statement again for each value (900 µs instead of 90 µs with 30 jobs).
 const claimJobs = `WITH next (next_id, next_generation, next_priority, most) AS MATERIALIZED (
 	{parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 UPDATE {tasks} SET ` + claimSet + `
@@ -71,7 +71,7 @@ const (
 type ClaimJob struct {
 	Job         string
 	MaxAttempts int // max attempts of tasks that do not set their own
-	Batch       int // greatest number of its tasks that share a slot; 0 or 1 if each task has its own slot
+	Batch       int // greatest number of tasks of the job that share a slot; 0 or 1 if each task has its own slot
 	// Wait is the longest time that a due task waits until there are Batch tasks of the job in its queue.
 	Wait time.Duration
 }
@@ -79,9 +79,9 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks, or of batches for jobs with a Batch
-	Ahead int           // number of tasks in Free that the claim leaves out if a limit or a pause is in use
+	Ahead int           // subtracted from Free if the database has a limit or a pause
 	Only  int64         // id of the only task to claim; 0 for any task
-	Lease time.Duration // lease duration, until a heartbeat renews it
+	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
 	// greatest number for each queue, counted like Free; a queue that is missing gets no tasks; nil means no such limits
 	Limit map[string]int
@@ -95,8 +95,8 @@ type claimer struct {
 	worker   int64 // number of the worker
 	id       string
 	jobs     []ClaimJob
-	batches  bool       // whether some of the jobs have a Batch
-	waits    bool       // whether some of the jobs have a Wait
+	batches  bool       // whether one of the jobs sets ClaimJob.Batch
+	waits    bool       // whether one of the jobs sets ClaimJob.Wait
 	tasks    *statement // claimTasks with a SELECT for each job
 	suspect  *statement // claimSuspects with a SELECT for each job
 	peek     *statement // peekTasks with a SELECT for each job
@@ -146,7 +146,7 @@ func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, n
 		ask.Free -= ask.Ahead
 	}
 	queues = g.unpaused(queues)
-	// the limit of the database may allow fewer starts, and the queues must share these
+	// the limit of the whole database may allow fewer starts than Free; the queues share this smaller number
 	ask.Free = min(ask.Free, g.capacity(jobs.AllTarget, ""))
 	var full time.Time
 	if c.waits && ask.Free > 0 {
@@ -238,14 +238,15 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // no task is left, unless there are batches to fill
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise no pending task is left for the batches
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}
 	return claimed, nil
 }
 
 // claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
-// The parameter free is the maximum number of tasks. The parameter final says whether this claim is the last write of the transaction.
+// The parameter free is the maximum number of tasks. If final is true, no write follows in the transaction, so the engine may commit
+// together with this claim.
 func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue, final bool,
 	now time.Time) ([]jobs.Task, error) {
 	if g == nil && !seekOverdue { // the usual case: no pauses, limits or search for overdue tasks
@@ -284,8 +285,8 @@ func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, lis
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }
 
-// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The parameter more
-// says for how many further arguments the result needs space.
+// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The caller will
+// append as many arguments as more says, and jobArgs allocates space for them.
 func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {
@@ -332,7 +333,7 @@ func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, erro
 			&r.InputBytes); err != nil {
 			return nil, err
 		}
-		if claimed == nil { // a slice that grows to a hundred tasks copies each task twice, and tasks are large
+		if claimed == nil { // allocate once: append would copy each task about twice while the slice grows, and tasks are large
 			claimed = make([]jobs.Task, 0, min(most, 100))
 		}
 		claimed = append(claimed, r.task())

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// After a clock was set back, the database holds times that are too far in the future. A task that waits for a time of day keeps waiting
-// for that time, unless it was enqueued while the clock was more than a day ahead. Retries, snoozes and rate limits wait for a duration
-// instead. A clock that was ahead has made their wait longer by its error, which can be years. SetBack corrects these times.
+// After a clock was set back, the database holds times that are too far in the future. SetBack corrects these times. Retries, snoozes and
+// rate limits wait for a duration. If the clock was ahead when such a wait began, the wait is too long by the error of the clock, which can
+// be years. A task that waits for a time of day keeps that time, except if it was enqueued while the clock was more than a day ahead.
 
 // setBackTasks shortens the wait of snoozed and retrying tasks that were updated after [1]. Each of these tasks then waits for its original
 // duration, counted from [1]. The statement does not change the generation of a task. Index: tasks_due, from [1] on.
@@ -15,8 +15,8 @@ var setBackTasks = command(`UPDATE {tasks} SET run_at = ?1 + run_at - updated_at
 WHERE (state = 'scheduled' OR state = 'retrying') AND run_at > ?1 AND updated_at > ?1 AND started_at IS NOT NULL`)
 
 // setBackNew shortens the wait of tasks that were created after [2], when the clock was more than a day ahead. Each of these tasks then
-// waits for its original duration, counted from [1]. The statement leaves out rows of plain SQL whose sums would overflow. Index:
-// tasks_due.
+// waits for its original duration, counted from [1]. The statement leaves out rows with times so large that the sum would overflow. Only
+// plain SQL writes such rows. Index: tasks_due.
 var setBackNew = command(`UPDATE {tasks} SET run_at = ?1 + run_at - created_at, expires_at = ?1 + expires_at - created_at, created_at = ?1,
 	updated_at = ?1
 WHERE state = 'scheduled' AND run_at > ?1 AND created_at > ?2 AND started_at IS NULL AND run_at < 4611686018427387904

@@ -23,7 +23,7 @@ import (
 // callers share a commit. In addition, two goroutines of one process never wait for each other inside SQLite.
 //
 // Invariants:
-//   - There is at most one leader, and only the leader uses the connection.
+//   - A writer has at most one leader, and only the leader uses the connection.
 //   - Each member starts from a consistent database and leaves a consistent one.
 //   - A member runs on a context that cannot be cancelled. If a statement is interrupted, the driver rolls back the whole transaction,
 //     and each later statement would then commit by itself.
@@ -33,24 +33,24 @@ import (
 //     each time. It gets only its own error.
 //   - Heartbeats go to the head of the queue, so that many enqueues cannot delay the renewal of a lease.
 //
-// Fairness between processes: SQLite has no queue for its write lock. A process that relies on the back-off of SQLite can wait for
-// seconds while another process commits without a pause. So writers wait in a queue (lockqueue.go). A writer that has been writing
-// without a break leaves the lock to the first process in the queue. Some programs do not use the queue. Because of them, a waiting
-// writer tries again every half millisecond. A writer with the lock pauses from time to time while others have the file open (measured:
-// p99 of another process's insert 2 s → 20 ms).
+// Fairness between processes: SQLite has no queue for its write lock. A process that relies on the busy handler of SQLite can wait for
+// seconds while another process commits without a pause. So the writers of all processes wait in a queue (lockqueue.go). A writer that has
+// been writing without a break leaves the lock to the first process in the queue. Other programs, such as the sqlite3 shell, do not use
+// this queue. So a waiting writer also tries to take the lock every half millisecond, and a writer that holds the lock pauses from time to
+// time while other processes have the file open (measured: p99 of another process's insert 2 s → 20 ms).
 //
-// Measurements: a goroutine that owns the connection would cost two switches between goroutines per write. That is a third of the time of
-// a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers. All ten callers
-// then share one transaction instead of forming two groups that alternate. A timer for the same purpose gains nothing. A single caller
-// does not call Gosched, since each call wakes another thread: four calls took a fifth of the time of an enqueue.
+// Measurements: if one goroutine owned the connection, each write would switch between goroutines twice. The two switches take a third of
+// the time of a write by a single caller. Calls of Gosched before the leader takes the group double the throughput of ten callers. All ten
+// callers then share one transaction instead of forming two groups that alternate. A timer for the same purpose gains nothing. A single
+// caller does not call Gosched, since each call wakes another thread: four calls took a fifth of the time of an enqueue.
 
 // level says which failures a write survives after it has returned.
 type level int
 
 const (
 	normal level = iota // survives the death of any process
-	full                // survives a power failure; with Options.Flash only after a delay
-	synced              // survives a power failure, with Options.Flash, too
+	full                // survives a power failure; with Options.Flash only if some time has passed since the write
+	synced              // survives a power failure, even with Options.Flash
 )
 
 // answerTime limits how long a caller waits for its write. After that time the write may still be made.
@@ -59,12 +59,12 @@ const answerTime = 10 * time.Second
 const (
 	foldMost  = 1000                  // greatest number of members of a group
 	yields    = 4                     // calls of Gosched before the leader takes a group, if there are several callers
-	restAfter = 10 * time.Millisecond // a writer that has written for this time without a break pauses for restFor
+	restAfter = 10 * time.Millisecond // after this time of writing without a break, a writer pauses for restFor
 	restFor   = time.Millisecond      // time for which the lock is free for other processes
 	// shortest time between two checks of the files, and between two checks of the disk space
 	lookAgain   = time.Millisecond
-	breakLength = 500 * time.Microsecond // shortest pause between writes that counts as a break
-	singleAfter = 2 * time.Millisecond   // after such a pause the next write counts as a single write (db/internal/sqlite/lockqueue.go)
+	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is at least this long
+	singleAfter = 2 * time.Millisecond   // after a pause this long a write counts as a single write (db/internal/sqlite/lockqueue.go)
 )
 
 // writer is the part of DB that owns the write connection.
@@ -75,7 +75,7 @@ type writer struct {
 	waiting []*request
 	leading bool
 	closed  bool
-	idle    sync.Cond // there is no leader
+	idle    sync.Cond // signalled when the writer has no leader
 
 	// Only the leader uses the fields below.
 	conn      *sqlx.Conn
@@ -99,7 +99,7 @@ func (w *writer) start(d *DB) {
 	w.idle.L = &w.mu
 }
 
-// open sets the connection. Its commits are durable unless Options.Normal is set.
+// open sets the write connection w.conn. Commits on this connection are durable unless Options.Normal is set.
 func (w *writer) open(conn *sqlx.Conn) {
 	w.conn, w.level = conn, full
 	if w.db.options.Normal {
@@ -207,7 +207,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			continue
 		case <-timer.C:
 		}
-		go func() { // another goroutine can still make this request the leader, and a leader must commit for all waiting requests
+		go func() { // this request may still become the leader, and must then commit the waiting requests of the other callers
 			select {
 			case <-r.done:
 			case <-r.lead:
@@ -340,7 +340,7 @@ func (w *writer) lookBefore() error {
 	return w.db.Replaced()
 }
 
-// looks reports whether the writer must check the files before the next write. Commits that follow each other closely share a check.
+// looks reports whether the writer must check the files before the next write. It need not if it has checked them less than lookAgain ago.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.

@@ -10,7 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestCommitsOfOthersAreCountedApartFromOwnCommits opens a file twice. The two handles act as two processes.
+// TestCommitsOfOthersAreCountedApartFromOwnCommits opens a file twice, so that each handle sees the commits of the other as those of
+// another process.
 func TestCommitsOfOthersAreCountedApartFromOwnCommits(t *testing.T) {
 	d := openTest(t)
 	other, err := Open(t.Context(), d.Path(), Options{Normal: true})

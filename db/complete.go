@@ -14,8 +14,8 @@ import (
 // for engines with the trait CompletesAsJSON, where each statement is a round trip: a hundred completions take one round trip. It returns
 // the ids of the completed tasks, and the features that are in use.
 //
-// The marks {same_completion} and {unindexed} in the WHERE clause prevent a bad plan. Without them the planner would compare all running
-// tasks or all tasks with each row of d, if the tables were small when the session prepared the statement.
+// The fragments {same_completion} and {unindexed} in the WHERE clause prevent a bad query plan. If the session prepares the statement while
+// the tables are small, the planner would otherwise compare all running tasks, or even all tasks, with each row of d.
 var completeTasks = command(completeAll)
 
 const completeAll = `UPDATE {tasks} SET generation_id = tasks.generation_id + 1,
@@ -48,7 +48,8 @@ type completion struct {
 	FinishedAt   int64           `json:"finished_at"`
 }
 
-// completions are the Finishes of a list that complete their task and write nothing else, such as progress or output.
+// completions has the entries of a list of Finish that only complete their task. Entries that also store output or progress are not among
+// them.
 type completions struct {
 	rows    []completion
 	at      []int              // index in the list, for each row
@@ -57,7 +58,7 @@ type completions struct {
 }
 
 // completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter defaults has the
-// hooks of tasks without hooks.
+// hooks that apply to tasks without hooks of their own.
 func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),
 		changes: make([]lifecycle.Change, 0, len(list))}
@@ -93,9 +94,10 @@ func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completion
 // transaction must be rolled back.
 var errRefusedTogether = errors.New("an end was refused")
 
-// completeMany ends the attempts in list that complete their task and store nothing else. It sets their results in done, and reports for
-// each attempt in list whether it has completed it. finishOne must end the other attempts. With the trait CompletesAsJSON, these include
-// the attempts that the statement did not change. Without it, such an attempt makes completeMany return errRefusedTogether.
+// completeMany ends the attempts in list that complete their task and store nothing else. It sets their results in done. It reports for
+// each attempt in list whether it has ended the attempt; the caller must end the others with finishOne. A statement may fail to end an
+// attempt, for example because the attempt has lost its task. On an engine with the trait CompletesAsJSON the caller then passes this
+// attempt to finishOne, too. On another engine completeMany returns errRefusedTogether.
 func (t *tx) completeMany(worker int64, list []Finish, done []Finished, now time.Time) (completed []bool, err error) {
 	all := completionsOf(list, t.hooks, now)
 	if t.db.traits.CompletesAsJSON {
@@ -138,7 +140,7 @@ func (t *tx) completeAsJSON(worker int64, all completions, done []Finished, now 
 	for k, row := range all.rows {
 		of[row.ID] = k
 	}
-	if len(of) < max(len(all.rows), 2) { // the list has two attempts of one task: the first of them had lost its claim
+	if len(of) < max(len(all.rows), 2) { // the list has two attempts of one task, of which the first has lost its claim
 		return make([]bool, len(done)), nil
 	}
 	text, err := json.Marshal(all.rows)

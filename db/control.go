@@ -14,15 +14,16 @@ import (
 
 // These are the actions of users on tasks: cancel, retry and delete. An action changes any number of tasks, and each of them may have
 // changed since the user saw it. So an action decides by the state that it reads in its transaction, and its UPDATE names that state or the
-// generation. A task that does not exist or that the action does not fit is no error: the action reports its state.
+// generation. If a task does not exist, or if its state does not allow the action, the action returns no error, but reports the state of
+// the task.
 //
-// Only the worker of a running task can stop it, so cancel stores a request, and the worker reads it after the notice that the database has
-// changed. The request has the generation of the claim. It applies to that claim also after a reaper has revoked it, which adds one to the
-// generation. It does not apply to a later attempt.
+// Only the worker of a running task can stop the task. So cancel stores a request, and the worker reads the request when it is notified of
+// a change of the database. The request names the generation of the claim, so it does not apply to a later attempt. It still applies if a
+// reaper has revoked the claim, although a revocation adds one to the generation.
 //
-// An action changes at most moveMost tasks in one transaction, and other writers get the lock between two transactions. If the action fails
-// in between, the earlier parts stay, and the caller may repeat the whole call. The same transaction updates lanes and dependents, as for
-// the end of an attempt (end.go).
+// An action changes at most moveMost tasks in one transaction, and other writers get the lock between two transactions. If one of these
+// transactions fails, the changes of the earlier ones stay, and the caller may repeat the whole call. The same transaction updates lanes
+// and dependents, as for the end of an attempt (end.go).
 
 // cancelTask cancels task [4] if it has not started or waits for its next attempt. [1] says who cancels it and why; [2] and [3] are the
 // current time. All other fields of the outcome stay those of the last attempt.
@@ -30,8 +31,8 @@ var cancelTask = command(`UPDATE {tasks} SET state = 'cancelled', generation_id 
 	outcome = {cancelled_outcome}, finished_at = ?, updated_at = ? WHERE id = ? AND (state = 'scheduled' OR state = 'pending'
 	OR state = 'blocked' OR state = 'retrying') RETURNING queue, coalesce(lane, '')`)
 
-// requestCancel requests the cancellation of task [1] if it is running. [2] is the time, [3] is true for KILL at once, and [4] says who
-// requests it and why. An existing request keeps its time and text.
+// requestCancel requests the cancellation of task [1] if it is running. [2] is the time. [3] says whether commands get KILL at once,
+// without a TERM before it. [4] says who requests the cancellation and why. An existing request keeps its time and text.
 var requestCancel = command(`INSERT INTO {cancel_requests} (task_id, generation_id, requested_at, now, text)
 SELECT id, generation_id, ?2, ?3, ?4 FROM {tasks} WHERE id = ?1 AND state = 'running'
 ON CONFLICT (task_id) DO UPDATE SET generation_id = excluded.generation_id,
@@ -85,9 +86,9 @@ type taskStatus struct {
 	Queue      string     `db:"queue"`
 	Lane       text       `db:"lane"`
 	RunAt      number     `db:"run_at"`
-	Depends    boolean    `db:"depends"` // whether it has dependencies, open or closed
+	Depends    boolean    `db:"depends"` // whether the task has dependencies, open or closed
 	Held       boolean    `db:"held"`
-	Keyed      boolean    `db:"keyed"` // whether it has a unique key, and options with which it may hold this key after it has finished
+	Keyed      boolean    `db:"keyed"` // whether the task has a unique key, and options that let it hold this key after it has finished
 }
 
 // status reads the status of a task.
@@ -103,7 +104,7 @@ func (t *tx) status(id int64) (taskStatus, error) {
 type ActionResult struct {
 	ID    int64
 	State jobs.State // current state; empty if there is no such task
-	Done  bool       // whether the action took effect now; also true for the cancellation of a finished task, which needs no action
+	Done  bool       // whether the action took effect; also true if a finished task was to be cancelled, where nothing is to be done
 	Taken bool       // for Retry: whether another task holds its unique key
 }
 
@@ -206,7 +207,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	if err != nil || n == 0 {
 		return refused, err
 	}
-	if lane != "" { // the task may have given up its lane, or may get it at once
+	if lane != "" { // the task has given up its lane, but gets it again at once if no other task is to start first
 		if err := t.freeLane(lane, now); err != nil {
 			return refused, err
 		}
@@ -215,8 +216,8 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 	return ActionResult{ID: id, State: to, Done: true}, err
 }
 
-// revive retries the tasks that were cancelled because of task id. Then it retries the tasks that were cancelled because of those, and so
-// on.
+// revive retries all tasks that were cancelled because their dependency, task id, did not complete. It does the same for the dependents of
+// each retried task.
 func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResult, error) {
 	for again := []int64{id}; len(again) > 0; again = again[1:] {
 		var list []int64
@@ -266,8 +267,8 @@ func (t *tx) forget(id int64) error {
 	return t.forgetTexts(id)
 }
 
-// moveMost is the greatest number of tasks that one transaction of an action changes. Between two such transactions other writers get the
-// lock.
+// moveMost is the greatest number of tasks that one transaction of an action changes. An action on more tasks needs several transactions,
+// and other writers get the lock between them.
 const moveMost = 500
 
 // action changes a task. It returns the results for the task and for other tasks that it has changed.

@@ -156,7 +156,7 @@ func (o old) waitsForWorkers(t *testing.T) {
 	if err := c.Wait(); err != nil {
 		t.Error(err)
 	}
-	d, err := Open(t.Context(), path, Options{}) // no process has the file open now, so Open takes the worker for dead
+	d, err := Open(t.Context(), path, Options{}) // no process has the file open now, so Open concludes that the worker is dead
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,8 @@ import (
 // mostly have the same effect. The value 1 makes every operation fail once.
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
-// point makes the n-th operation that the function counts selects fail with an error code. If ever is true, all later operations fail, too.
+// point makes one operation fail with an error code: the n-th of the operations that the function counts selects. If ever is true, all
+// later ones fail, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -108,7 +109,7 @@ func everyFailure(t *testing.T, o Options) {
 			t.Parallel()
 			k := newKit(t, o)
 			points, every := 0, *stride
-			// these kinds have about thirty points, which all differ
+			// only about thirty operations can fail in these ways, and each failure has another effect, so the test makes each of them fail
 			rare := name == "an error after a commit" || name == "the lock is held"
 			if rare {
 				every = max(every/5, 1)
@@ -128,7 +129,7 @@ func everyFailure(t *testing.T, o Options) {
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // without ever, the failure can also happen in Close
+					if met = *hit; ever { // if ever is false, Close may be the operation that fails
 						disk.Decide(nil)
 					}
 					if d != nil {
@@ -245,7 +246,7 @@ func killsAndPowerCuts(t *testing.T, o Options) {
 // finish every task.
 func check(t *testing.T, name, path string, l *scenario) {
 	t.Helper()
-	fault.Under(t, path) // the simulated disk needs no wait for the real one
+	fault.Under(t, path) // the simulated disk does not sync the real one, so the test is faster
 	d, err := Open(t.Context(), path, Options{Normal: true})
 	if err != nil {
 		t.Errorf("%s: open again: got error %v, want none", name, err)

@@ -23,15 +23,15 @@ type Cycle struct {
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // in the order in which to start them
-	Looked   bool        // whether the cycle has looked for due tasks; it also looks after ends that release other tasks or are tried again
-	Released bool        // whether ends have released tasks that waited for them
+	Looked   bool        // whether the cycle has looked for due tasks; it also looks after an end that releases or retries tasks
+	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has started the last task that a limit on running tasks allows
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
 	// limit, or if the cycle claims nothing.
 	NextStart time.Time
 	NextLane  time.Time // if Looked: the same as NextStart for the rate limits of lanes
-	DiskFull  error     // error about a nearly full disk, in which case the cycle claimed nothing; otherwise nil
+	DiskFull  error     // error if the disk is nearly full; the cycle has then claimed no task
 }
 
 // Cycle runs one cycle of worker w. If the cycle finishes attempts, the method returns when their ends are durable. The caller can repeat a
@@ -39,7 +39,7 @@ type CycleResult struct {
 // the cycle claimed as unacknowledged claims.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	finishes := c.Finish
-	var fast CycleResult // what the fast path has written before the cycle took the slow path
+	var fast CycleResult // results of the fast path, if the cycle has to continue on the slow path
 	if ends, ok := w.fastPath(c); ok {
 		var err error
 		fast, err = w.fastCycle(ctx, c, ends)

@@ -21,8 +21,8 @@ type (
 	Address = engine.Address
 	// Options are the options of Open.
 	Options = engine.Options
-	// Engine connects to database servers. Package internal/pgdriver has one. A program that does not use it links no driver for
-	// servers.
+	// Engine connects to database servers. Package internal/pgdriver has one. A program that does not import package internal/pgdriver
+	// links no driver for servers.
 	Engine = engine.Driver
 	// Server connects to one database on a server.
 	Server = engine.Connectors
@@ -97,7 +97,7 @@ type DB struct {
 	writer
 	claims writer // writer of claims on the fast path; its own connection is opened when first used
 
-	lastTx  atomic.Pointer[outerTx] // last transaction of a caller; the check that it belongs to this database need not be repeated
+	lastTx  atomic.Pointer[outerTx] // last transaction of a caller that was found to belong to this database; saves a second check
 	closing sync.Once
 
 	looking  context.Context // context of the looks of floor.go; Close cancels it
@@ -169,7 +169,7 @@ func (d *DB) explain(err error) error { return d.engine.Explain(err) }
 // explainRead does the same as explain for the error of a read with ctx.
 func (d *DB) explainRead(ctx context.Context, err error) error { return d.explain(causeOf(ctx, err)) }
 
-// causeOf returns the cause of ctx if ctx has ended, because err then only says that the context ended. Otherwise it returns err.
+// causeOf returns the cause of ctx if ctx has ended: err would say only that the context ended, and not why. Otherwise it returns err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -21,8 +21,9 @@ import (
 // reports whether the dependency is open: only open dependencies delay a task.
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
-// selectFollowers lists the tasks that wait for task [1]. For each of them it says whether the task also waits for other tasks or for its
-// release. It leaves out tasks whose state somebody has changed with plain SQL. Indexes: dependencies_on, dependencies_open.
+// selectFollowers lists the tasks that wait for task [1]. For each of these tasks it says whether the task also waits for other tasks, or
+// for the release of a hold. It leaves out tasks that are no longer blocked because somebody has changed their state with plain SQL.
+// Indexes: dependencies_on, dependencies_open.
 var selectFollowers = query(`SELECT task_id, generation_id, any_outcome, lane, run_at, EXISTS (SELECT 1 FROM {dependencies} AS other
 	WHERE other.open = 1
 	AND other.task_id = dependencies.task_id AND other.on_id <> dependencies.on_id)
@@ -47,9 +48,9 @@ WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->>
 		WHERE other.task_id = tasks.id AND other.any_outcome = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
 ORDER BY tasks.id`)
 
-// These statements are for a task that plain SQL has inserted. selectAfter lists the dependencies of task [1]. adoptTask blocks task
-// [3] until its dependencies allow it to start; [1] reports whether it waits, and [2] is the time. refuseTask cancels task [4] because
-// of a dependency; [1] is the outcome, and [2] and [3] are the time.
+// These statements are for a task that plain SQL has inserted. selectAfter lists the dependencies of task [1]. adoptTask sets the state of
+// task [3] to blocked; [1] is 1 if the task has open dependencies, and [2] is the current time. refuseTask cancels task [4] because a
+// dependency did not complete; [1] is the outcome, and [2] and [3] are the current time.
 var (
 	selectAfter = query(`SELECT on_id, any_outcome FROM {dependencies} WHERE task_id = ? ORDER BY on_id`)
 	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?
@@ -83,10 +84,10 @@ type follower struct {
 	RunAt      number  `db:"run_at"`
 }
 
-// waiting holds the dependencies of a task that is being enqueued.
+// waiting holds the tasks that a new task depends on.
 type waiting struct {
 	after, afterAny []int64
-	open            map[int64]bool // maps the id of a task in the lists to whether the task is unfinished
+	open            map[int64]bool // for each id in the lists: whether that task is unfinished
 	broken          string         // reason for which the new task is cancelled at once; empty if it is not cancelled
 }
 
@@ -127,8 +128,8 @@ func (w *waiting) waits() bool {
 	return false
 }
 
-// keep stores the dependencies of the new task id. If the same task is in both lists, after and afterAny, keep stores it as an entry of
-// after. Then only the completion of that task satisfies the dependency.
+// keep stores the dependencies of the new task id. If both lists, after and afterAny, have the same task, keep stores it as an entry of
+// after: only the completion of that task satisfies the dependency.
 func (t *tx) keep(id int64, w waiting) error {
 	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
 		open, left := w.open[on]
@@ -146,8 +147,8 @@ func (t *tx) keep(id int64, w waiting) error {
 	return nil
 }
 
-// adopt reads the dependencies of a due task that plain SQL has inserted. If the task must wait, it becomes blocked. If a dependency cannot
-// be met, it is cancelled. Otherwise it is unblocked at once.
+// adopt reads the dependencies of a due task that plain SQL has inserted. A task with an open dependency becomes blocked, and a task with a
+// broken dependency is cancelled. Any other task can start.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
 	waits, broken, err := t.link(r.ID, now)
 	switch {
@@ -179,7 +180,7 @@ func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 		}
 	}
 	w, err := t.waitsFor(after, afterAny)
-	if errors.Is(err, jobs.ErrNotFound) { // the task existed when the row was written, and has been deleted since
+	if errors.Is(err, jobs.ErrNotFound) { // plain SQL can only name a task that exists, so the task has been deleted since
 		w, err = waiting{broken: err.Error()}, nil
 	}
 	if err != nil {

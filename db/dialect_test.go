@@ -17,12 +17,13 @@ import (
 // onlySQLite lists the statements that run only on SQLite.
 var onlySQLite = []string{"completeSome", "insertOne"}
 
-// smallNumbers lists the statements with a number that always fits into 32 bits: the length of a task's arguments, a number of priorities,
-// a number of tasks in one transaction, and a part of a chunk of output.
+// smallNumbers lists the statements that may have a 32-bit parameter, because its value is always small: the length of a task's arguments,
+// a number of priorities, a number of tasks in one transaction, or a part of a chunk of output.
 var smallNumbers = []string{"previousArgs", "selectPriorities", "addCount", "cutOutput"}
 
 // TestPostgreSQLPreparesEveryStatement prepares every statement of this package on a server, which checks its names and types. PostgreSQL
-// derives the type of a parameter from its first use. A parameter that may be large must not be used with a constant first.
+// derives the type of a parameter from its first use. If that use is next to a small constant, the type is a 32-bit integer, so large
+// values would fail.
 func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	statements := map[string]*statement{"completeTasks": completeTasks, "selectAtWork": engine.SelectAtWork, "assertUnused": assertUnused,
 		"assertCompleted": assertCompleted, "insertArrays": insertArrays,
@@ -58,8 +59,8 @@ func TestPostgreSQLPreparesEveryStatement(t *testing.T) {
 	}
 }
 
-// TestKeptPlansFindTheirTasksByAnIndex checks frequent statements on a server. A session plans them while the tables are empty, and keeps
-// these plans when the tables have grown. So the plans must use an index from the beginning.
+// TestKeptPlansFindTheirTasksByAnIndex checks the plans of frequent statements on a server. A session may plan a statement while the tables
+// are empty and keep the plan when the tables have grown. So the plan must use an index even for an empty table.
 func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 	dialect := postgres.Dialect("ours")
 	texts := map[string]string{}
@@ -76,7 +77,7 @@ func TestKeptPlansFindTheirTasksByAnIndex(t *testing.T) {
 		lines := strings.Split(plan, "\n")
 		for i, line := range lines {
 			if scan.MatchString(line) && !strings.Contains(line, "tasks_lost") && !strings.Contains(lines[i+1], "Cond: ") &&
-				!strings.Contains(lines[max(i-1, 0)], "->  Limit") { // a limit above the scan: it reads the first entry of the index
+				!strings.Contains(lines[max(i-1, 0)], "->  Limit") { // the LIMIT ends the scan after the first entry of the index
 				t.Errorf("%s: got the plan line %q without a condition on the index, want one\n%s", name, line, plan)
 			}
 		}

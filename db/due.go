@@ -9,8 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectDue returns three times: when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of
-// a lane allows its next task to start. A time is null if there is no such task or lane. Plain SQL may have written any time, even
+// selectDue returns three times: when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a
+// lane allows its next task to start. A time is NULL, and not 0, if no such task or lane exists: plain SQL may have written the time 0.
+// Plain SQL may have written any time, even
 // 0. Indexes: tasks_due, tasks_expiry, limits_due.
 var selectDue = query(`SELECT ` + dueColumns)
 
@@ -22,8 +23,8 @@ const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' O
 // firstDue selects the first tasks that are due at its argument. Index: tasks_due.
 const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
 
-// promoteTasks makes the tasks pending that are due at [2]. [1] is the time. promoteOrdered handles tasks with a lane or with
-// dependencies.
+// promoteTasks makes the tasks pending that are due at [2]. [1] is the current time. It leaves out tasks that have a lane, or dependencies
+// that plain SQL has written: promoteOrdered handles these.
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 
@@ -31,20 +32,21 @@ WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts 
 var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id FROM {tasks}
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
-// expireTasks cancels tasks that have not started by [3]. [1] and [2] are the time. It also clears the lease of a running task without
-// a start time, which only plain SQL can write. Index: tasks_expiry.
+// expireTasks cancels tasks that have not started, and whose expiry is at [3] or earlier. [1] and [2] are the current time. It clears the
+// lease, because plain SQL can write a running task without a start time. Index: tasks_expiry.
 var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
 	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
 	SELECT id FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?
 	ORDER BY expires_at LIMIT 1000) RETURNING id, queue, lane`)
 
-// dueMost limits how many thousands of tasks become pending or expire in one transaction, since other processes wait for the lock.
+// dueMost is the greatest number of rounds in one transaction. In each round up to 1000 tasks become pending and up to 1000 expire. Without
+// this limit other processes would wait too long for the lock.
 const dueMost = 10
 
 // dueTimes are the times that selectDue returns.
 type dueTimes struct{ task, expiry, lane sql.NullInt64 }
 
-// next returns the first of the times. It is null if all of them are.
+// next returns the earliest of the three times, or NULL if all three are NULL.
 func (d dueTimes) next() (first sql.NullInt64) {
 	for _, at := range []sql.NullInt64{d.task, d.expiry, d.lane} {
 		if at.Valid && (!first.Valid || at.Int64 < first.Int64) {
@@ -54,8 +56,9 @@ func (d dueTimes) next() (first sql.NullInt64) {
 	return first
 }
 
-// due makes due tasks pending, and cancels expired tasks. The result next is the time of the next call. The result lane is the time at
-// which the rate limit of a lane allows the next start of a task that is already due. Each is zero if no task waits for that time.
+// due makes due tasks pending, and cancels expired tasks. The result next is the time at which the caller must call due again. The result
+// lane is the time at which the rate limit of a lane allows the next start of a task that is already due. Each result is zero if no task
+// waits.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var times dueTimes
@@ -66,7 +69,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // first expire: claim no expired task
+		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // so that no claim takes an expired task
 			if one.at.Valid && one.at.Int64 <= now.UnixMilli() {
 				if err := one.act(now); err != nil {
 					return next, lane, err

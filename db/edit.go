@@ -13,7 +13,7 @@ import (
 )
 
 // editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new state
-// once more, as in replaceTask. It changes no row if the task is running or has finished.
+// again, as in replaceTask. It changes no row if the task is running or has finished.
 var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
@@ -38,7 +38,7 @@ type Edit struct {
 	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, so the task keeps its dependencies
 	Due    bool      // whether the due time changes to that of Spec
 	Expiry bool      // whether the expiry changes to that of Spec
-	None   bool      // whether the edit changes nothing
+	None   bool      // whether the new settings are equal to the old ones, so that Edit writes nothing
 	Input  bool      // whether the stdin of the command changes to that of Spec
 	Text   string    // the changes, for people
 }
@@ -112,7 +112,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	return m, err
 }
 
-// edited returns a task with new settings.
+// edited returns the task after the edit.
 func edited(was jobs.Task, e *Edit, now time.Time) jobs.Task {
 	to := lifecycle.NewTask(&e.Spec, now)
 	if !e.Due {
@@ -159,7 +159,7 @@ func (t *tx) setInput(id int64, input []byte) error {
 }
 
 // Top gives waiting tasks a priority above that of all pending tasks of their queue, and of all tasks that wait for their lane. The first
-// id gets the highest priority. A task that has such a priority keeps it. Top does not change tasks that run or have finished.
+// id gets the highest priority. A task whose priority is already high enough keeps it. Top does not change tasks that run or have finished.
 func (d *DB) Top(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
 	last := slices.Clone(ids)
 	slices.Reverse(last)

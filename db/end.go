@@ -21,13 +21,13 @@ var cancelDependent = command(`UPDATE {tasks} SET state = 'cancelled', generatio
 var freeDependent = command(`UPDATE {tasks} SET state = ?1, generation_id = generation_id + CASE WHEN ?1 = 'blocked' THEN 0 ELSE 1 END,
 	waits = CASE WHEN ?1 = 'blocked' THEN 0 END, updated_at = ?2 WHERE id = ?3 AND generation_id = ?4 AND waits = 1`)
 
-// end is a task that has finished, or has given up its lane.
+// end describes a task that has finished, or that has given up its lane without finishing.
 type end struct {
 	id    int64
 	queue string
 	lane  string
 	state jobs.State
-	// waited reports whether the task may have been waiting for other tasks when it ended.
+	// waited reports whether the task may have been waiting for other tasks when it was cancelled or retried.
 	waited bool
 }
 
@@ -65,9 +65,9 @@ func featuresOf(bits int64) features {
 		cursors: bits&16 != 0}
 }
 
-// ended handles the effects of ends. Every function that ends tasks calls it in the same transaction. It updates the counters, and
-// releases or cancels the dependents of these tasks. It does the same for the dependents of each cancelled task. If there is a cursor, it
-// records the ends for it. Finally it gives the freed lanes to their next tasks.
+// ended makes the changes that follow when tasks end. Every function that ends tasks calls ended in the same transaction. ended adds the
+// tasks to the counters, and releases or cancels their dependents. A cancelled dependent has ended, too, so ended handles it in the same
+// way. If the database has a cursor, ended adds the tasks to the list of ended tasks. Finally it gives the freed lanes to their next tasks.
 func (t *tx) ended(ends []end, now time.Time) error {
 	if len(ends) == 0 {
 		return nil
@@ -158,7 +158,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 
 // free releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // freeLanes decides later whether it gets its lane
+	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // freeLanes decides later whether a task gets its lane
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

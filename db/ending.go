@@ -9,7 +9,8 @@ import (
 )
 
 // ending is the end of a failed attempt, as lists and pages show it: "exit 7", or "exit 7 · 1: no route" with the error line. The database
-// stores the exit status, the signal and the error line separately, so a search for the shown text compares them separately.
+// stores the exit status, the signal and the error line in separate fields, so a search for such a text is split into conditions on these
+// fields.
 type ending struct {
 	reason       jobs.Reason
 	exit, signal string // numbers; empty if the text has none
@@ -29,18 +30,18 @@ var signalNumbers = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRA
 func parseEnding(text string) (ending, bool) {
 	first, line, long := strings.Cut(text, endingSeparator)
 	e, ok := parseReason(strings.TrimSpace(first), long)
-	if !ok && long { // a group of failures begins with the job
+	if !ok && long { // pages show a group of failures as the name of the job, then the ending
 		second, rest, longer := strings.Cut(line, endingSeparator)
 		if e, ok = parseReason(second, longer); ok {
 			e.job, line = first, rest
 		}
 	}
-	e.line = strings.TrimSuffix(strings.TrimSpace(line), "…") // lists cut long lines
+	e.line = strings.TrimSuffix(strings.TrimSpace(line), "…") // lists end a line that they have cut with this mark
 	return e, ok
 }
 
-// parseReason parses the first part of an ending. The reasons without a number are also common words, so they count only if an error line
-// follows.
+// parseReason parses the first part of an ending, such as "exit 7" or "timeout". Reasons without a number are also common words in other
+// searches, so they count as a reason only if an error line follows.
 func parseReason(text string, line bool) (ending, bool) {
 	if match := exitOrSignal.FindStringSubmatch(text); match != nil {
 		number, isName := match[2], match[3] != ""

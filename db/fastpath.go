@@ -12,8 +12,8 @@ import (
 )
 
 // The fast path of a cycle is for engines where each statement is a round trip. A cycle takes it if every attempt that it ends has
-// completed its task, and if no dependency, limit or pause is in use. Most cycles meet these conditions. Then later statements do not
-// depend on earlier results, and two such cycles cannot disturb each other. So:
+// completed its task, and if no dependency, limit or pause is in use. Most cycles meet these conditions. In such a cycle no statement
+// depends on the result of an earlier one, and two such cycles cannot disturb each other. So:
 //
 //   - The fast cycles of all workers hold the write lock of the schema at the same time.
 //   - A cycle ends its tasks on one connection and claims the next ones on another, with one message each. The server handles both at
@@ -36,10 +36,10 @@ var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks}
 var selectLookAbove = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + queuesAbove + `) AS pending)`)
 
-// errDue is the error of a look on the fast path that found work for the slow path.
+// errDue means that a look for due tasks on the fast path has found work that only the slow path does.
 var errDue = errors.New("tasks are due")
 
-// slowPathCycles is the number of cycles that take the slow path after one whose assertion failed.
+// slowPathCycles is the number of cycles that take the slow path after a cycle in which an assertion has failed.
 const slowPathCycles = 200
 
 // fastPath reports whether a cycle may try the fast path, and returns the attempts that it ends.
@@ -84,7 +84,7 @@ func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done
 	}
 	claiming.Wait()
 	done.Looked = c.Look
-	if claim != nil { // the claim may or may not be committed; the next heartbeat finds claims that no worker runs
+	if claim != nil { // the claim may be committed all the same; then the next heartbeat finds these claims as unacknowledged
 		done.Claimed = nil
 	}
 	return done, cmp.Or(finish, claim)
@@ -107,7 +107,7 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	if suspects || first.Valid && first.Int64 <= now.UnixMilli() {
 		return next, lane, errDue
 	}
-	c.names = []string{} // not nil: the names are known even if there are none
+	c.names = []string{} // make an empty list non-nil: nil would mean that the names are unknown
 	if queues != nil {
 		err = json.Unmarshal(queues, &c.names)
 	}

@@ -13,7 +13,7 @@ var selectHistory = query(`SELECT queue, state, minute * 60 AS at, 60 AS span, s
 	GROUP BY queue, state, minute
 UNION ALL SELECT queue, state, hour * 3600, 3600, n FROM {counter_hours} WHERE hour >= ?`)
 
-// recentMost is the number of ended tasks that Recent reads: the last tasks that ended, in all queues. It bounds the cost of the query.
+// recentMost limits the cost of Recent. Recent reads this many of the last tasks that ended, in all queues.
 const recentMost = 10_000
 
 // selectRecent lists the wait and the duration of the last attempts of tasks of queue [2] that ended since [1]. It reads only the last
@@ -91,7 +91,7 @@ func (t *Times) sort() {
 
 // Recent has statistics of the last tasks of a queue.
 type Recent struct {
-	Times       // times of each task that ended and had started
+	Times       // times of the tasks that ended; without tasks that never started
 	Starts int  // number of attempts that started
 	Whole  bool // whether the statistics cover all tasks of the period; if not, they cover only its last 10,000 tasks
 }
@@ -132,11 +132,11 @@ var selectSamples = query(`{samples}`)
 // TimeBucket has statistics of the tasks that ended within a period.
 type TimeBucket struct {
 	Ended map[jobs.State]int
-	Times // times of some of the tasks
+	Times // times of a sample of the tasks
 }
 
-// Trend divides the time since a given time into n periods of the same length, and returns statistics of the tasks that ended in each. The
-// times are those of tasks that still exist, and of at most some tasks in each period.
+// Trend divides the time since a given time into n periods of the same length, and returns statistics of the tasks that ended in each
+// period. The waits and durations come from a sample of the tasks in each period, without deleted tasks.
 func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]TimeBucket, error) {
 	steps := make([]TimeBucket, n)
 	type ended struct {

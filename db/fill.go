@@ -12,21 +12,21 @@ import (
 // The tasks of a batch share a slot. A claim first takes one task for each free slot, and then further tasks for the slots of jobs that run
 // in batches. A job may let its tasks wait until a batch is full (ClaimJob.Wait). A rate limit counts a batch as one start.
 
-// part is a job in a queue.
+// part identifies the tasks of one job in one queue.
 type part struct{ queue, job string }
 
-// only returns a copy of list in which only the job at one position keeps its name. The other names are empty.
+// only returns a copy of list in which only the job at index i keeps its name. All other names are empty.
 func only(list []ClaimJob, at int) []ClaimJob {
 	one := make([]ClaimJob, len(list))
 	one[at] = list[at]
 	return one
 }
 
-// readFilling adds the tasks to g that wait until their batch is full. It returns g, and the time at which the first of these tasks stops
-// waiting; zero if no task waits.
+// readFilling finds the tasks that wait until their batch is full, and records them in the admission g. It returns g, and the time at which
+// the first of these tasks stops waiting; zero if no task waits.
 //
-// It reads as many tasks as fit into the batches of the free slots. If it finds fewer, it has read all pending tasks of the job in the
-// queue, so it knows how long the remaining tasks have waited.
+// For each job in a queue it reads as many pending tasks as fit into the batches of the free slots. If there are fewer, it has read all of
+// them: the last batch is not full, and readFilling knows how long its tasks have waited.
 func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (*admission, time.Time, error) {
 	var next time.Time
 	for i, job := range c.jobs {
@@ -92,15 +92,17 @@ func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admissio
 	return claimed, nil
 }
 
-// beginFill makes the rates ignore the tasks that the claim takes from now on, because these tasks start together with earlier ones.
+// beginFill makes the rates ignore the tasks that the claim takes from now on: they join the batches of tasks that are already counted as
+// starts.
 func (g *admission) beginFill() {
 	if g != nil {
 		g.fills = true
 	}
 }
 
-// countCalls counts the batches of a job in a queue as starts. These replace the starts of the tasks that the claim took before it filled
-// the batches. The parameter first is the number of these tasks, and all is the number of all tasks.
+// countCalls corrects the number of starts after a claim has filled the batches of a job in a queue: the rates count one start for each
+// batch, and not one for each of the first tasks of the batches. The parameter first is the number of tasks that the claim took before it
+// filled the batches, and all is the number of all its tasks.
 func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
 	if g == nil {
 		return

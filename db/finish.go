@@ -26,9 +26,9 @@ import (
 // Why there are several ways: most ends are completions, and these need the fewest columns. So completions have a statement of their
 // own, and many of them share one statement (complete.go). All other ends go through finishTask, one by one.
 
-// finishTask ends the attempt of task [10] that worker [12] claimed as generation [11]. It changes nothing if the worker does not own
-// the task any more. It also changes nothing if there is a cancel request, unless [13] says that the worker knows of it. [1] is the
-// new state, and [2] to [9] are the other columns in their order.
+// finishTask ends the attempt of task [10] that worker [12] claimed as generation [11]. It changes nothing if the worker does not own the
+// task any more. It also changes nothing if the task has a cancel request, unless [13] says that the worker knows of the request. [1] is
+// the new state, and [2] to [9] are the other new values in the order of the columns below.
 var finishTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1, lease_expires_at = NULL, state = ?, outcome = ?, result = ?,
 	run_at = coalesce(?, run_at), attempt = ?, losses = ?, started_at = ?, finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'
@@ -42,10 +42,10 @@ var completeTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1
 	started_at = ?, finished_at = ?, updated_at = ?
 WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'running'`)
 
-// insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed its task needs no such row,
-// since the row of the task holds the record. Without such a row, the finish of a task takes 9.9 µs instead of 13.7 µs. A claim has one
-// outcome, because finishTask increments the generation of the task. So only plain SQL can have written a row with the same key. The
-// record replaces such a row: an error would end the worker.
+// insertAttempt stores the record of an attempt that did not complete its task. An attempt that completed its task needs no such row, since
+// the row of the task holds the record. Without such a row, the finish of a task takes 9.9 µs instead of 13.7 µs. A claim ends only once,
+// because finishTask increments the generation of the task. So only plain SQL can have written a row with the same key. The statement
+// replaces such a row, because an error would stop the worker.
 var insertAttempt = command(`INSERT INTO {attempts} (task_id, generation_id, attempt,
 	state, counted, worker, started_at, finished_at, outcome)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -53,9 +53,9 @@ ON CONFLICT (task_id, generation_id) DO UPDATE SET attempt = excluded.attempt, s
 	worker = excluded.worker, started_at = excluded.started_at, finished_at = excluded.finished_at, outcome = excluded.outcome`)
 
 // selectRefused returns why finishTask changed nothing. It returns the current state of task [5]. It also returns whether worker [2] has
-// already ended its claim of generation [1] in the same way: as [3], at [4], with reason [6]. A record that a reaper has written about
-// the claim does not count as such an end. The text says "generation_id - 1 = ?1", because PostgreSQL would read the parameter in "?1 + 1"
-// as an integer of 32 bits.
+// already ended its claim of generation [1] in the same way: as [3], at [4], with reason [6]. A record in which a reaper has noted the loss
+// of the claim does not count. The text says "generation_id - 1 = ?1", because PostgreSQL would read the parameter in "?1 + 1" as an
+// integer of 32 bits.
 var selectRefused = query(`SELECT state, tasks.generation_id, coalesce(worker, 0),
 	coalesce(requested_at, 0), coalesce(now, 0), coalesce(text, ''),
 	state = 'completed' AND ?3 = 'completed' AND tasks.generation_id - 1 = ?1 AND worker = ?2 AND finished_at = ?4 OR
@@ -65,14 +65,14 @@ FROM {tasks} LEFT JOIN {cancel_requests} ON task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id
 	WHERE tasks.id = ?5`)
 
-// selectCompleted reports whether worker [3] has completed task [1] by its claim of generation [2] at [4].
+// selectCompleted reports whether worker [3] has completed task [1] at time [4] with its claim of generation [2].
 var selectCompleted = query(`SELECT EXISTS (SELECT 1 FROM {attempts} WHERE task_id = ?1 AND generation_id = ?2 AND worker = ?3
 	AND state = 'completed' AND finished_at = ?4)
 	OR EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 + 1 AND worker = ?3 AND state = 'completed'
 	AND finished_at = ?4)`)
 
-// releaseTask returns task [2] to the queue, which worker [4] has claimed as generation [3] and not started. [1] is the time. It
-// changes nothing if there is a cancel request.
+// releaseTask returns task [2] to its queue if worker [4] has claimed it as generation [3] but has not started it. [1] is the current time.
+// The statement changes nothing if the task has a cancel request.
 var releaseTask = command(`UPDATE {tasks} SET generation_id = generation_id + 1,
 	lease_expires_at = NULL, state = 'pending', attempt = attempt - 1,
 	started_at = (SELECT max(started_at) FROM {attempts} WHERE task_id = tasks.id), updated_at = ?
@@ -88,8 +88,8 @@ type Finish struct {
 	Release bool   // whether the task was claimed and never started; then Outcome and Output are ignored
 
 	Progress json.RawMessage // last reported progress, if it is not stored yet
-	// InTx is the time at which the attempt completed its task in a transaction of the caller; zero if it did not try that. If the
-	// transaction was committed, its result counts. Otherwise Outcome counts.
+	// InTx is the time at which the attempt completed its task by FinishTx in a transaction of the application; zero if it did not call
+	// FinishTx. If that transaction was committed, its result counts. Otherwise Outcome counts.
 	InTx time.Time
 
 	revoked bool // whether the claim was revoked: its generation is one below that of the task
@@ -102,8 +102,9 @@ type Finished struct {
 	InTx   bool             // whether the attempt had completed its task in a transaction of the caller
 }
 
-// finish ends attempts of worker and handles the effects of these ends. If together is true, attempts that complete may share statements.
-// Then finish may return errRefusedTogether, and the caller must call it again in a new transaction, with together set to false.
+// finish ends attempts of worker, and makes the changes that follow from it (see ended). If together is true, completions may share
+// statements. In this case finish may return errRefusedTogether: then the caller must call finish again in a new transaction, with together
+// set to false.
 func (t *tx) finish(worker int64, list []Finish, together bool, now time.Time) ([]Finished, error) {
 	if len(list) == 0 {
 		return nil, nil
@@ -151,9 +152,9 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 // finishAttempt ends one attempt. The result wrote is false if the attempt does not own its task any more, or if an earlier write has
 // already ended it.
 //
-// tryFinish changes nothing if a cancel request has arrived that the worker does not know of. Then finishAttempt reads the request and
-// tries again, so that lifecycle.Next can take it into account. A write whose result was lost is recognised by its worker, time and reason,
-// so the caller can repeat it.
+// If the task has a cancel request that the worker does not know of, tryFinish changes nothing. In this case finishAttempt reads the
+// request and tries again, so that lifecycle.Next can take the request into account. The caller can repeat a write whose result was lost:
+// finishAttempt recognises it by its worker, time and reason.
 func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finished, wrote bool, err error) {
 	task := f.Task
 	for {
@@ -213,7 +214,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 	}
 	c := lifecycle.Next(task, o, now)
 	if f.Release {
-		c.Attempt = max(task.Attempt-1, 0) // the count before the claim, because a release counts no attempt and stores no record
+		c.Attempt = max(task.Attempt-1, 0) // a released claim counts as no attempt, so the task gets the count that it had before the claim
 	}
 	n, err := t.writeEnd(worker, task, o, c, now)
 	if err != nil || n == 0 || f.Release {
@@ -241,7 +242,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 
 func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifecycle.Change, now time.Time) (n int64, err error) {
 	defer func() { t.wrote = t.wrote || n > 0 }()
-	if c.State == jobs.Completed { // a result that commits first wins over a cancel request
+	if c.State == jobs.Completed { // if the result is committed before the cancel request, the result wins
 		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Started.UnixMilli(), o.Finished.UnixMilli(),
 			now.UnixMilli(), task.ID, task.GenerationID, worker)
 	}

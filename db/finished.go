@@ -7,16 +7,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A cursor is the place of a consumer in the list of ended tasks. The consumer is runner.OnFinished. The transaction that ends a task adds
-// the end to the table finished, if there is a cursor. Without a cursor it adds nothing.
+// The table finished is a list of ended tasks for consumers, which are calls of runner.OnFinished. A cursor stores how far a consumer has
+// read the list. If the database has a cursor, the transaction that ends a task also adds the end to the list. Without a cursor it adds
+// nothing.
 //
 // Invariants:
 //   - The numbers of ends follow the order of their commits. A transaction takes numbers only while it holds the write lock, from a row
 //     that it changes. So a consumer that has read an end misses no end with a lower number. On a server, a transaction of the caller with
 //     an old snapshot cannot change that row, and fails.
 //   - A cursor moves only after the consumer has handled the end. A consumer that dies in between gets the end again.
-//   - At most one consumer owns a cursor. The ownership ends with its lease, so that another consumer takes over.
-//   - The table keeps the ends that some cursor has not delivered, and no others.
+//   - At most one consumer owns a cursor. The owner has a lease. When the lease ends, another consumer can take over.
+//   - The table keeps an end until all cursors have delivered it.
 
 // takeSeqs takes [1] numbers for ends, and returns the last of them. insertFinished adds the end [1] of task [2].
 var (
@@ -38,8 +39,8 @@ ON CONFLICT (name) DO NOTHING`)
 var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at, 0),
 	EXISTS (SELECT 1 FROM {finished} WHERE finished.seq > cursors.seq) FROM {cursors} WHERE name = ?`)
 
-// takeCursor makes [1] the owner of cursor [2] until [3], unless another owner has a lease that is valid at [4]. A lease that ends after
-// [5] is not valid: its owner had a clock that was ahead. It returns the place of the cursor.
+// takeCursor makes [1] the owner of cursor [2] until [3], unless the lease of another owner is valid at [4]. A lease that ends after [5] is
+// not valid, because the clock of its owner was ahead. The statement returns the number of the last end that the cursor has delivered.
 var takeCursor = command(`UPDATE {cursors} SET owner = ?1, lease_expires_at = ?3
 WHERE name = ?2 AND (owner IS NULL OR owner = ?1 OR lease_expires_at <= ?4 OR lease_expires_at > ?5) RETURNING seq`)
 
@@ -65,7 +66,7 @@ FROM {cursors} ORDER BY name`)
 // End is the end of a task.
 type End struct {
 	Seq  int64     // number of the end in the list
-	Task jobs.Task // with the state and the outcome at this end, even if the task was retried or deleted later
+	Task jobs.Task // the task as it was when it ended, even if it was retried or deleted later
 }
 
 // recordEnds adds the ends of tasks to the list, in order.
@@ -82,12 +83,13 @@ func (t *tx) recordEnds(ids []int64) error {
 	return nil
 }
 
-// MakeCursor adds a cursor that delivers the ends from now on, unless the cursor exists.
+// MakeCursor adds a cursor if it does not exist. A new cursor delivers the tasks that end from now on.
 func (d *DB) MakeCursor(ctx context.Context, name string, now time.Time) error {
 	return d.update(ctx, full, func(t *tx) error { return t.run(makeCursor, name, now.UnixMilli()) })
 }
 
-// RemoveCursor deletes a cursor and the ends that no other cursor needs. It reports whether the cursor existed.
+// RemoveCursor deletes a cursor. It also deletes the ended tasks from the list that no other cursor must still deliver. It reports whether
+// the cursor existed.
 func (d *DB) RemoveCursor(ctx context.Context, name string) (bool, error) {
 	return updateAs(ctx, d, full, func(t *tx) (bool, error) {
 		n, err := t.exec(removeCursor, name)
@@ -98,7 +100,8 @@ func (d *DB) RemoveCursor(ctx context.Context, name string) (bool, error) {
 	})
 }
 
-// CursorWaits reports whether owner can deliver ends for the cursor at the time now. The error is sql.ErrNoRows if there is no such cursor.
+// CursorWaits reports whether the cursor has ends that owner can deliver at the time now. The error is sql.ErrNoRows if there is no such
+// cursor.
 func (d *DB) CursorWaits(ctx context.Context, name, owner string, now time.Time) (bool, error) {
 	var current string
 	var until number
@@ -186,7 +189,7 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 			t = jobs.Task{ID: r.TaskID, Job: r.Job, Queue: r.Queue, Label: string(r.Label), Schedule: string(r.Schedule),
 				CreatedAt: r.CreatedAt.time()}
 		}
-		if t.GenerationID != r.GenerationID { // the task was deleted or retried after this end
+		if t.GenerationID != r.GenerationID { // the task was deleted or retried after it had ended
 			t.GenerationID, t.State, t.Attempt, t.Result = r.GenerationID, jobs.State(r.State), r.Attempt, nil
 			t.StartedAt, t.FinishedAt, t.UpdatedAt = r.StartedAt.time(), r.FinishedAt.time(), r.FinishedAt.time()
 			t.WorkerID, t.Worker, t.LeaseExpiresAt, t.Progress = "", "", time.Time{}, nil
@@ -201,7 +204,7 @@ func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 type Cursor struct {
 	Name   string
 	Behind int       // number of ends that the cursor has not delivered
-	Since  time.Time // time of the first of these ends; zero if there is none
+	Since  time.Time // time of the first end that is not delivered; zero if all are delivered
 }
 
 // Cursors lists the cursors by name.

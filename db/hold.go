@@ -8,9 +8,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A hold keeps a task from starting until somebody releases the task. The task is blocked with waits = 1, as if it waited for another
-// task, and has a row in the table holds. So no worker claims it, its due time changes nothing, and it gives up its lane. Its dependencies
-// close as they end. A dependency that fails or the expiry can cancel the task. A row of holds ends with the release or with the task.
+// A hold keeps a task from starting until somebody releases the task. The task is blocked with waits = 1, as if it waited for another task,
+// and has a row in the table holds. So no worker claims the task, even when it is due, and the task gives up its lane. Its dependencies
+// close as usual when they end. The task can still expire, or be cancelled because a dependency fails. The row in holds is deleted when the
+// task is released or ends.
 
 // holdTask blocks task [2] of generation [3] at time [1]. It changes nothing if the task runs or has finished.
 var holdTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated_at = ?,
@@ -56,7 +57,7 @@ func (t *tx) hold(id int64, c TaskChange) (ActionResult, error) {
 	return ActionResult{ID: id, State: jobs.Blocked, Done: true}, err
 }
 
-// addHold stores a hold, and records it in the history of the task.
+// addHold stores a hold, and records it in the table task_changes.
 func (t *tx) addHold(id int64, c TaskChange) error {
 	if err := t.run(insertHold, id, c.At.UnixMilli(), c.By, nullText(c.Text)); err != nil {
 		return err
@@ -64,8 +65,8 @@ func (t *tx) addHold(id int64, c TaskChange) error {
 	return t.record(id, c)
 }
 
-// Release ends the hold of tasks. A task whose dependencies have ended gets the state that a new task would get. Release does not change
-// tasks without a hold; it reports them as done, unless they run or have finished.
+// Release ends the holds of tasks. If all dependencies of a task have ended, the task gets the state that a new task would get. Release
+// does not change tasks without a hold. It reports such a task as done, unless the task runs or has finished.
 func (d *DB) Release(ctx context.Context, ids []int64, by string, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
 		m, err := t.release(id, TaskChange{At: now, By: by, Action: ActionRelease})

@@ -13,9 +13,10 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A hook is a command that runs because a task has ended. It is a task of its own, which the transaction of that end enqueues. So a hook is
-// neither lost in a crash nor enqueued twice. The hooks of a task come from its options. A queue, and after it the worker, provides the
-// missing ones. The end of a task without hooks needs no further statement.
+// A hook is a command that runs because a task has ended. It is a task of its own. The transaction that ends the first task also enqueues
+// the hook, so the hook is neither lost in a crash nor enqueued twice. The hooks of a task come from its options. If the options have no
+// hook for an event, the hook of the queue applies, and if the queue has none, that of the worker. The end of a task without hooks needs no
+// further statement.
 
 // selectQueueHooks reads the hooks of queue [1]. selectAllQueueHooks reads the hooks of all queues.
 var (
@@ -38,8 +39,8 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
 )
 
-// hooksFor returns the hooks of a task. The parameter own has the hooks of the task itself. The hooks of its queue supply the missing ones.
-// The worker that writes the end supplies those that are still missing.
+// hooksFor returns the hooks of a task. The parameter own has the hooks from the options of the task. For other events it takes the hooks
+// of the queue, and then those of the worker that writes the end.
 func (t *tx) hooksFor(own jobs.Hooks, queue string) (jobs.Hooks, error) {
 	features, err := t.features()
 	if err != nil {
@@ -114,14 +115,14 @@ func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 	if err == nil && len(spec.Input) > 0 {
 		err = t.run(insertInput, id, spec.Input)
 	}
-	t.released = true // the next claim must look at the queue of the hook
+	t.released = true // the queue of the hook has a new task, so the worker must list the queues again
 	return err
 }
 
 // lastLines returns the last lines of the output of an attempt.
 func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	var rows []outputRow
-	// The last chunks have enough lines, or enough bytes, for a hook.
+	// These chunks have all the lines or bytes that a hook gets.
 	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), lifecycle.HookLines+4); err != nil {
 		return nil, err
 	}
@@ -138,8 +139,8 @@ func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// SetQueueHooks sets the hooks of a queue. They apply to its tasks that do not have the same hook. Empty hooks remove them. It reports
-// whether the queue had hooks before.
+// SetQueueHooks sets the hooks of a queue. Each hook applies to those tasks of the queue that have no hook of their own for the same event.
+// If the hooks are empty, the queue has none afterwards. SetQueueHooks reports whether the queue had hooks before.
 func (d *DB) SetQueueHooks(ctx context.Context, queue string, h jobs.Hooks) (had bool, err error) {
 	options := jobs.NewSpec("").Options
 	options.Hooks = h

@@ -25,8 +25,8 @@ import (
 //   - A call adds all of its tasks or none. The tasks are durable when it returns.
 //   - Within a transaction, the ids of new tasks increase in the order of the specs. In a file this process computes the ids, because it
 //     holds the write lock. A server assigns them.
-//   - An inserter keeps the order of a group: it adds the waiting plain tasks before any statement that could see them or could get a
-//     higher id.
+//   - Tasks are added in the order of the calls in a group. So before the inserter runs a statement that could read the waiting plain
+//     tasks, or that takes an id, it adds these tasks.
 //   - A task whose dependency has already failed is stored as cancelled, with all effects of an end (see ended).
 
 // insertTask adds a task. Its values are those of appendTask. A new task has generation 1; a task that plain SQL inserts has 0.
@@ -58,7 +58,7 @@ type Inserted struct {
 
 // Insert adds all tasks at the time now, or none, and returns when they are durable. The specs must be valid.
 func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]Inserted, error) {
-	var of *inserter // this inserter serves the whole group
+	var of *inserter // the inserter has the tasks of all members of the group
 	var from int
 	r := &request{level: full, shared: !slices.ContainsFunc(specs, alone), adds: true, run: func(t *tx) (err error) {
 		of, from, err = t.insertAll(specs, now)
@@ -78,8 +78,8 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
-// insertAll adds tasks through the inserter of the transaction. The parameter from is the index of their results in of.added. The inserter
-// may add some of them only when flush is called.
+// insertAll adds tasks through the inserter of the transaction. In the field added of the inserter, the results of these tasks begin at the
+// index from. The inserter may add some of them only when flush is called.
 func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int, err error) {
 	of = t.inserter()
 	from = len(of.added)
@@ -160,7 +160,7 @@ func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inser
 		id, err = t.insert(&task, settings{})
 	}
 	if errors.Is(err, errTaken) {
-		return t.insertSpec(spec, added, now) // this call finds the task that holds the key
+		return t.insertSpec(spec, added, now) // try again: the lookup now finds the task that holds the key
 	}
 	if err == nil && len(spec.Input) > 0 {
 		_, err = t.exec(insertInput, id, spec.Input)
@@ -197,7 +197,8 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 // the only insert that needs no write lock.
 var errTaken = errors.New("another task has the unique key")
 
-// settings are the columns of a task that jobs.Task does not hold: its dependencies, and its end if it ends at once.
+// settings are the columns of a new task that jobs.Task does not have: whether the task waits for others, and how it ended if it is
+// cancelled at once.
 type settings struct {
 	depends    bool
 	waits      any
@@ -286,8 +287,8 @@ type ordering struct {
 // names reports whether the task has dependencies.
 func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
-// orderingOf returns how the task of a spec depends on other tasks. The parameter added holds the results of the tasks before it in the
-// same call.
+// orderingOf returns how the task of a spec depends on other tasks. The parameter added holds the results of the earlier tasks of the same
+// call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	o := ordering{used: lifecycle.Ordered(spec), hold: spec.Hold}
 	if !o.used {
@@ -327,7 +328,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
 	case o.hold:
 		err = t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold})
-	case state == jobs.Blocked && !waits && t.used.limits: // if limits are in use, laneTaken is true for every lane
+	case state == jobs.Blocked && !waits && t.used.limits: // with limits, laneTaken is true even for a free lane
 		err = t.freeLane(task.Lane, now)
 	}
 	return id, err

@@ -34,7 +34,7 @@ func TestInsertByOneStatementWritesTheSameRow(t *testing.T) {
 	specs := []jobs.Spec{jobs.Define[int]("job").With(7, jobs.Queue("media"), jobs.Label("label"), jobs.In(time.Hour), jobs.MaxAttempts(3))}
 	specs[0].CreatedBy, specs[0].ExpiresIn, specs[0].Timeout = "ann", 2*time.Hour, time.Minute
 	at := now()
-	// The first write of a writer checks the files, so it needs a transaction of several statements.
+	// The first write of a writer checks the files, and so does not use insertOne.
 	added, err := d.Insert(t.Context(), specs, at)
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,7 @@ import (
 )
 
 // insertPlain adds tasks for which alone() returns false. These tasks need only the columns that insertPlain sets. Their values are those
-// of appendPlain. Tasks that are added together share a statement: a statement with sixteen rows takes two thirds of the time of sixteen
+// of appendPlain. Up to sixteen tasks share a statement, because a statement with sixteen rows takes two thirds of the time of sixteen
 // statements.
 var insertPlain = &sqltext.Series{Template: `INSERT INTO {tasks} (` + plainColumns + `) VALUES {parts}{returning_id}`,
 	Part: `({id_param}` + plainRest, Separator: ","}
@@ -23,19 +23,19 @@ const plainColumns = `{id_column}generation_id, state, queue, job, args, label, 
 
 const plainRest = `1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 
-// startBatch makes task [2] the first one of batch [1], which has the same id. The same transaction has added the task, so nobody else can
-// have changed it, and the statement needs no generation.
+// startBatch makes task [2] the first task of batch [1]. A batch has the id of its first task. The statement does not check the generation
+// of the task: the same transaction has added the task, so nobody else can have changed it.
 var startBatch = command(`UPDATE {tasks} SET batch = ? WHERE id = ?`)
 
-// insertArrays adds any number of such tasks in one statement. Each of its values is an array with one column of the tasks, in the order of
-// appendPlain. It is for engines with the trait InsertsArrays, where each statement is a round trip, and where a statement with a thousand
-// rows of parameters takes long to bind.
+// insertArrays does the same as insertPlain, for any number of tasks in one statement. Each of its values is an array with one column of
+// the tasks, in the order of appendPlain. It is for engines with the trait InsertsArrays, where each statement is a round trip, and where a
+// statement with a thousand rows of parameters takes long to bind.
 var insertArrays = command(`INSERT INTO {tasks} (` + plainColumns + `) SELECT 1, {plain_arrays}{returning_id}`)
 
 const (
-	insertMost  = 16      // tasks of one statement of insertPlain, a power of two; more are not faster
+	insertMost  = 16      // greatest number of tasks of one insertPlain, a power of two; a greater number is not faster
 	plainValues = 16      // number of values of a task
-	waitingMost = 1 << 20 // bytes of arguments of tasks that wait for a statement
+	waitingMost = 1 << 20 // maximum total size in bytes of the arguments of the tasks that wait
 )
 
 // inserter adds the tasks of all callers that share a transaction, in the order of the calls. A task for which alone is false waits in the
@@ -43,10 +43,10 @@ const (
 type inserter struct {
 	t     *tx
 	most  int         // greatest number of tasks that wait
-	ids   []int64     // used by flush only
-	batch int64       // id of the batch that the call began; 0 for none
-	from  int         // index in added of the first task of that call
-	added []Inserted  // results; the last ones have no id yet, since their tasks wait
+	ids   []int64     // ids of the added tasks; only flush uses this field
+	batch int64       // id of the batch that the current call has begun; 0 if it has begun none
+	from  int         // index in added of the first task of the call that began the batch
+	added []Inserted  // results of all calls; the tasks that wait have no id yet
 	waits []any       // values of the tasks that wait
 	bytes int         // bytes of the arguments of these tasks
 	texts []taskTexts // metadata of the tasks that wait, if some keys are indexed
@@ -131,7 +131,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	return nil
 }
 
-// flush adds the tasks that wait. last reports whether the transaction writes nothing after them.
+// flush adds the tasks that wait. last reports whether flush is the last write of the transaction.
 func (in *inserter) flush(last bool) error {
 	if in == nil {
 		return nil
@@ -175,7 +175,7 @@ func (in *inserter) together(n int) int {
 	return min(1<<(bits.Len(uint(n))-1), insertMost)
 }
 
-// arraysOf converts rows with the given number of values to one PostgreSQL array for each column.
+// arraysOf returns a PostgreSQL array for each column of the rows. Each row has the given number of values.
 func arraysOf(values []any, each int) []any {
 	arrays := make([]any, each)
 	var text []byte
@@ -199,5 +199,5 @@ func arraysOf(values []any, each int) []any {
 	return arrays
 }
 
-// arrayEscape quotes the characters that have a meaning between the quotes of an element of an array.
+// arrayEscape escapes the special characters in a quoted element of a PostgreSQL array.
 var arrayEscape = strings.NewReplacer(`\`, `\\`, `"`, `\"`)

@@ -12,7 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestTheRowsOfACounterOnAServerAreAddedUp copies the counters of a database, as if another session had ended as many tasks.
+// TestTheRowsOfACounterOnAServerAreAddedUp adds a second row to each counter, as another session does that has ended as many tasks. The
+// counts must double.
 func TestTheRowsOfACounterOnAServerAreAddedUp(t *testing.T) {
 	ctx := t.Context()
 	ended := func(t *testing.T, d *db.DB) (n int) {

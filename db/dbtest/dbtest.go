@@ -105,8 +105,8 @@ type store struct {
 	raw *sql.DB
 }
 
-// stopper has the methods of testing.TB that must needs. A store implements stopper but not testing.TB, because its method Output is the
-// one of the database.
+// stopper has those methods of testing.TB that the function must calls. A store does not implement testing.TB, because its method Output is
+// the method of the database.
 type stopper interface {
 	Helper()
 	Fatal(...any)

@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
-	if !given { // one check opens a database and makes about 30 calls; with -rapid.checks=3000 -rapid.steps=80 the test takes minutes
+	if !given { // for a longer test, which takes minutes: -rapid.checks=3000 -rapid.steps=80
 		if err := flag.Set("rapid.checks", "40"); err != nil {
 			panic(err)
 		}
@@ -28,7 +28,7 @@ func TestStore(t *testing.T) {
 	dbtest.Run(t, dbtest.Open)
 }
 
-// TestStoreWithACursor runs the suite in a database with a cursor. Such a database stores the ends of tasks in a list.
+// TestStoreWithACursor runs the suite in a database with a cursor of a consumer. Such a database stores the end of each task in a list.
 func TestStoreWithACursor(t *testing.T) {
 	t.Parallel()
 	dbtest.Run(t, dbtest.WithCursor(dbtest.Open))

@@ -35,7 +35,7 @@ type change struct {
 	maxAttempts                sql.NullInt64
 }
 
-// record opens a separate connection and installs the trigger of the history.
+// record opens a separate connection, and creates the table history and its trigger.
 func (s *store) record() {
 	s.Helper()
 	if s.Server() != nil {
@@ -107,7 +107,8 @@ func (s *store) history() []change {
 	return all
 }
 
-// checkHistory checks the invariants I2 to I5, I7 and I8 of docs/reliability.md for all changes of the test, and the list of ends.
+// checkHistory checks all changes of the test against the invariants I2 to I5, I7 and I8 of docs/reliability.md. It also checks the list of
+// ended tasks.
 func (s *store) checkHistory() {
 	s.Helper()
 	changes := s.history()

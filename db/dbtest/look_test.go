@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestALookDoesNotWaitForOtherWorkersOnAServer holds the write lock as the cycles of other workers do. A cycle that looks for due tasks and
-// finds none must claim at once.
+// TestALookDoesNotWaitForOtherWorkersOnAServer holds the write lock in the shared mode in which cycles of other workers hold it. A cycle
+// that looks for due tasks and finds none must claim without waiting for that lock.
 func TestALookDoesNotWaitForOtherWorkersOnAServer(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.OpenServer(t, pgkit.Address(t))

@@ -189,7 +189,7 @@ func (m *model) takeClaim(r *rapid.T) (worker int, claimed jobs.Task) {
 	return i, claimed
 }
 
-// owns returns the task of a claim in the model if the claim is still valid.
+// owns returns the model's task for a claim, if the worker still owns this claim.
 func (m *model) owns(claimed jobs.Task) *jobs.Task {
 	t := m.tasks[claimed.ID]
 	if t == nil || t.State != jobs.Running || t.GenerationID != claimed.GenerationID {
@@ -207,7 +207,7 @@ func anyOutcome(r *rapid.T) lifecycle.Outcome {
 
 func (m *model) finishSome(r *rapid.T) {
 	i, claimed := m.takeClaim(r)
-	m.sleep(time.Millisecond) // the store counts a loss once if a reaper and the worker record it in the same millisecond
+	m.sleep(time.Millisecond) // a reaper and the worker may record the same loss in the same millisecond; the store then counts it once
 	o := anyOutcome(r)
 	t := m.owns(claimed)
 	done := m.finish(m.workers[i], claimed, o)

@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// openFunc opens a new database that a test moves from or to.
+// openFunc opens a new database, the source or the target of a move.
 type openFunc func(t *testing.T) *db.DB
 
 func TestAnInterruptedMoveContinues(t *testing.T) {
@@ -185,7 +185,7 @@ func TestAMoveIsRejectedWhileAWorkerOrTaskRuns(t *testing.T) {
 	}
 }
 
-// fill enqueues tasks, cancels the last ones and deletes these.
+// fill enqueues tasks, then cancels and deletes the last ones.
 func fill(t *testing.T, d *db.DB) {
 	t.Helper()
 	if err := d.MakeCursor(t.Context(), "audit", moving); err != nil {

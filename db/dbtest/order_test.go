@@ -73,7 +73,7 @@ type orderModel struct {
 	before  map[int64]jobs.Task  // tasks after the previous step
 	after   map[int64][2][]int64 // dependencies given at the enqueue
 	paused  map[string]bool
-	retried map[int64]bool // tasks retried in this step; such a task waits only for unfinished dependencies
+	retried map[int64]bool // tasks that this step has retried; a retried task waits only for its unfinished dependencies
 }
 
 func (m *orderModel) Fatal(args ...any) { m.T.Helper(); m.T.Fatal(args...) }
@@ -114,7 +114,7 @@ func (m *orderModel) add(t *rapid.T) {
 		options = append(options, jobs.UniqueReplace("key"))
 	}
 	id, err := m.orderStore.tryAdd(append(options, jobs.After(after...), jobs.AfterAny(any...))...)
-	if errors.Is(err, jobs.ErrConflict) { // Add refuses this replacement, because the new task would make an older one depend on it
+	if errors.Is(err, jobs.ErrConflict) { // the store refuses to replace a task if an older task would then depend on a newer one
 		return
 	}
 	if err != nil {
@@ -294,7 +294,7 @@ func (m *orderModel) check() {
 	}
 	m.inUse = inUse
 	slots := func(lane string) int { return max(limits[jobs.Target{Kind: "lane", Name: lane}].Running, 1) }
-	for lane, list := range holders { // after a lower limit, a lane may have too many holders, but no new one
+	for lane, list := range holders { // when its limit is lowered, a lane may have too many holders, but must not get a new one
 		if len(list) > slots(lane) && slices.ContainsFunc(list, func(task jobs.Task) bool {
 			return !lifecycle.HoldsLane(m.before[task.ID].State) || m.before[task.ID].Lane != lane
 		}) {
@@ -325,7 +325,7 @@ func (m *orderModel) check() {
 	clear(m.retried)
 }
 
-// dueUnseen reports whether the rate of a lane permits another start, but no worker has promoted a task for it yet.
+// dueUnseen reports whether the rate of a lane permits another start for which no worker has made a task pending yet.
 func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.
@@ -368,7 +368,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 func (m *orderModel) drain() {
 	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
 	m.wantNoHolds()
-	m.check() // the lower limit of a lane may leave a slot for a released task
+	m.check() // a lane with a lowered limit may still have a free slot for a task that was just released
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

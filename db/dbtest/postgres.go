@@ -72,7 +72,7 @@ func (s *store) open(options db.Options) *db.DB {
 	return OpenAt(s.T, s.Address(), options)
 }
 
-// serverSyntax replaces the SQLite syntax in the statements of tests by PostgreSQL's.
+// serverSyntax translates the statements of tests from the syntax of SQLite to the syntax of PostgreSQL.
 var serverSyntax = strings.NewReplacer("json_array('", "dbtest_array('", "json_array(?", "dbtest_array(CAST(? AS bigint)",
 	"char(", "dbtest_char(", "x'00ff'", `'\x00ff'`, "UPDATE OR IGNORE", "UPDATE", "DROP TRIGGER history_update",
 	"DROP TRIGGER history_update ON tasks",

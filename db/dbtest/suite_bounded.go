@@ -41,7 +41,7 @@ var boundedLists = group{
 			}
 			s.wantIDs(got, want)
 		}
-		for i := range 120 { // more jobs than a list merges
+		for i := range 120 { // with this many jobs, a list does not merge one query per job
 			s.insert(functionSpec(fmt.Sprint("job", i)))
 		}
 		f := jobs.Filter{States: pending}
@@ -77,7 +77,7 @@ var boundedLists = group{
 		if parts != 3 {
 			s.Errorf("got %d parts of 5 of 12 tasks, want 3", parts)
 		}
-		f.States, found, parts = nil, nil, 0 // with states that few tasks have, a list by id reads their index
+		f.States, found, parts = nil, nil, 0 // a list of rare states reads their index
 		for rest := int64(-1); rest != 0; parts++ {
 			f.Before = max(rest, 0)
 			var tasks []jobs.Task

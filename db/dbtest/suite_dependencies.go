@@ -102,7 +102,7 @@ func aFinishedDependencyCounts(s *store) {
 	}
 }
 
-// everyEndReleases checks the ends of a task without a finish, such as a cancellation: they release the dependents, too.
+// everyEndReleases ends tasks without Finish, for example by a cancellation. Each of these ends must release the dependents, too.
 func everyEndReleases(s *store) {
 	w := newOrderStore(s)
 	ends := map[string]func(w *orderStore, id int64){
@@ -180,7 +180,7 @@ func retryWithDependents(s *store) {
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Blocked)
-	w.wantState(both, jobs.Cancelled) // its other dependency did not complete
+	w.wantState(both, jobs.Cancelled) // it stays cancelled, because its other dependency did not complete
 	if _, err := w.RetryWithDependents(t.Context(), []int64{other}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}

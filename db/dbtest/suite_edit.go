@@ -37,7 +37,7 @@ func editInEachState(s *store) {
 func editMovesTasks(s *store) {
 	w := newOrderStore(s)
 	a, b := w.add(jobs.Lane("l")), w.add(jobs.Lane("l"))
-	w.edit(a, jobs.Lane("")) // a is pending without the lane, and b gets the lane
+	w.edit(a, jobs.Lane("")) // task a is pending and no longer has a lane, so b gets the lane
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Pending)
 	w.edit(a, jobs.Lane("l"))
@@ -111,7 +111,7 @@ func topGoesFirst(s *store) {
 			s.Errorf("task %d: got priority %d, want %d", id, got, want)
 		}
 	}
-	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s) // c is already first, so it keeps its priority
+	must(s.Top(s.Context(), []int64{c}, "ann", s.now))(s) // task c is already first in its queue, so it keeps its priority
 	if got := w.get(c).Priority; got != 10 {
 		s.Errorf("second top: got priority %d, want 10", got)
 	}

@@ -74,7 +74,7 @@ var fillTests = group{
 			s.Fatal(err)
 		}
 		all := s.insert(manySpecs(7)...)
-		s.wantFill(w, db.Claim{Free: 4}, all[:3], time.Minute) // in a minute, the other tasks need not wait any longer
+		s.wantFill(w, db.Claim{Free: 4}, all[:3], time.Minute) // a minute later the wait of the other tasks is over
 		s.sleep(time.Minute)
 		s.wantFill(w, db.Claim{Free: 4}, nil, 59*time.Minute)
 		s.sleep(time.Hour)

@@ -197,7 +197,7 @@ var finishes = group{
 		for i, task := range claimed {
 			ends[i] = db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{Result: fmt.Append(nil, i), ExitCode: new(i % 2)})}
 		}
-		s.finishAll(w, ends[20]) // the call below repeats this finish, as a worker does that has not received the reply
+		s.finishAll(w, ends[20]) // this finish succeeds; the call below repeats it, as a worker does if it has not received the reply
 		ends[5].Task.GenerationID--
 		done := s.finishAll(w, ends...)
 		for i, id := range all {

@@ -93,7 +93,7 @@ func (s *store) makeCursor(name string) {
 	}
 }
 
-// endOne inserts a task and completes it.
+// endOne inserts a task, claims it and completes it.
 func (s *store) endOne(w *db.Worker) int64 {
 	s.Helper()
 	s.insert(commandSpec())

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// foreigners tests rows that plain SQL has written into tables that only runner should write. Such a row must not stop a worker.
+// foreigners writes rows with plain SQL into tables that only runner should write. None of these rows may stop a worker.
 var foreigners = group{
 	"an attempt without a start has no duration": func(s *store) {
 		id := s.insert(commandSpec())[0]

@@ -83,7 +83,7 @@ var hookTests = group{
 			list = append(list, db.Finish{Task: task, Outcome: s.withTimes(task, lifecycle.Outcome{})})
 		}
 		s.finishAll(w, list...)
-		s.finishAll(w, list...) // a repeated write adds no second hook
+		s.finishAll(w, list...) // writing the same end again must not enqueue the hook a second time
 		s.wantHooks("completed of 14: good", "completed of 4: good")
 	},
 	"the hooks of the worker are for tasks without their own": func(s *store) {

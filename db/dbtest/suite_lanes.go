@@ -46,7 +46,7 @@ func aLaneRunsOneAtATimeInOrder(s *store) {
 		t.Fatalf("got change state %v, want %v", done.Change.State, jobs.Scheduled)
 	}
 	w.now = w.now.Add(2 * time.Minute)
-	for _, want := range []int64{c, soon, b} { // c had the highest priority at the time when the lane became free
+	for _, want := range []int64{c, soon, b} { // when the lane became free, task c had the highest priority
 		task = w.claim(10)
 		if !slices.Equal(ids(task), []int64{want}) {
 			t.Fatalf("got claims %v, want %v", ids(task), []int64{want})
@@ -149,7 +149,7 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 	w.finish(third[0], nil)
 	fifth := w.claim(10)
 	want(fifth, added[3])
-	// A lower limit applies to later starts: here no task starts before both running tasks have ended.
+	// A lower limit applies to later starts: no task starts until both running tasks have ended.
 	if !must(w.RemoveLimit(t.Context(), target, w.now))(s) {
 		t.Fatal("got no limit, want one")
 	}
@@ -162,8 +162,8 @@ func aLaneWithALimitRunsAFewAtATime(s *store) {
 	want(w.claim(10), added[5])
 }
 
-// aLaneMayHaveARateAndARunningLimit checks that a task counts as a start of its lane as soon as it holds the lane, even if it has not
-// started.
+// aLaneMayHaveARateAndARunningLimit checks that the rate of a lane counts a task as soon as the task gets the lane, even if the task has
+// not started.
 func aLaneMayHaveARateAndARunningLimit(s *store) {
 	w := newOrderStore(s)
 	w.setLimit(jobs.Limit{Target: jobs.Target{Kind: "lane", Name: "l"}, Running: 3, Rate: 1, Per: time.Minute, Burst: 2})

@@ -96,14 +96,14 @@ func aLimitedSuspectBlocksNoOtherTask(s *store) {
 		return ids(w.cycle(db.Cycle{Look: true, Claim: db.Claim{Free: 1, Idle: idle, Lease: lease}}).Claimed)
 	}
 	w.add(jobs.Priority(9))
-	s.wantIDs(claimIDs(true), []int64{lost}) // the rate permits this start and no other
+	s.wantIDs(claimIDs(true), []int64{lost}) // the rate permits exactly one start, which this claim uses
 	if reaped := must(revokeAndReap(s.Context(), dead, must(dead.Leases(s.Context()))(s), s.now))(s); len(reaped) != 1 {
 		s.Fatalf("got %+v, want 1 of them", reaped)
 	}
 	s.sleep(time.Hour)
 	s.wantIDs(claimIDs(false), []int64{other[0].ID})
 	must(s.RemoveLimit(s.Context(), target, s.now))(s)
-	s.wantIDs(claimIDs(false), nil) // the suspect blocks the busy worker now
+	s.wantIDs(claimIDs(false), nil) // no limit blocks the suspect any more, so a busy worker leaves it to an idle one and claims nothing
 	s.wantIDs(claimIDs(true), []int64{lost})
 }
 

@@ -28,7 +28,7 @@ func (s *store) texts() string {
 	return s.joined(`SELECT key || '=' || value || ' ' || task_id FROM metadata_index ORDER BY task_id, key, value`)
 }
 
-// keys returns the rows of metadata_keys, each as "key filled".
+// keys returns the rows of metadata_keys, each as its columns "key filled".
 func (s *store) keys() string {
 	s.Helper()
 	return s.joined(`SELECT key || ' ' || filled FROM metadata_keys ORDER BY key`)
@@ -130,7 +130,7 @@ var metadataTests = group{
 		for _, texts := range []map[string]string{{"tenant": "a", "7": "x"}, {"7": "x"}, {"a.b/c": "1", "7": "x"}, {"a.b/c": "1"}} {
 			s.wantIDs(s.list(jobs.Filter{Metadata: texts}), []int64{5})
 		}
-		// the index does not change with this row, and becomes out of date
+		// plain SQL changes the metadata, but not the index, so the index is out of date
 		s.exec(`UPDATE tasks SET options = '{"metadata":{"tenant":"b"}}' WHERE id = 1`)
 		s.wantTenant("a", 2, 5)
 		s.exec(`DELETE FROM metadata_index WHERE task_id = 2`) // a search that reads the index can therefore not find the task
@@ -257,7 +257,7 @@ var metadataTests = group{
 		const plain = `INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a"}')`
 		old := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(s)
 		defer func() { _ = old.Rollback() }()
-		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // this read takes the snapshot
+		if _, err := old.ExecContext(s.Context(), s.statement(`SELECT count(*) FROM tasks`)); err != nil { // begins the snapshot
 			s.Fatal(err)
 		}
 		s.index("tenant")

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// notInSQL lists the task options that the view enqueue does not have. It has points in time instead of delays, only a worker can look up
-// the program, and SQL statements choose their unique keys themselves.
+// notInSQL lists the task options that the view enqueue does not have. Instead of delays, the view has points in time. Only a worker can
+// look up the path of the program. SQL statements choose their unique keys themselves.
 var notInSQL = []string{"in", "expires_in", "path", "event", "unique_args", "unique_period"}
 
 // plainOptions inserts one task for each task option with plain SQL and compares the stored option with the

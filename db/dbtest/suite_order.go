@@ -178,5 +178,5 @@ func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 	if task, ok := before[id]; ok {
 		return task.State
 	}
-	return jobs.Completed // the task was deleted in an earlier step; no task waited for it then
+	return jobs.Completed // an earlier step has deleted the task, when no task waited for it
 }

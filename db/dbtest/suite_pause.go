@@ -40,7 +40,7 @@ var pauses = group{
 		}
 		err(s.PauseDeletion(s.Context(), db.Pause{At: s.now.Add(-time.Hour), By: "bob"}))
 		err(s.PauseDeletion(s.Context(), p))
-		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // this time belongs to an earlier pause, so the current pause stays
+		err(s.ResumeDeletion(s.Context(), s.now.Add(-time.Hour))) // no effect: the current pause began later
 		s.resume(db.AllQueues)
 		if got, all := must(s.PauseOfDeletion(s.Context()))(s), s.pauses(); got != p || all[db.DeletionPause] != p || len(all) != 1 {
 			s.Errorf("got %v, and %v in all pauses; want %v", got, all, p)
@@ -117,7 +117,7 @@ var pauses = group{
 		s.sleep(time.Hour)
 		s.wantIDs(claimIDs(false), all[1:2])
 		s.resume("a")
-		s.wantIDs(claimIDs(false), nil) // the suspect blocks the busy worker now
+		s.wantIDs(claimIDs(false), nil) // the suspect has waited for too long, so a busy worker claims nothing
 		s.wantIDs(claimIDs(true), all[:1])
 	},
 	"a second pause keeps the time and user of the first": func(s *store) {

@@ -17,8 +17,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// plains tests rows that other programs may write, and rows that they might write by mistake. The table rejects a malformed row, or the
-// task of that row fails. No such row stops other tasks.
+// plains tests rows that other programs write correctly or by mistake. The table rejects a malformed row, or the task of that row fails. A
+// malformed row never stops other tasks.
 var plains = group{
 	"a row needs nothing but args": func(s *store) {
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('backup.sh', '--full'))`)
@@ -165,7 +165,7 @@ var plains = group{
 			columns string
 			values  []any
 		}{
-			{"attempt", []any{1}}, // without max_attempts, a claim would make this attempt 2 of 1
+			{"attempt", []any{1}}, // if max_attempts were missing, a claim would make this the second of one attempt
 			{"attempt, max_attempts", []any{2, 2}}, {"attempt, max_attempts", []any{-1, 2}}, {"losses, max_losses", []any{5, 3}},
 			{"max_attempts", []any{0}},
 			{"max_attempts", []any{int64(1 << 31)}}, {"max_losses", []any{int64(1 << 31)}}, {"max_losses", []any{-1}},
@@ -185,7 +185,7 @@ var plains = group{
 		}
 	},
 	"wrong types, ranges and lengths are rejected": func(s *store) {
-		if s.Server() == nil { // a server rounds fractions; it accepts deeply nested args, but their task fails
+		if s.Server() == nil { // a server rounds fractions; it accepts args that are nested too deeply, but the task then fails
 			s.wantRejected(`(run_at) VALUES (1.5)`, "run_at: ")
 			deep := strings.Repeat("[", taskjson.MaxDepth+1) + strings.Repeat("]", taskjson.MaxDepth+1)
 			s.wantRejected(`(args) VALUES ('`+deep+`')`, "args: ")

@@ -191,7 +191,7 @@ var prunes = group{
 			s.addFinished(w, 400, lifecycle.Outcome{Result: []byte(`"` + string(slices.Repeat([]byte("x"), 2000)) + `"`)})
 			s.sleep(time.Hour)
 			s.pruneAll(db.Prune{Before: s.now.Add(-90 * time.Minute)})
-			s.exec(`DELETE FROM history`) // the history that the test records grows with each change
+			s.exec(`DELETE FROM history`) // the table history of the test would grow with each change
 			sizes = append(sizes, s.number(`SELECT page_count * 4096 FROM pragma_page_count`))
 		}
 		if sizes[7] > sizes[3]*21/20 {

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// try inserts a task with a function, at the time of the store.
+// try inserts a task by the function insert, at the current time of the store.
 func (s *store) try(options ...jobs.Option) db.Inserted {
 	s.Helper()
 	return must(s.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now))(s)[0]
@@ -186,7 +186,7 @@ var uniques = group{
 		s.wantKept(id, jobs.UniqueReplace("k"))
 		s.sleep(2 * time.Hour)
 		s.pruneKeys()
-		s.wantKept(id, jobs.UniqueReplace("k")) // it is cancelled
+		s.wantKept(id, jobs.UniqueReplace("k")) // the cancelled task still holds its key
 	},
 	"a retry of a task whose key another task holds is refused": func(s *store) {
 		options := []jobs.Option{jobs.Unique("k"), jobs.UniqueStates(jobs.Completed)}

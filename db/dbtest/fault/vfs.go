@@ -45,7 +45,7 @@ func init() {
 	}
 }
 
-// lasting copies a value into memory whose address C code may keep.
+// lasting copies a value into memory that is never moved or freed, so that C code may keep its address.
 func lasting[T any](value T) uintptr {
 	address := libc.Xmalloc(zone, libc.Tsize_t(unsafe.Sizeof(value)))
 	if address == 0 {
@@ -55,7 +55,7 @@ func lasting[T any](value T) uintptr {
 	return address
 }
 
-// at returns a pointer to the value at an address of C code.
+// at converts an address from C code to a pointer to a value.
 func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
 
 // pointer returns the address of a declared Go function for C code. The helper function() converts an address back to a
@@ -88,8 +88,7 @@ func open(tls *libc.TLS, _, name, id uintptr, flags int32, out uintptr) int32 {
 	return rc
 }
 
-// tableOver returns a copy of the system's method table at an address. In the copy, methods of this file replace some
-// methods of the system.
+// tableOver copies the method table of the system's VFS at an address, and replaces some methods in the copy by those of this file.
 func tableOver(address uintptr) uintptr {
 	mu.Lock()
 	defer mu.Unlock()

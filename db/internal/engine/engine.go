@@ -2,8 +2,8 @@
 // implementations: sqlite.File, a database in an SQLite file, and postgres.Server, a database on a PostgreSQL server.
 //
 // Package db does everything that is the same on both: it claims, finishes and inserts tasks, groups commits, and owns lanes, limits,
-// dependencies and schedules. It selects the engine once, in Open, and later code does not depend on which engine it is. The engines
-// differ in four ways:
+// dependencies and schedules. It selects the engine once, in Open. All later code works with either engine. The engines differ in four
+// ways:
 //
 //   - the text of statements: each dialect has its own fragments (package sqltext);
 //   - the way to do a step, such as the beginning of a transaction: each step is a method of Engine;
@@ -60,7 +60,7 @@ type Use int
 const (
 	Read   Use = iota // it reads tasks
 	Finish            // it ends an attempt. On a server, it has the write lock from now on
-	Change            // it gives workers something to do. On a server, its commit sends them a notification
+	Change            // it enqueues or releases tasks. On a server, its commit notifies the workers
 )
 
 // Shared are the methods that package db offers to its callers unchanged.
@@ -120,9 +120,10 @@ type Shared interface {
 	// 20 ms. Otherwise they find commits as soon as they can.
 	WatchSlowly(slowly bool)
 	// CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
-	// notification does not arrive within patience. It returns nil for files, which need no notifications.
+	// notification does not arrive within patience. It returns nil for a file, where processes find commits without notifications.
 	CheckNotifications(ctx context.Context, patience time.Duration) error
-	// Health describes the conditions on a server that make work slow or unsafe. It returns nil for a file.
+	// Health lists problems of a server that make work slow or that can lose confirmed writes, such as an old open transaction. It returns
+	// nil for a file.
 	Health(ctx context.Context, now time.Time) (*ServerHealth, error)
 }
 
@@ -140,9 +141,9 @@ type Lifecycle interface {
 	Reader() *sqlx.DB
 	// Disconnecting prepares for the end of the writer's connection. The writer calls it before it closes the connection.
 	Disconnecting()
-	// Reconnect returns a new connection in place of a broken one. If second is true, it opens the connection of the second writer, which
-	// only claims tasks and exists only on a server. It returns an error of kind ErrReplaced if the database has other tables than at
-	// Open.
+	// Reconnect replaces a broken connection by a new one. If second is true, it opens the connection of the second writer. Only a server
+	// has a second writer, and this writer only claims tasks. It returns an error of kind ErrReplaced if the database has other tables than
+	// at Open.
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
 	// Quit ends all watches.
 	Quit()
@@ -155,14 +156,14 @@ type Lifecycle interface {
 
 // Transactions are the steps of a write in which the engines differ.
 type Transactions interface {
-	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can
-	// hold the lock at the same time. The parameter single reports that this process has not written for a moment, so that another
-	// write is unlikely to follow soon. In SQLite such a write does not wait for the end of a series of writes of another process. Begin
-	// calls the function begin, which runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
+	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can hold
+	// the lock at the same time. The parameter single says that this process writes only from time to time, so that another write is
+	// unlikely to follow soon. In SQLite such a write need not wait until another process ends its series of writes. Begin calls the
+	// function begin, which runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
-	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction
-	// that has read the table lasts longer than 100 ms, LockKeys returns an error for which Busy is true. It does nothing for a file, where
-	// a transaction that has read the table before this one cannot write any more.
+	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction has
+	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing:
+	// there a transaction that began to read before this one can no longer write.
 	LockKeys(q Querier) error
 	// Later sends a statement together with the next one. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
@@ -170,18 +171,19 @@ type Transactions interface {
 	CommitWithNext(conn *sqlx.Conn) bool
 	// SetLevel sets whether commits of the connection are durable when they return.
 	SetLevel(ctx context.Context, conn *sqlx.Conn, durable bool) error
-	// The writer calls CommitBegins before each commit that is sure to change something, and CommitEnds after each commit.
+	// The writer calls CommitBegins before each commit that certainly changes rows, and CommitEnds after each commit.
 	CommitBegins()
 	CommitEnds(failed bool)
 	// Committed does the checks of Replaced after a commit. The argument changed reports whether the commit has changed rows.
 	Committed(changed bool) error
 	// Notify notifies other processes of a commit. The argument wakeups reports whether workers may have something to do.
 	Notify(wakeups bool)
-	// Awaited reports whether a short write of another process waits for the lock.
+	// Awaited reports whether another process that writes only from time to time waits for the lock.
 	Awaited() bool
 	// Rest leaves the lock to other processes. It returns after about the duration pause.
 	Rest(pause time.Duration)
-	// Leave leaves the lock to other processes: at once if now is true, otherwise when no write has followed within the duration pause.
+	// Leave leaves the lock to other processes. If now is true, it does so at once, and otherwise when this process has not written for the
+	// duration pause.
 	Leave(now bool, pause time.Duration)
 	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether more free pages are left.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)
@@ -207,10 +209,10 @@ type Errors interface {
 	Asserted(err error) bool
 }
 
-// Traits are the properties of an engine that decide which of two ways is faster.
+// Traits are the properties of an engine by which package db chooses the faster of two ways to do the same.
 type Traits struct {
 	GivesIDs         bool // whether the engine assigns the ids of new tasks and returns them
-	InsertMost       int  // greatest number of tasks that wait for one INSERT
+	InsertMost       int  // greatest number of tasks that the inserter collects for one INSERT
 	InsertsArrays    bool // whether one statement, with an array for each column as its arguments, inserts any number of tasks
 	CompletesAsJSON  bool // whether one statement, with JSON as its argument, completes any number of tasks
 	SingleStatements bool // whether a statement without BEGIN is a cheap transaction

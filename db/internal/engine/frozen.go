@@ -35,7 +35,8 @@ type Frozen struct {
 	Other string // identity of the other database
 }
 
-// FrozenTables are the tables that reject writes in a frozen database. The other tables change only together with these tables.
+// FrozenTables are the tables that reject writes in a frozen database. All other tables change only in transactions that also change one of
+// these tables.
 var FrozenTables = []string{"tasks", "schedules", "limits", "pauses"}
 
 // Message returns the message with which the triggers reject writes.
@@ -80,7 +81,7 @@ var (
 
 // ReadFrozen returns the reason why the database rejects writes.
 func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
-	for range 2 { // between the two queries, another process may drop the table
+	for range 2 { // another process may have dropped the table since the query above
 		var exists bool
 		if err = q.Scan(hasState, []any{dialect.Prefix + "migration_state"}, &exists); err != nil || !exists {
 			return Frozen{}, err

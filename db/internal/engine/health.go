@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// ServerHealth describes the conditions on a server that make work slow, or that can lose confirmed writes. Each list has at most ten
-// elements, the worst ones first.
+// ServerHealth lists conditions on a server that can make work slow or lose confirmed writes, such as old transactions. Each list has at
+// most ten elements, the worst ones first.
 type ServerHealth struct {
 	User         string        `json:"user"`          // role of this connection
 	Unseen       bool          `json:"unseen"`        // whether the server hides the sessions of other roles from this role

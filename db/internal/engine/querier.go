@@ -75,9 +75,9 @@ func NoRow(err error) error {
 var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WHERE ended_at IS NULL AND beat_at + lease > ?
 	ORDER BY beat_at DESC LIMIT 1`)
 
-// OlderWorker returns an error while a worker is running. The function is for the upgrade of a schema, in its transaction. After the
-// upgrade, a worker of the older program might not write the results of its tasks, and would ignore new options of tasks. The parameter
-// name is the name of the database.
+// OlderWorker returns an error if a worker is running. The transaction that upgrades the schema calls it. After the upgrade, a worker of
+// the older program might not write the results of its tasks, and would ignore new options of tasks. The parameter name is the name of the
+// database.
 func OlderWorker(q Querier, name string) error {
 	var worker string
 	var until int64

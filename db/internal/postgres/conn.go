@@ -14,8 +14,8 @@ import (
 
 // # Problem
 //
-// A transaction holds the write lock of the schema, and other writers wait for it. It spends most of its time on round trips to the
-// server. Without the code in this file, BEGIN, the lock, each statement and COMMIT would each take one round trip.
+// A transaction holds the write lock of the schema, and other writers wait for it. Such a transaction spends most of its time on round
+// trips to the server. Without the code in this file, BEGIN, the lock, each statement and COMMIT would each take one round trip.
 //
 // # Invariants
 //
@@ -49,8 +49,8 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
 }
 
-// connectError is an error of the driver while it connects. errors.Is finds errNoServer in it for every cause. For instance, the cause
-// can be that none of several servers accepts writes.
+// connectError is an error of the driver while it connects. For every such error, errors.Is(err, errNoServer) is true, also if servers
+// answer but none of them accepts writes.
 type connectError struct{ error }
 
 func (e connectError) Unwrap() []error { return []error{e.error, errNoServer} }
@@ -127,7 +127,8 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	return rows, affected[len(affected)-1], nil
 }
 
-// exec sends a statement together with the waiting statements. If no statement waits, it calls the function now.
+// exec sends a statement together with the waiting statements. If no statement waits, it calls the function now, which sends the statement
+// alone.
 func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
 	if c.hasWaiting() {

@@ -15,14 +15,14 @@ var fragments = sqltext.Parts{
 	// The address of a row that this statement has locked. The claim then finds the row without an index.
 	"row_address": ", tasks.ctid AS next_ctid",
 	"same_row":    "tasks.ctid = next_ctid",
-	// With a plain "tasks.id = next_id" the planner reads all tasks and looks for each of them in the list, if the table was small when the
-	// session prepared the statement.
+	// If the session prepared the statement while the table was small, the planner would use "tasks.id = next_id" to compare all tasks with
+	// the list. In this form it must use the index.
 	"same_id": "tasks.id = ANY (ARRAY[next_id])",
 
-	// After "priority = ?3" the planner would ignore the priority in the order, and read the tasks of all states in the order of the ids.
+	// With "priority = ?3" the planner would drop priority from the ORDER BY, and read the tasks of all states in the order of the ids.
 	"priority_3": "priority BETWEEN ?3 AND ?3",
 
-	// A session adds to counters of its own, or shares them with few others.
+	// Each session adds to one of 16 rows of a counter, so that few sessions wait for the lock of the same row.
 	"shard_column": "shard, ",
 	"shard":        "pg_backend_pid() % 16, ",
 

@@ -23,7 +23,7 @@ const (
 	undefinedTable        = "42P01"
 	divisionByZero        = "22012"
 	insufficientPrivilege = "42501"
-	queryCanceled         = "57014" // caused by statement_timeout or by pg_cancel_backend
+	queryCanceled         = "57014" // query_canceled: by statement_timeout or pg_cancel_backend
 	transactionTimeout    = "25P04" // the session ends, as after idleInTransaction
 	idleInTransaction     = "25P03"
 	writesFrozen          = "55000" // object_not_in_prerequisite_state: the error of writes to frozen tables
@@ -94,7 +94,7 @@ func (s *Server) Explain(err error) error {
 			"the address of the primary server, or target_session_attrs=read-write", firstLine(err))
 	case state == "53100" || state == "53200":
 		return problem(jobs.ErrFull, "the disk of the server is full:", "free some space on its disk, then again", firstLine(err))
-	case state == "08P01" || state == "0A000": // PgBouncer rejects a startup parameter with the first
+	case state == "08P01" || state == "0A000": // PgBouncer returns 08P01 for a startup parameter
 		return problem(jobs.ErrInvalid, "there is a pooler between this program and",
 			"the address of the server itself, or a pool in session mode",
 			firstLine(err), "locks, prepared statements and LISTEN need a connection to the server itself")
@@ -106,8 +106,8 @@ func (s *Server) Explain(err error) error {
 	return err
 }
 
-// grantFor returns the GRANT that gives a role the rights that it needs next: to create the schema, to create the tables in it, or to use
-// the tables.
+// grantFor returns the GRANT that a role needs to continue. Without the schema, the role must be able to create it. In a schema without
+// tables, it must be able to create the tables. Otherwise it must be able to use the tables.
 func grantFor(hasSchema, hasTables bool, schema, role, database string) string {
 	to := " TO " + Identifier(role)
 	switch {

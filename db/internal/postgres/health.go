@@ -10,12 +10,12 @@ import (
 	"example.com/runner/db/internal/sqltext"
 )
 
-// selectHealth reads the health of the server as one JSON object, in one round trip. [1] is the schema. [2] is a time: the list of sessions
-// has only transactions that began before it, and transactions whose begin the server hides. [3] and [4] are the halves of the number of
-// the advisory lock. It reads only views of the server's memory and the list of tables, and no rows of tables.
+// selectHealth reads the health of the server as one JSON object, in one round trip. [1] is the schema. [2] is a time: the query lists only
+// the sessions whose transaction began before it, and those whose time the server hides from this role. [3] and [4] are the upper and the
+// lower half of the number of the advisory lock. It reads only views of the server's memory and the list of tables, and no rows of tables.
 //
 // The snapshot of a session keeps dead rows if the session is in this database, or if it is a standby, which has no database. VACUUM holds
-// a snapshot, but keeps no dead rows. Autovacuum has no user.
+// a snapshot, but keeps no dead rows, so it is left out. Autovacuum is recognised by its missing user.
 var selectHealth = sqltext.Query(`SELECT json_build_object(
 'user', current_user,
 'unseen', NOT pg_has_role('pg_read_all_stats', 'USAGE'),
@@ -62,7 +62,7 @@ var selectHealth = sqltext.Query(`SELECT json_build_object(
 		AND NOT has_table_privilege(oid, kind)))
 	FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(?1)))`)
 
-// openFor is the age from which an open transaction is part of the health of a server.
+// openFor is the age from which Health lists an open transaction.
 const openFor = 10 * time.Second
 
 // Health returns the health of the server.

@@ -21,9 +21,8 @@ var selectNotify = sqltext.Query(`SELECT pg_notify(?, ?)`)
 
 const notifyTimeout = 2 * time.Second
 
-// endsOnly is the end of a message about commits that give workers nothing to do, because these commits have only completed or claimed
-// tasks. If each such commit woke all other workers, the commits of these workers would wake all workers again. Then workers would do
-// nothing else.
+// endsOnly is the last part of a message about commits that have only completed or claimed tasks. Such commits give workers nothing to do.
+// If they woke all other workers, the commits of these workers would wake all workers again, without end.
 const endsOnly = " ends"
 
 // notifyEvery is the shortest time between two notifications of a process. Each notification makes every other process read the database.
@@ -33,7 +32,7 @@ type notifier struct {
 	self    string // text that identifies the messages of this process
 	mu      sync.Mutex
 	pending bool // whether a notification must be sent
-	wakeups bool // whether this notification must also wake workers
+	wakeups bool // whether this notification must also wake workers, not only processes that wait for the end of a task
 	busy    bool // whether a goroutine is sending notifications
 	idle    sync.Cond
 }
@@ -106,7 +105,7 @@ func (n *notifier) stop() {
 const listenPause = time.Second
 
 // Watch implements engine.Shared. Other processes, and programs that use plain SQL, send a notification for their commits. Watch ignores
-// the interval, because notifyEvery already limits the rate.
+// the parameter every, because notifyEvery already limits the rate.
 func (d *Server) Watch(ctx context.Context, _ time.Duration, notify func(wakeups bool)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	d.watches.Go(func() {
@@ -144,7 +143,7 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	mine, came := rand.Text(), false
 	err := d.Listen(waiting, d.channel(), func(message string) {
 		switch message {
-		case "": // Listen calls this function with "" when it has begun to listen
+		case "": // the message "" means that Listen has begun to listen
 			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // if this fails, no message comes back
 		case mine:
 			came = true

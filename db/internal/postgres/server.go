@@ -33,9 +33,9 @@ import (
 // SelectBackend returns the id of the server process of a connection.
 const SelectBackend = `SELECT pg_backend_pid()`
 
-// serverVersion reads the version of the server, whether the table [1] exists, the time, whether the schema [2] exists, whether this role
-// may use the schema, the names of the role and of the database. selectOurs reads the version of the tables
-// and the id of the database. setVersion sets the version. hasSchema reports whether a schema exists.
+// serverVersion reads the version of the server, whether the table [1] and the schema [2] exist, the time of the server, whether this role
+// may use the schema, and the names of the role and of the database. selectOurs reads the version of the tables and the id of the database.
+// setVersion sets the version. hasSchema reports whether a schema exists.
 var (
 	serverVersion = sqltext.Query(`SELECT CAST(current_setting('server_version_num') AS bigint),
 	CASE WHEN has_schema_privilege(to_regnamespace(?2), 'USAGE') THEN to_regclass(?1) IS NOT NULL ELSE false END,
@@ -58,7 +58,7 @@ type Server struct {
 	lock         int64                  // number of the advisory lock that all writers of the schema take
 	sql          *sqltext.Dialect       // renders statements
 	version      int64                  // version of PostgreSQL, such as 150004
-	skew         time.Duration          // by how much this host's clock was ahead of the server's clock when the writer last connected
+	skew         time.Duration          // how far the clock of this host was ahead of the server's clock at the last connect
 	id           string                 // id of the database, which does not change when the server gets another address
 	dir          string                 // directory on this host
 	grant        atomic.Pointer[string] // the GRANT that gives this role the rights that it needs; nil before the first connection
@@ -76,7 +76,7 @@ type Server struct {
 // begins holds the statements that take the write lock at the beginning of a transaction.
 type begins struct {
 	exclusive string
-	shared    string // takes the lock so that other transactions that begin with this statement can hold it, too
+	shared    string // BEGIN with the lock in shared mode: transactions with this BEGIN can hold it together
 }
 
 // lockExclusive takes the advisory lock with the number {lock} for the rest of a transaction. lockShared takes it in shared mode.
@@ -206,7 +206,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// checkNewer returns an error if a newer program has written the tables, whose schema has the version have.
+// checkNewer returns an error if the version of the schema, have, is one that only a newer program writes.
 func (s *Server) checkNewer(have int) error {
 	want := schema.Version(schema.Postgres)
 	if have <= want {
@@ -249,7 +249,8 @@ func (s *Server) replaced() error {
 		Why: []string{"its tables are not those that were opened"}}
 }
 
-// migrate creates the schema or upgrades it to the present version, in one transaction. It does nothing if another process was quicker.
+// migrate creates the schema or upgrades it to the present version, in one transaction. It does nothing if another process has done it
+// before.
 func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
 		return err
@@ -301,9 +302,9 @@ func script(ctx context.Context, conn *sqlx.Conn, text string) error {
 	})
 }
 
-// stateDir returns the directory on this host for files that belong to a database on a server. These files are results that are not
-// stored yet, and locks. The locks show the workers of one host which of the other workers are alive. stateDir does not create the
-// directory.
+// stateDir returns the directory on this host for files that belong to a database on a server. These files are results that are not stored
+// yet, and lock files. By the lock files, the workers of a host find out which other workers of this host are alive. stateDir does not
+// create the directory.
 func stateDir(dir, id string) (string, error) {
 	if dir != "" {
 		return filepath.Join(dir, id), nil
@@ -337,7 +338,8 @@ func (s *Server) noBackup() error {
 }
 
 // selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
-// write lock [2]. If [3] is true, the commit sends a message on channel [4], which this process does not ignore.
+// write lock [2]. If [3] is true, the commit sends a message on channel [4]. This process handles the message, too, although it ignores the
+// messages of its own writer.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 

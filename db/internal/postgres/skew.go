@@ -8,22 +8,22 @@ import (
 )
 
 // Each host writes times by its own clock, and compares the due time of a task with its own clock. Several hosts can use one server, so
-// their clocks have to agree with the server's clock. A difference of some seconds makes a task early or late by that much. A difference
-// of more than maxSkew is an error. Leases do not depend on this difference, because no code for leases compares two clocks.
+// their clocks have to agree with the server's clock. If the clocks differ by some seconds, a task starts some seconds early or late. A
+// difference of more than maxSkew is an error. Leases do not depend on this difference, because no code for leases compares two clocks.
 
 // maxSkew is the largest accepted difference between the clock of a host and the server's clock.
 const maxSkew = time.Minute
 
-// measureSkew returns the time by which the clock of this host is ahead of the clock that ask reads.
+// measureSkew returns the time by which the clock of this host is ahead of another clock. The function ask reads the other clock.
 func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
 	sent := time.Now()
 	at, err := ask()
 	return skew(at, sent, time.Now()), err
 }
 
-// skew returns the time by which the clock of this host is ahead of the server's clock. The time at is from the server's clock. The
-// server read it at some moment between sent and answered, which are times of this host's clock. skew returns the smallest possible
-// difference.
+// skew returns the time by which the clock of this host is ahead of the server's clock. The parameter at is a time of the server's clock,
+// which the server read at some moment between sent and answered. These two are times of this host's clock. As the exact moment is unknown,
+// skew returns the smallest possible difference.
 func skew(at, sent, answered time.Time) time.Duration {
 	switch {
 	case at.Before(sent):

@@ -16,8 +16,8 @@ import (
 // applicationPatience is the busy timeout of handles that OpenApplication returns.
 const applicationPatience = 10 * time.Second
 
-// applicationIdle is the number of idle connections that such a handle keeps. The default of database/sql is 2, so that a busy program
-// would open connections all the time.
+// applicationIdle is the number of idle connections that such a handle keeps. With the default of database/sql, 2, a busy program would
+// open and close connections all the time.
 const applicationIdle = 8
 
 // OpenApplication opens a handle for an application that has tables of its own in the file at path. It creates the file if it is missing,

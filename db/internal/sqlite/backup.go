@@ -17,8 +17,8 @@ import (
 // log until the copy is done.
 const vacuumInto = `VACUUM INTO ?`
 
-// copyMode sets the copy to WAL mode. VACUUM INTO does not copy the journal mode, and a user who restores the copy would forget to set
-// it.
+// copyMode sets the copy to WAL mode, because VACUUM INTO does not copy the journal mode. Otherwise each user who restores a copy would
+// have to set it.
 const copyMode = `PRAGMA journal_mode = WAL`
 
 // Backup implements engine.Shared.
@@ -76,7 +76,7 @@ func (d *File) mayBackup(to string, replace bool) error {
 		return backupProblem(err, to)
 	}
 	for _, end := range []string{"-wal", "-shm", "-journal"} {
-		if _, err := os.Lstat(to + end); err == nil { // SQLite would take this file for the log of the copy
+		if _, err := os.Lstat(to + end); err == nil { // SQLite would use an existing file of this name as the log of the copy
 			return &jobs.Error{Kind: jobs.ErrConflict, What: to + end + " exists",
 				Why:  []string{"a database of that name is in use, or was left by a crash: its log would ruin the copy"},
 				Hint: "another name"}
@@ -92,7 +92,7 @@ func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	if err != nil {
 		return 0, backupProblem(err, to)
 	}
-	if err := file.Close(); err != nil { // close the file before SQLite opens it, because closing it later would drop the locks of SQLite
+	if err := file.Close(); err != nil { // close now: closing the file after SQLite has opened it would drop SQLite's locks
 		return 0, err
 	}
 	// Use a separate connection, because the connections of the read pool cannot write, and because a copy can take seconds and must not
@@ -144,7 +144,7 @@ func place(part, to string, replace bool) error {
 	err := os.Link(part, to)
 	switch {
 	case err == nil:
-		return os.Remove(part) // remove the second name, because Open rejects a database with two hard links
+		return os.Remove(part) // now the copy has two names (hard links), and Open rejects such a database; so remove one
 	case errors.Is(err, fs.ErrExist):
 		return err
 	}

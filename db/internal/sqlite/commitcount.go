@@ -5,14 +5,14 @@ import (
 	"sync/atomic"
 )
 
-// commitCount tells the commits of other connections from those of this process's writer. SQLite counts all commits in the shared memory of
-// the database. The writer counts its own commits. It leaves out commits without changes, because SQLite does not count them.
+// commitCount counts the commits of other connections, which the watch of this process reports. SQLite counts all commits in the shared
+// memory of the database. The writer counts its own commits. It leaves out commits without changes, because SQLite does not count them.
 type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // counter of SQLite; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether the writer has counted its current commit in own, while SQLite may not have counted it in all yet
-	next    uint32         // while pending: value that all has when SQLite has counted this commit
+	pending bool           // whether own includes the current commit of the writer, which all may not include yet
+	next    uint32         // while pending: value of all that includes this commit
 }
 
 // open sets the counter of SQLite. The parameter all is nil if the counter cannot be read.
@@ -22,8 +22,8 @@ func (c *commitCount) open(all *atomic.Uint32) {
 	c.all = all
 }
 
-// begin counts a commit of the writer before it is made. The writer may not have the write lock yet, so another connection can commit
-// first. The commit of that connection is noticed later, when the commit of the writer has succeeded or failed.
+// begin counts a commit of the writer before the commit is made. The writer may not have the write lock yet, so another connection can
+// commit in between. The count of other commits includes that one only after the commit of the writer has succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

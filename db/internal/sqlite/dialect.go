@@ -13,38 +13,41 @@ var fragments = sqltext.Parts{
 	// claim_job selects the tasks of one job in a claim. SQLite merges the SELECTs of all jobs in the order of an index, and stops at the
 	// limit of the claim.
 	"claim_job": "{tasks_of_job}",
-	// row_address is a column of the SELECT of one job: the address of the row, if a claim finds its rows by their addresses. same_row is
-	// the condition that a row is one of those that the claim has selected. same_id is this condition for a claim that knows only the ids.
+	// row_address adds a column to the SELECT of one job: the physical address of the row, on an engine where the claim finds the selected
+	// rows by it. same_row is the condition that the claim has selected a row. same_id is the same condition for a claim that knows only
+	// the ids of the tasks.
 	"row_address": "",
 	"same_row":    "tasks.id = next_id",
 	"same_id":     "tasks.id = next_id",
-	// shard_column is the last column of the key of a counter, and shard is its value, if several rows hold parts of the same counter.
+	// shard_column and shard are for an engine on which several rows hold parts of the same counter: the last column of the key of a
+	// counter, and its value.
 	"shard_column": "",
 	"shard":        "",
 	// join_in_order makes the planner join tables in the order in which they are written.
 	"join_in_order": "CROSS JOIN",
-	// priority_3 is the condition that a task has priority [3]. Its statement orders by priority and id, the end of index tasks_pending.
+	// priority_3 is the condition that a task has priority [3]. The statement orders by priority and id, the last two columns of the index
+	// tasks_pending.
 	"priority_3": "priority = ?3",
 	// unindexed, before a column, prevents the planner from using an index on that column.
 	"unindexed": "+",
 	// table_exists reports whether the table named by the next parameter exists.
 	"table_exists": "EXISTS (SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?)",
-	// like compares texts without regard to case.
+	// like is the operator LIKE that ignores case.
 	"like": "LIKE",
 	// greatest is the function that returns the greatest of its arguments.
 	"greatest": "max",
-	// bigint_param is the next parameter as the value of a column.
+	// bigint_param is the next parameter, as a 64-bit column of a SELECT.
 	"bigint_param": "?",
 	// features is a number with the bits of selectFeatures. Index: dependencies_open.
 	"features": "EXISTS (SELECT 1 FROM {dependencies} WHERE open = 1) + 2 * EXISTS (SELECT 1 FROM {limits}) + 4 * EXISTS (SELECT 1 " +
 		"FROM {pauses}) + 8 * EXISTS (SELECT 1 FROM {queue_hooks}) + 16 * EXISTS (SELECT 1 FROM {cursors})",
-	// old_snapshot reports whether the transaction may have begun to read before another transaction that has committed since. In a file, a
-	// transaction that has begun so early cannot write.
+	// old_snapshot reports whether the transaction may read an old snapshot, without the writes that were committed since it began. In a
+	// file such a transaction cannot write.
 	"old_snapshot": "FALSE",
 	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
 
-	// The id of a new task is a parameter, since only the holder of the write lock takes ids.
+	// The id of a new task is a parameter: this process can compute it, because it holds the write lock.
 	"id_column":    "id, ",
 	"id_param":     "?, ",
 	"returning_id": "",
@@ -53,10 +56,10 @@ var fragments = sqltext.Parts{
 	"unless_taken": "",
 	"given_ids":    "",
 
-	// These marks are only in statements that package db does not run in a file. completions has a row for each object of the JSON array in
-	// the next parameter, for statements that need the trait CompletesAsJSON. same_completion is the condition that a task is one of them.
-	// plain_arrays lists the columns of insertArrays, which needs the trait InsertsArrays. Each parameter is an array with a value for each
-	// task.
+	// These fragments are empty, because only statements for servers use them. completions, for the trait CompletesAsJSON, is a table with
+	// a row for each object of the JSON array in the next parameter. same_completion is the condition that a task is in this table.
+	// plain_arrays, for the trait InsertsArrays, is a list of columns with a row for each new task; each of its parameters is an array with
+	// the values of one column.
 	"completions":     "",
 	"same_completion": "",
 	"plain_arrays":    "",

@@ -18,8 +18,8 @@ import (
 // fails with an I/O error, or the file is damaged. So this package refuses handles and transactions of other drivers when it can detect
 // them. database/sql hides the driver of a transaction, so the check compares how the copies of SQLite were built.
 
-// build is an expression for the build of a copy of SQLite: its version, and its first options. These name the compiler and default
-// values. No two drivers have the same build. Reading all options would take ten times as long.
+// build is an SQL expression that identifies the build of a copy of SQLite: its version and the first of its compile options, which name
+// the compiler and default values. No two drivers have the same build. Reading all options would take ten times as long.
 const build = `sqlite_source_id() || ' ' || coalesce(sqlite_compileoption_get(0), '') || ' ' || coalesce(sqlite_compileoption_get(1), '')
 	|| ' ' || coalesce(sqlite_compileoption_get(2), '') || ' ' || coalesce(sqlite_compileoption_get(3), '')
 	|| ' ' || coalesce(sqlite_compileoption_get(4), '') || ' ' || coalesce(sqlite_compileoption_get(5), '')
@@ -51,7 +51,7 @@ func isForeign(err error) bool {
 		!errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// otherDriver returns the error of a handle or transaction of another driver.
+// otherDriver returns the error for a handle or transaction that belongs to another driver.
 func otherDriver(what string, err error) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, Code: errcode.OtherDriver, What: what + " is of another driver", Err: err,
 		Why:  []string{"two copies of SQLite in one process break each other's locks"},

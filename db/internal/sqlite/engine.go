@@ -36,9 +36,9 @@ type File struct {
 	options       engine.Options
 	created       bool
 	upgradedFrom  int  // version of the schema that Open has upgraded; 0 if none
-	single        bool // whether no other write is likely to follow the current write soon; see lockQueue
+	single        bool // whether this process writes only from time to time; see lockQueue
 
-	content   atomic.Pointer[content] // state of the file's content; nil if unknown
+	content   atomic.Pointer[content] // last known size and modification time of the file; nil if unknown
 	contentMu sync.Mutex
 	shared    *sharedMemory // guarded by contentMu; nil if it cannot be read
 	queue     lockQueue     // queue of the processes that wait for the write lock
@@ -173,7 +173,7 @@ func (d *File) Quit() {
 	d.watches.Wait()
 }
 
-// BeforeClose prevents SQLite from removing the write-ahead log of a file that was replaced; see keepLog.
+// BeforeClose keeps SQLite from removing the write-ahead log if the file was replaced; see keepLog.
 func (d *File) BeforeClose() (release func()) {
 	if d.Replaced() != nil {
 		return d.keepLog()
@@ -266,7 +266,7 @@ func (d *File) Space() error {
 // Explain turns an error of the driver into a *jobs.Error that explains it.
 func (d *File) Explain(err error) error {
 	failure, ok := errors.AsType[*driver.Error](err)
-	// SQLite checks query_only before it checks the file, so with ReadOnly this code says nothing about the file.
+	// A ReadOnly handle gets this code because of the pragma query_only, even if the file is writable.
 	if d.options.ReadOnly && ok && failure.Code() == sqlite3.SQLITE_READONLY {
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + d.path, Err: err,
 			Why: []string{"the database was opened with Options.ReadOnly"}, Hint: "open it without Options.ReadOnly"}
@@ -299,7 +299,7 @@ func (*File) Values(args []any) []any                                 { return a
 func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // SQLite sends no messages
 func (*File) LockKeys(engine.Querier) error                           { return nil }                   // the write lock is enough
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
-func (*File) Notify(bool)                                             {}               // other processes watch the file
+func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
 func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns such an error
 func (*File) Unanswered(err error) error                              { return err }   // the result of a commit is never lost
 func (*File) Asserted(error) bool                                     { return false } // no statement for files has an assertion

@@ -30,7 +30,8 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
-// isDamage reports whether an error, explained or not, comes from the file or its disk, and not from the statement.
+// isDamage reports whether the file or its disk caused an error, and not the statement. The error may be one of the driver or an explained
+// one.
 func isDamage(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:
@@ -43,7 +44,7 @@ func isDamage(err error) bool {
 // returns other errors and nil unchanged.
 func explain(err error, file string) error {
 	if _, ok := errors.AsType[*jobs.Error](err); ok {
-		return err // the error is already explained, by code that knew more about it
+		return err // other code has already explained the error
 	}
 	if err != nil && (errors.Is(err, engine.ErrPoolClosed()) || errors.Is(err, sql.ErrConnDone)) {
 		return jobs.ErrClosed

@@ -55,7 +55,7 @@ func (d *File) find() error {
 		// The file has mode 0600 from its creation. SQLite gives the -wal and -shm files the same mode.
 		if file, err = os.OpenFile(d.path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600); err == nil {
 			d.created = true
-			err = file.Close() // no connection is open yet, so no lock is dropped
+			err = file.Close() // closing a file drops SQLite's locks on it, but no connection is open yet
 		} else if errors.Is(err, fs.ErrExist) { // another process has created it in the meantime
 			err = nil
 		}
