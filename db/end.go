@@ -27,7 +27,7 @@ type end struct {
 	queue string
 	lane  string
 	state jobs.State
-	// waited reports whether the task may have been waiting for other tasks when it was cancelled or retried.
+	// waited reports whether the task may have been waiting for other tasks when it was cancelled.
 	waited bool
 }
 

@@ -22,8 +22,8 @@ var laneHeld = query(`SELECT EXISTS (SELECT 1 FROM {tasks} WHERE lane = ? AND (s
 // laneNext finds the next task of lane [1]: highest priority, then lowest id. Index: tasks_blocked.
 var laneNext = query(`SELECT id, generation_id FROM {tasks} WHERE waits = 0 AND lane = ? ORDER BY priority DESC, id LIMIT 1`)
 
-// unblockTask makes the blocked task [3] of generation [4] pending at time [2]. The task has no lane, or it takes slot [1] of its lane
-// now. The index tasks_lane rejects a second holder of a slot.
+// unblockTask makes the blocked task [3] of generation [4] pending at time [2]. [1] is the slot of its lane that the task takes; it is NULL
+// for a task without a lane. The index tasks_lane rejects a second holder of a slot.
 var unblockTask = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, waits = NULL, lane_slot = ?,
 	updated_at = ?
 WHERE id = ? AND generation_id = ? AND waits = 0`)
@@ -38,7 +38,7 @@ type laneHolder struct {
 	State string `db:"state"`
 }
 
-// laneSet holds lanes that may have become free, each once, in the order in which they were added.
+// laneSet is an ordered set of the lanes that may have become free.
 type laneSet struct {
 	order []string
 	seen  map[string]bool
@@ -64,8 +64,8 @@ func (t *tx) freeLanes(lanes laneSet, now time.Time) error {
 	return nil
 }
 
-// freeLane gives the free slots of a lane to its next tasks, as far as its rate lets tasks start. It is safe to call at any time, because
-// a task that holds the lane keeps it.
+// freeLane gives the free slots of a lane to its next tasks, if the rate of the lane lets these tasks start. A caller may call it at any
+// time: it never takes the lane from a task that holds it.
 func (t *tx) freeLane(lane string, now time.Time) error {
 	limit, err := t.laneLimit(lane)
 	if err != nil {
@@ -79,7 +79,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	for _, h := range holders {
 		taken[h.Slot] = true
 	}
-	var slot int64 // no lower slot is free
+	var slot int64 // slots below are taken
 	for held, others := len(holders), unstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
 		var next, generation int64
 		err := t.scan(laneNext, []any{lane}, &next, &generation)
@@ -107,7 +107,7 @@ func (t *tx) holders(lane string) (holders []laneHolder, err error) {
 	return holders, err
 }
 
-// unstarted counts the holders of a lane that have not started yet. The token bucket of the lane does not count these starts yet.
+// unstarted counts the tasks that hold a lane but have not started yet, so that the token bucket of the lane does not include their starts.
 func unstarted(holders []laneHolder) (n int) {
 	for _, h := range holders {
 		if h.State == string(jobs.Pending) {
@@ -117,8 +117,9 @@ func unstarted(holders []laneHolder) (n int) {
 	return n
 }
 
-// These statements move a due task [2] of generation [3] that has a lane. startHolder starts a task that holds its lane, at time [1].
-// delayHolder makes the holder wait for the lane's rate until [1]. blockTask makes any other task wait for the lane, at time [1].
+// These statements are for a due task [2] of generation [3] with a lane. If the task holds its lane, startHolder makes it pending at time
+// [1], or delayHolder makes it wait until [1] for the rate of the lane. If the task does not hold its lane, blockTask makes it wait for the
+// lane, at time [1].
 var (
 	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?
 		AND generation_id = ?`)
@@ -127,7 +128,8 @@ var (
 		AND generation_id = ?`)
 )
 
-// startHolder starts the next attempt of a task that holds its lane, as soon as the lane's rate allows it.
+// startHolder makes a due task that holds its lane pending, for its next attempt. If the rate of the lane does not allow the start yet, it
+// delays the task.
 func (t *tx) startHolder(r *row, now time.Time) error {
 	limit, err := t.laneLimit(string(r.Lane))
 	if err != nil {
@@ -155,7 +157,7 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 		return false, nil
 	}
 	features, err := t.features()
-	if err != nil || features.limits { // the lane may have a rate; so the task waits until freeLane releases it
+	if err != nil || features.limits { // the lane may have a rate limit, so block the task; freeLane then decides
 		return true, err
 	}
 	var held bool

@@ -12,18 +12,20 @@ import (
 )
 
 // The functions in this file change claims that exist. A worker renews, reads and releases its own claims. A reaper revokes the claims of a
-// hung worker and records the losses. Package runner/internal/engine decides when to do this: see its heartbeat.go and reaper.go.
+// hung worker and records the losses. Package runner/internal/engine decides when to call these functions (heartbeat.go and reaper.go).
 //
-// A takeover from a hung worker has two steps, Revoke and Reap. A hung worker may continue at any moment and write how its commands ended,
-// while the reaper kills these commands. So the reaper first revokes the claims: the generation goes up by one, and every later write of
-// the worker changes no row. The tasks stay running until their processes are dead. Only then Reap lets them run again. If the reaper dies
-// in between, the lease of 0 shows another reaper that the claim is revoked.
+// A reaper takes the tasks of a hung worker over in two steps, Revoke and Reap. Revoke comes first, because the hung worker may continue at
+// any moment, and would then write how its commands ended while the reaper kills them. Revoke adds one to the generation of each claim, so
+// that later writes of the worker change no row, and sets the lease to 0. The tasks stay in the state running. The reaper then kills their
+// processes. Only when these are dead, it calls Reap, which lets the tasks run again. If the reaper dies in between, another reaper sees by
+// the lease of 0 that the claim is revoked, and continues.
 //
 // Invariants:
 //   - Each write of a claim names the id, the generation and the worker. The database rejects the write if one of them has changed.
-//   - A reaper compares a lease only with an earlier value of itself, and never with its clock. So each heartbeat must change the lease.
-//   - A revocation commits at level full, because the caller then kills processes. The loss itself needs no sync: if a crash undoes it, a
-//     reaper records it again.
+//   - A reaper compares a lease only with an earlier value of the same lease, and never with its own clock. So each heartbeat must change
+//     the lease.
+//   - The commit of Revoke is durable (level full), because the caller kills processes afterwards. The commit of Reap need not be: if a
+//     crash undoes it, a reaper records the loss again.
 
 // renewLeases sets the leases of the claims [2] of worker [3] to [1], and returns the claims that the worker still owns. [2] is JSON: pairs
 // of id and generation_id. A heartbeat must change every lease, even if the clock was set back. Otherwise a reaper would think that the
@@ -80,12 +82,12 @@ type ClaimID struct {
 // CancelRequest is a request to cancel the task of a claim.
 type CancelRequest struct {
 	ClaimID
-	Now  bool // kill with SIGKILL at once
+	Now  bool // whether to send SIGKILL at once, without SIGTERM before it
 	Text string
 }
 
-// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the list running. These leases then end at
-// now + lease. It returns the claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
+// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the list running: they end at now + lease. It
+// returns the claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {
@@ -106,7 +108,7 @@ func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duratio
 	return owned, nil
 }
 
-// Owned lists the claims of the worker that are not revoked, as the database has them.
+// Owned reads from the database which claims of the worker are not revoked.
 func (w *Worker) Owned(ctx context.Context) ([]ClaimID, error) {
 	return readRows[ClaimID](ctx, w.db, selectOwned, w.number)
 }
@@ -162,12 +164,12 @@ func (d *DB) Stuck(ctx context.Context, now time.Time) ([]int64, error) {
 	return stuck, err
 }
 
-// Lease is a claim of another worker, as Leases has read it.
+// Lease is a claim of another worker, with its lease at the time when Leases has read it.
 type Lease struct {
 	ClaimID
 	Worker    int64  `db:"worker"`           // number of the worker
 	WorkerID  string `db:"worker_id"`        // empty if the worker's row was deleted
-	ExpiresAt int64  `db:"lease_expires_at"` // as it is stored; compare it only with 0 and with a value that is read later
+	ExpiresAt int64  `db:"lease_expires_at"` // stored value; compare it only with 0 and with values of the same claim that are read later
 	Length    int64  `db:"lease"`            // lease duration in ms
 }
 
@@ -189,7 +191,7 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
-	Task   jobs.Task // task as it was claimed; its generation is one higher if the claim was revoked
+	Task   jobs.Task // task as its worker has claimed it; if the claim was revoked, with a generation one higher
 	Change lifecycle.Change
 }
 
@@ -220,9 +222,9 @@ func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	})
 }
 
-// Reap records the loss of revoked claims, and returns the claims that it reaped. Each task becomes pending, failed or cancelled, as
-// lifecycle.Next decides. Before this call, the caller must make sure that no process of the claims is alive. Reap leaves out claims that
-// another worker has reaped.
+// Reap records that the attempts of revoked claims are lost, and returns the claims that it reaped. Each task becomes pending, failed or
+// cancelled, as lifecycle.Next decides. Before this call, the caller must make sure that no process of the claims is alive. Reap leaves out
+// claims that another worker has reaped.
 func (w *Worker) Reap(ctx context.Context, revoked []Lease, now time.Time) ([]Reaped, error) {
 	reaped, err := updateAs(ctx, w.db, normal, func(t *tx) (reaped []Reaped, err error) {
 		t.hooks = w.hooks

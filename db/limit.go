@@ -23,7 +23,7 @@ var (
 	selectLimits = query(`SELECT ` + limitColumns + ` FROM {limits} ORDER BY kind, name`)
 )
 
-// saveBucket stores the level [1] of a token bucket at time [2]. The limit has the kind [3] and the name [4].
+// saveBucket stores that the token bucket of the limit with kind [3] and name [4] has the level [1] at time [2].
 var saveBucket = command(`UPDATE {limits} SET level = ?, filled_at = ? WHERE kind = ? AND name = ?`)
 
 // setLimit adds a limit or replaces the limit of the same target.
@@ -37,8 +37,8 @@ var removeLimit = command(`DELETE FROM {limits} WHERE kind = ? AND name = ?`)
 // setLaneDue sets the time [1] at which the rate of lane [2] lets its next task start. NULL means that no task waits for the rate.
 var setLaneDue = command(`UPDATE {limits} SET due_at = ? WHERE kind = 'lane' AND name = ?`)
 
-// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It also clears the due times of limits of other kinds with
-// that name. Only plain SQL sets these due times, and otherwise selectFreeLanes would return them for ever. Index: limits_due.
+// clearLaneDue clears the due time of lane [2] if it is at [1] or earlier. It also clears the due time of a limit of another kind with the
+// same name. Only plain SQL can set such a due time, but selectFreeLanes would return it again and again. Index: limits_due.
 var clearLaneDue = command(`UPDATE {limits} SET due_at = NULL WHERE due_at <= ? AND name = ?`)
 
 // selectFreeLanes lists up to 1000 lanes whose rate lets a task start at [1]. Index: limits_due.
@@ -95,7 +95,8 @@ func (r *limitRow) slots() int {
 	return max(int(r.Running), 1)
 }
 
-// nextStart returns the time at which the rate lets a task start, if a number of other tasks start before it. The zero time means now.
+// nextStart returns the time at which the rate lets a task start after a number of other tasks. The zero time means that the task can start
+// now.
 func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	if r != nil && r.Rate > 0 {
 		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
@@ -103,8 +104,8 @@ func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	return next
 }
 
-// laneOpen reports whether the rate of a lane lets a task start now, if a number of other tasks start before it. If the rate does not and
-// waits is true, laneOpen stores the time of the next start.
+// laneOpen reports whether the rate of a lane lets a task start now after a number of other tasks. If it does not, and waits says that a
+// task waits for the lane, laneOpen stores the time at which the rate lets that task start.
 func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
 	if r == nil {
 		return true, nil
@@ -116,7 +117,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	if r.DueAt.time().Equal(next) {
 		return next.IsZero(), nil
 	}
-	t.released = true // the time of the next start has changed
+	t.released = true // so that the worker reads the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
 	r.DueAt = 0 // freeLane calls laneOpen again only if the result was true
 	return next.IsZero(), err
@@ -154,7 +155,7 @@ func (t *tx) freeDueLanes(now time.Time) error {
 type LimitStat struct {
 	jobs.Limit
 	InUse     int       // running tasks of the target
-	NextAt    time.Time // time at which the rate lets the next task start; zero if that is now or if there is no rate
+	NextAt    time.Time // time at which the rate lets the next task start; zero if it can start now or if there is no rate
 	UpdatedAt time.Time
 }
 

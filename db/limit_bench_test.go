@@ -24,9 +24,9 @@ type waitingTasks struct {
 	rate             bool        // whether the limit is a rate; otherwise it limits running tasks
 }
 
-// BenchmarkClaimBeside claims tasks for a worker with two jobs, and releases them. The table also has a million tasks with a higher
-// priority that cannot start. The benchmark divides the lower quartile of the times by that of the case without limits and without these
-// tasks.
+// BenchmarkClaimBeside claims tasks for a worker with two jobs, and releases them. The table also has a million tasks that have a higher
+// priority but cannot start. The reported ratio is the lower quartile of the times, divided by the lower quartile of the case without
+// limits and without these tasks.
 func BenchmarkClaimBeside(b *testing.B) {
 	cases := []waitingTasks{
 		{name: "nothing"},

@@ -12,12 +12,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectTasks reads tasks. A statement appends clauses to it.
+// selectTasks reads tasks. Other statements append a WHERE clause and an order to it.
 const selectTasks = `SELECT ` + taskColumns + ` FROM ` + taskTables
 
 // These statements read the tasks that a filter selects. {where} stands for the condition, and {order} for an ORDER BY with a LIMIT.
-// listSorted is listTasks for a list that SQLite finds by an index and must sort by id. It sorts only the ids, and reads the other columns
-// only for the rows that it returns. countSome stops counting when it reaches its last argument.
+// listSorted does the same as listTasks, if SQLite finds the tasks by an index and must sort them by id. It sorts the ids alone, and reads
+// the other columns only of the rows that it returns. countSome stops counting at the number in its last argument.
 var (
 	listTasks  = query(selectTasks + `{where}{order}`)
 	listSorted = query(selectTasks + ` WHERE tasks.id IN (SELECT tasks.id FROM {tasks}{where}{order}) ORDER BY tasks.id{direction}`)
@@ -43,8 +43,8 @@ var (
 		AND id < ? LIMIT 0 + ?) AS part`)
 )
 
-// few is the largest number of rows of a partial index that are sorted. If the index has more rows, it is faster to read the table from its
-// newest row on.
+// few decides how a list is read. If a partial index has at most few rows, they are sorted. If it has more, it is faster to read the table
+// itself from its newest row on.
 const few = 10_000
 
 // Page says how many rows of a list to return, and from which end.
@@ -74,7 +74,7 @@ func (c *condition) template() string {
 // order is the order of a list.
 type order struct {
 	page  Page
-	sorts bool // whether SQLite shall find the rows by an index and sort them by id
+	sorts bool // whether SQLite must find the rows by an index and then sort them by id
 }
 
 // parts returns the parts of a statement that lists the tasks of a condition in this order. A unary plus before the id keeps SQLite from
@@ -102,8 +102,8 @@ func (o order) statement(c *condition) *statement {
 	return listTasks.With(o.parts(c))
 }
 
-// where turns a filter into SQL. It passes lists as JSON, so that their length does not change the text. It writes states as literals,
-// because SQLite uses a partial index only if the query repeats the condition of the index. The condition uses the index of
+// where turns a filter into SQL. It passes lists as JSON, so that the text of the SQL does not depend on their length. It writes states as
+// literals, because SQLite uses a partial index only if the query repeats the condition of the index. The condition uses the index of
 // metadata for the keys in indexed.
 func where(f jobs.Filter, indexed ...string) *condition {
 	c := &condition{}
@@ -163,7 +163,7 @@ func where(f jobs.Filter, indexed ...string) *condition {
 	}
 	at := "coalesce(tasks.finished_at, tasks.created_at)"
 	if onlyFinished(f) {
-		at = "tasks.finished_at" // this column has an index
+		at = "tasks.finished_at" // finished_at has an index
 	}
 	if !f.Since.IsZero() {
 		c.and(at+" >= ?", f.Since.UnixMilli())
@@ -205,7 +205,7 @@ func (c *condition) metadata(texts map[string]string, indexed []string) {
 	}
 }
 
-// noNUL replaces NUL bytes in a text. No name in a database contains one, and servers reject texts with one.
+// noNUL replaces the NUL bytes in a text that a user searches for. No name in a database has a NUL, and servers reject texts with one.
 func noNUL(text string) string { return strings.ReplaceAll(text, "\x00", "\uFFFD") }
 
 func onlyFinished(f jobs.Filter) bool {
@@ -227,8 +227,8 @@ var sparse = map[jobs.State]*statement{
 		LIMIT 10001) AS part`),
 }
 
-// order returns the order of a list. SQLite can find the first rows in two ways: it can use the index of the states or of finished_at, or
-// walk the table from its end. order selects the index if the index has few rows.
+// order decides how to read a list. SQLite can find the first rows in two ways: by the index of the states or of finished_at, or by reading
+// the table from its end. order chooses the index if it has few rows.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
 	o := order{page: page, sorts: f.Schedule != ""} // the tasks of schedules have an index of their own
 	if len(f.States) == 0 || f.IDs != nil {
@@ -294,7 +294,7 @@ func (d *DB) Count(ctx context.Context, f jobs.Filter) (int, error) {
 	})
 }
 
-// CountByState counts the tasks that a filter selects by their states. It may scan the whole table.
+// CountByState counts, for each state, the tasks that a filter selects. It may scan the whole table.
 func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]int, error) {
 	type row struct {
 		State jobs.State `db:"state"`
@@ -311,7 +311,7 @@ func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]in
 	return counts, err
 }
 
-// CountUpTo is Count, but it stops counting at the number most. It may scan the whole table to find so many tasks.
+// CountUpTo is Count, but it stops counting at the number most. It may scan the whole table if it finds fewer tasks.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	return search(ctx, d, f, func(indexed []string) (int, error) {
 		c := where(f, indexed...)

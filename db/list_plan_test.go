@@ -136,8 +136,7 @@ func orderedByEnd() *statement {
 	return s
 }
 
-// floorOfEnds returns a statement for lists of failed tasks that read a bounded number of rows. It finds the time at which such a list
-// ends.
+// floorOfEnds returns the statement that finds the end of a bounded part of a list of failed tasks. Only the tasks up to there are read.
 func floorOfEnds() *statement {
 	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
 	return timeFloor.With(parts)

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// listByTime reads the tasks that a filter selects, in the order of a time. Tasks with equal times have the order of their ids. Indexes:
+// listByTime reads the tasks that a filter selects, ordered by one of their times. Tasks with equal times are ordered by id. Indexes:
 // tasks_failed, tasks_finished and tasks_due.
 var listByTime = query(selectTasks + `{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
 
@@ -21,7 +21,7 @@ type TimeOrder struct {
 	ID    int64     // id of the same task
 	Limit int       // maximum number of tasks
 
-	end TimeMark // last task of the part of the list that is read; zero for the whole list
+	end TimeMark // where to stop: the last task to read; zero to read the list to its end
 }
 
 // statement returns the statement for a filter and its arguments. It selects only tasks that have the time of the order. It uses the index
@@ -43,7 +43,7 @@ func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any
 	if o.Due {
 		parts["time"], parts["direction"], before, after = "tasks.run_at", "", " >", " <"
 	} else if !slices.Equal(f.States, []jobs.State{jobs.Failed}) {
-		c.and("tasks.finished_at IS NOT NULL") // the condition of the index
+		c.and("tasks.finished_at IS NOT NULL") // SQLite uses the index only with this condition
 	}
 	if !o.At.IsZero() {
 		c.and("("+parts["time"]+", tasks.id)"+before+" (?, ?)", o.At.UnixMilli(), o.ID)
@@ -55,8 +55,8 @@ func (o TimeOrder) parts(f jobs.Filter, indexed ...string) (sqltext.Parts, []any
 	return parts, c.args
 }
 
-// ListByTime returns the tasks that a filter selects, in the order of a time. A list by due time has only scheduled and retrying tasks, and
-// a list by the time of the end has only finished ones.
+// ListByTime returns the tasks that a filter selects, ordered by due time or by end time. A list by due time has only scheduled and
+// retrying tasks. A list by end time has only finished tasks.
 func (d *DB) ListByTime(ctx context.Context, f jobs.Filter, o TimeOrder) ([]jobs.Task, error) {
 	return search(ctx, d, f, func(indexed []string) ([]jobs.Task, error) {
 		s, args := o.statement(f, indexed...)
@@ -68,12 +68,12 @@ func (d *DB) ListByTime(ctx context.Context, f jobs.Filter, o TimeOrder) ([]jobs
 var listFailures = query(`SELECT tasks.id, tasks.queue, tasks.job, tasks.finished_at, tasks.outcome FROM {tasks}{where}
 ORDER BY tasks.finished_at DESC, tasks.id DESC{limit}`)
 
-// markFailures reads the ids and the ends of the tasks of listFailures as two JSON arrays. One row with two arrays takes a tenth of the
-// time of a row for each task. Index: tasks_failed.
+// markFailures selects the same tasks as listFailures, and returns their ids and their end times as two JSON arrays in one row. This takes
+// a tenth of the time of a row for each task. Index: tasks_failed.
 var markFailures = query(`SELECT {json_list}(id) AS ids, {json_list}(finished_at) AS ends FROM (SELECT tasks.id, tasks.finished_at
 FROM {tasks}{where} ORDER BY tasks.finished_at DESC, tasks.id DESC{limit}) AS latest`)
 
-// latestFailed completes listFailures or markFailures and returns the arguments.
+// latestFailed fills in {where} and {limit} of listFailures or markFailures, and returns the arguments.
 func latestFailed(q *statement, f jobs.Filter, most int) (*statement, []any) {
 	f.States = []jobs.State{jobs.Failed}
 	c := where(f)
@@ -101,7 +101,7 @@ func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task
 	return list, err
 }
 
-// FailureMarks returns the ends and the ids of the tasks that Failures returns for the same arguments.
+// FailureMarks returns the end times and the ids of the tasks that Failures returns for the same arguments.
 func (d *DB) FailureMarks(ctx context.Context, f jobs.Filter, most int) ([]TimeMark, error) {
 	s, args := latestFailed(markFailures, f, most)
 	rows, err := readRows[struct {

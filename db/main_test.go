@@ -70,7 +70,7 @@ func say(r report) {
 
 func (e childCommand) run() {
 	ctx := context.Background()
-	if e.Do == "keep" { // keep the file open until stdin ends; this works for every schema
+	if e.Do == "keep" { // keep the file open until stdin ends; a file of any version of the schema will do
 		raw, err := sqlite.Connect(e.Path, "rw")
 		if err == nil {
 			err = raw.Get(new(int), "SELECT count(*) FROM sqlite_schema")
@@ -104,7 +104,7 @@ func (e childCommand) run() {
 			}
 			say(report{ID: added[0].ID})
 		}
-	case "index": // make an index of metadata
+	case "index": // call IndexMetadata
 		if err := d.IndexMetadata(ctx, []string{"tenant"}); err != nil {
 			panic(err)
 		}
@@ -156,7 +156,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // the child has ended already, unless the test has failed
+	t.Cleanup(func() { // fails if the child has ended already, as it has unless the test failed
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})

@@ -14,17 +14,19 @@ import (
 // the keys. Without keys, both tables of a file are empty.
 //
 // Invariants:
-//   - While a key is in metadata_keys, every transaction that gives a task a text with this key adds a row. In a file, the write lock
-//     ensures it. On a server, a transaction that reads metadata_keys holds a lock on that table until it ends, and IndexMetadata changes
-//     the keys under an exclusive lock. A transaction with an old snapshot may not see a new key, so it adds rows for all keys.
-//   - A key is filled only after all older tasks have their rows. The column build identifies one index of a key. If the key is removed
-//     and added again, build changes. So a call that filled the first index cannot declare the second one filled.
-//   - A row may be out of date, because a new definition of the task has other texts. So searches also compare the texts of the task.
+//   - While a key is in metadata_keys, every transaction that gives a task a text with this key adds a row to the index. In a file, the
+//     write lock ensures that no such transaction misses a new key. On a server, a transaction that reads metadata_keys holds a lock on
+//     that table until it ends, and IndexMetadata changes the keys under an exclusive lock. A transaction that still reads an old snapshot
+//     may not see a new key, so it adds rows for all keys.
+//   - A key is marked as filled only after all older tasks have their rows. If a key is removed and added again, its index is built anew.
+//     The column build identifies each such index, so that a call that has filled the old index does not mark the new one as filled.
+//   - A row may be out of date, because a task may get other texts later. So a search also compares the texts of each task that it finds in
+//     the index.
 
-// indexedText is the part of the text in the next parameter that the index contains.
+// indexedText shortens the text in the next parameter to the part that the index contains.
 const indexedText = `substr(CAST(? AS text), 1, 100)`
 
-// selectIDs lists the tasks that have, or had, a text with key [1] that begins with the same characters as the text [2].
+// selectIDs lists the tasks whose row in the index has key [1], and a text that begins like the text [2].
 var selectIDs = query(`SELECT task_id FROM {metadata_index} WHERE key = CAST(? AS text) AND value = ` + indexedText)
 
 // selectKeys lists the indexed keys. selectIndexed lists them for a transaction that writes. An empty key stands for all keys.
@@ -33,15 +35,16 @@ var (
 	selectIndexed = query(`SELECT key FROM {metadata_keys} UNION ALL SELECT '' WHERE {old_snapshot}`)
 )
 
-// addKey adds key [1] with an empty index [2]. removeKey removes key [1]. setFilled records that index [2] of key [1] has all tasks.
+// addKey adds key [1] with an empty index, whose column build is [2]. removeKey removes key [1]. setFilled records that the index with
+// build [2] of key [1] has all tasks.
 var (
 	addKey    = command(`INSERT INTO {metadata_keys} (key, build, filled) VALUES (?, ?, 0)`)
 	removeKey = command(`DELETE FROM {metadata_keys} WHERE key = ?`)
 	setFilled = command(`UPDATE {metadata_keys} SET filled = 1 WHERE key = ? AND build = ?`)
 )
 
-// indexText adds text [2] with key [1] of task [3]. fillIndexes adds the texts of the tasks with ids after [1] and up to [2] to the indexes
-// that are not filled. deleteTexts deletes the rows of task [1].
+// indexText adds a row for task [3], whose metadata has the text [2] for the key [1]. For the indexes that are not filled, fillIndexes adds
+// the rows of the tasks with ids after [1] and up to [2]. deleteTexts deletes the rows of task [1].
 var (
 	indexText = command(`INSERT INTO {metadata_index} (key, value, task_id)
 	VALUES (CAST(? AS text), ` + indexedText + `, {bigint_param}) ON CONFLICT (key, value, task_id) DO NOTHING`)
@@ -63,14 +66,14 @@ var (
 	LIMIT 0 + ?2)`)
 )
 
-// selectNewest returns the highest id of a task. selectPart returns the id of the last of the next [2] tasks after id [1].
+// selectNewest returns the highest id of a task. selectPart takes the next [2] tasks after id [1], and returns the id of the last of them.
 var (
 	selectNewest = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 	selectPart   = query(`SELECT coalesce(max(id), 0) FROM (SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT 0 + ?) AS part`)
 )
 
 const (
-	indexMost = 1000                  // tasks or rows of one transaction of IndexMetadata
+	indexMost = 1000                  // greatest number of tasks or rows in one transaction of IndexMetadata
 	lockPause = 50 * time.Millisecond // time between two attempts to lock metadata_keys
 )
 
@@ -82,7 +85,8 @@ type indexedKeys struct {
 	rowsKnown, rows bool // whether the index has rows
 }
 
-// indexes reports whether some of these texts may need rows in the index. A transaction reads the keys once, if a task has metadata.
+// indexes reports whether some of these texts may need rows in the index. A transaction reads the indexed keys only once, for the first
+// task with metadata.
 func (t *tx) indexes(texts map[string]string) (bool, error) {
 	if len(texts) == 0 {
 		return false, nil
@@ -147,8 +151,8 @@ type indexedKey struct {
 	Filled boolean `db:"filled"`
 }
 
-// IndexMetadata makes an index for each of the keys, which must be valid and distinct, and removes all other indexes. It returns when the
-// indexes are filled. Any number of calls may fill the same index.
+// IndexMetadata makes an index of metadata for each of the keys, which must be valid and distinct, and removes the indexes of all other
+// keys. It returns when the indexes are filled. Several calls may fill the same index at the same time.
 func (d *DB) IndexMetadata(ctx context.Context, keys []string) error {
 	unfilled, err := d.setKeys(ctx, keys)
 	if err == nil {
@@ -273,7 +277,7 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo = max(upTo, after+1) // the last tasks may have been deleted
+		upTo = max(upTo, after+1) // no task is left up to newest; the last ones may have been deleted
 		if err := d.update(ctx, normal, func(t *tx) error {
 			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// manyTenants adds 20,000 tasks. Every second one has metadata with the key tenant.
+// manyTenants adds 20,000 tasks. Every second task has metadata with the key tenant.
 const manyTenants = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
 	INSERT INTO tasks (generation_id, state, queue, job, priority, run_at, max_losses, created_at, updated_at, options)
 	SELECT 1, 'pending', 'default', 'f', 5, 0, 3, 0, 0, CASE WHEN i % 2 THEN '{"metadata":{"tenant":"a"}}' END FROM n`
@@ -30,7 +30,7 @@ func TestAKilledIndexMetadataIsCompletedByTheNextCall(t *testing.T) {
 		return n
 	}
 	interrupted := 0
-	for rows := 0; rows <= 8000; rows += 2000 { // the process is killed when the index has this many rows
+	for rows := 0; rows <= 8000; rows += 2000 { // the test kills the process when the index has this number of rows
 		path := filepath.Join(t.TempDir(), "x.db")
 		testkit.NoError(t, os.WriteFile(path, text, 0o600))
 		raw, err := sqlite.Connect(path, "rw", "busy_timeout(5000)")

@@ -2,6 +2,6 @@
 
 package db
 
-// usualStride is the default of the flag stride. With 5 the tests need half a minute of CPU time for some hundred points of failure. The
-// command make failures tests all points.
+// usualStride is the default of the flag stride. With 5 the tests need half a minute of CPU time, and make some hundred operations fail. To
+// make every operation fail, run make failures.
 const usualStride = 5

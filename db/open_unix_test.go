@@ -192,7 +192,7 @@ func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 			all = append(all, start(t, childCommand{Do: "flood", Path: path, Options: levels[round%len(levels)]}, nil))
 		}
 		for i, c := range all {
-			for range 5 + 3*i + round { // the kill comes after these reports, in the middle of the next write
+			for range 5 + 3*i + round { // wait for these reports; then the kill comes in the middle of a later write
 				r, ok := c.next()
 				if !ok || r.ID == 0 || confirmed[r.ID] {
 					t.Fatalf("got report %+v (found: %v, id seen before: %v), want one with a new task id", r, ok, confirmed[r.ID])
@@ -202,7 +202,7 @@ func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 			if err := c.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}
-			for r, ok := c.next(); ok && r.ID != 0; r, ok = c.next() { // reports that the child wrote before the kill
+			for r, ok := c.next(); ok && r.ID != 0; r, ok = c.next() { // read the reports that the child has printed before the kill
 				confirmed[r.ID] = true
 			}
 		}

@@ -255,7 +255,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
 		return err
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after the COMMIT this causes only a warning
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a COMMIT the server only warns about it
 	have, err := s.connect(ctx, conn)
 	if err != nil {
 		return err

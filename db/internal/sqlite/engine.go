@@ -296,8 +296,8 @@ func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTR
 
 func (*File) Server() *engine.ServerInfo                              { return nil }
 func (*File) Values(args []any) []any                                 { return args }
-func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // SQLite sends no messages
-func (*File) LockKeys(engine.Querier) error                           { return nil }                   // the write lock is enough
+func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // SQLite has no server
+func (*File) LockKeys(engine.Querier) error                           { return nil }                   // the write lock does it
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
 func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns such an error

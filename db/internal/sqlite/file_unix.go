@@ -18,7 +18,7 @@ func identify(info fs.FileInfo) fileID {
 	if !ok {
 		return fileID{}
 	}
-	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types differ between systems
+	return fileID{uint64(stat.Dev), uint64(stat.Ino)} // the types of these fields differ between operating systems
 }
 
 // statFile identifies the file at path and its content.
@@ -44,7 +44,7 @@ func links(info fs.FileInfo) uint64 {
 	return uint64(stat.Nlink)
 }
 
-// syncDir makes the entries of a directory as durable as its files.
+// syncDir makes the entries of a directory, the names of its files, durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// fileID is empty on this system. Windows does not let anybody replace an open database, so no code needs to compare files.
+// fileID is empty on Windows. Windows does not allow anybody to replace the files of an open database, so no code needs to compare files.
 type fileID struct{}
 
 func identify(fs.FileInfo) fileID { return fileID{} }

@@ -16,7 +16,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectSchema lists the tables, indexes, triggers and views of a file. It leaves out the indexes of constraints, which have no text.
+// selectSchema lists the tables, indexes, triggers and views of a file. It leaves out the indexes that SQLite makes for constraints; they
+// have no SQL text.
 const selectSchema = `SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type, name`
 
 // object is a table, an index, a trigger or a view.
@@ -27,8 +28,8 @@ type object struct {
 	Text  string `db:"sql"`
 }
 
-// ownSum is the hash of the schema that ownSchema returns for a dialect without a prefix. It is a constant, because computing it would
-// take 20 ms at the start of each worker.
+// ownSum is the hash of the schema that ownSchema returns for a dialect without a prefix. It is a constant, because computing the hash
+// would delay the start of each worker by 20 ms.
 const ownSum = "317c5023aefe380bb675a00e84014cd20745d83eee28241fd4891cdba6616ac1"
 
 // sum returns a hash of a schema.
@@ -69,7 +70,7 @@ func (d *File) CheckSchema(ctx context.Context) error {
 	if err := d.read.SelectContext(ctx, &all, selectSchema); err != nil {
 		return d.Explain(err)
 	}
-	if sum(all) == ownSum { // most files have only runner's tables
+	if sum(all) == ownSum { // the usual case: the file has only runner's tables, and their schema is unchanged
 		return nil
 	}
 	own, err := ownSchema(ctx, d.sql)
@@ -149,9 +150,8 @@ var ownTables = []table{
 		"pid_namespace leaked"},
 }
 
-// checkTables returns an error unless the file has the tables of the schema, each with its columns. Until the last step of the schema is
-// released, builds with different tables may write the same version number. Without this check, some commands would then fail in the middle
-// of their work.
+// checkTables returns an error unless the file has the tables of the schema, each with its columns. Unreleased builds may have written the
+// same version number for other tables. Without this check, some commands would fail on such a file in the middle of their work.
 func (d *File) checkTables(ctx context.Context) error {
 	var all []table
 	if err := d.conn.SelectContext(ctx, &all, selectTables); err != nil {

@@ -13,9 +13,9 @@ import (
 	driver "modernc.org/sqlite"
 )
 
-// A process that opens a database must know which files of this database other processes have open. It asks the kernel for their locks,
-// because SQLite locks certain bytes as long as it uses a file. One danger remains: when a process closes a file, it loses all its POSIX
-// locks on that file. So this code reads through /proc, or opens only files that this process does not have open.
+// A process that opens a database must know which files of this database other processes have open. SQLite locks certain bytes of a file as
+// long as it uses the file, so this process asks the kernel for locks on these bytes. One danger remains: when a process closes a file, it
+// loses all its POSIX locks on that file. So this code reads through /proc, or opens only files that this process does not have open.
 
 // These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A process
 // that uses the shared memory has a lock on the byte inUseByte of the -shm file.
@@ -24,7 +24,7 @@ const (
 	inUseByte               = 128
 )
 
-// inUse reports which files of a database other open files use.
+// inUse reports which files of a database are in use by others: by other processes, or by other handles of this process.
 type inUse struct {
 	file   bool // whether a connection in WAL mode has the database file open
 	shared bool // whether a process uses the shared memory; only set if file is false
@@ -34,7 +34,7 @@ type inUse struct {
 // has POSIX locks on the shared memory, and closing any descriptor of the file drops them.
 func usedBy(path string) inUse {
 	if !driver.OFDLockingEnabled() {
-		return inUse{} // if so, the locks on the database file are POSIX locks, too, and usedBy must not open that file
+		return inUse{} // closing the file here would drop this process's POSIX locks on it, so usedBy must not open it
 	}
 	var use inUse
 	header := make([]byte, 20)
@@ -45,7 +45,7 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	if _, _, err := mapped(path + "-shm"); err == nil { // this process uses the shared memory of a file that is no longer at path
+	if _, _, err := mapped(path + "-shm"); err == nil { // this process uses the memory of a file that was moved away
 		use.shared = true
 	} else {
 		withFile(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })
@@ -69,7 +69,7 @@ func locked(file *os.File, start, size int64) bool {
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock) == nil && lock.Type != unix.F_UNLCK
 }
 
-// lockShared locks a database file in the same way as a connection.
+// lockShared takes the same shared lock on a database file as a connection of SQLite.
 func lockShared(file *os.File) error {
 	lock := unix.Flock_t{Type: unix.F_RDLCK, Whence: io.SeekStart, Start: sharedFirst, Len: sharedSize}
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, &lock)
@@ -82,7 +82,7 @@ func isMountPoint(path string) bool {
 	if err == nil && stat.Attributes_mask&unix.STATX_ATTR_MOUNT_ROOT != 0 {
 		return stat.Attributes&unix.STATX_ATTR_MOUNT_ROOT != 0
 	}
-	mounts, _ := os.ReadFile("/proc/self/mountinfo") // used on kernels before 5.8
+	mounts, _ := os.ReadFile("/proc/self/mountinfo") // for kernels before 5.8, which do not know the attribute
 	return hasMount(string(mounts), path)
 }
 

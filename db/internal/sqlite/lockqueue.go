@@ -12,7 +12,8 @@ import (
 //
 // The queue is only a hint. SQLite's own lock decides which process writes, and every sleep has a short limit. So a program that does not
 // use the queue, such as the sqlite3 shell, works as before. A process may be killed or stopped while it has the lock, or while it is the
-// next process in the queue. Then it delays the other processes by one such sleep, in addition to the time for which it has SQLite's lock.
+// next process in the queue. In this case the others notice it when their sleep ends, so they lose the time of one sleep, in addition to
+// the time for which the process holds SQLite's lock.
 //
 // The queue uses a word in the shared memory of the database.
 //
@@ -22,10 +23,10 @@ import (
 // transaction. Its write is called a single write.
 type lockQueue struct {
 	mu    sync.Mutex
-	word  *atomic.Uint32 // nil if there is no queue
-	quick *atomic.Uint32 // not 0 if processes with a single write wait
+	word  *atomic.Uint32 // first word of the queue, see below; nil if there is no queue
+	quick *atomic.Uint32 // second word: not 0 if processes with a single write wait
 	mine  uint32         // odd number that this process has set; 0 when its series of writes has ended
-	timer *time.Timer    // ends the series if no write follows
+	timer *time.Timer    // timer that ends the series if no write follows
 }
 
 // maxQueueSleep is the longest sleep in the queue.
@@ -112,7 +113,7 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 		return sleepWhile(word, now, longest)
 	}
 	quick.Store(1)
-	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have called leave before it could see the value of quick
+	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have called leave before it saw that a single write waits
 }
 
 // pass gives the process that leave has woken the time to get the lock. Meanwhile this process sleeps at the end of the queue, for a

@@ -11,17 +11,17 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// logSync limits what a power failure can undo while commits do no fsync (Options.Flash). Some time after a commit it syncs the write-ahead
-// log, which makes all commits up to this moment durable. A checkpoint or a commit at the level full has the same effect, so the log then
-// needs no other sync.
+// With Options.Flash, commits do no fsync. logSync limits how many of the last commits a power failure can undo. Some time after a commit
+// it syncs the write-ahead log, which makes all commits up to this moment durable. A checkpoint or a commit at the level full has the same
+// effect, so the log then needs no other sync.
 type logSync struct {
-	delay time.Duration // time from a commit to its sync; 0 if commits are never synced here
+	delay time.Duration // time from a commit to its sync; 0 if logSync never syncs
 	sync  func() error  // syncs the write-ahead log
 
 	running sync.WaitGroup // counts planned syncs and syncs in progress
 
 	mu      sync.Mutex
-	durable bool        // whether commits of the connection do an fsync
+	durable bool        // whether each commit of the connection does an fsync itself
 	timer   *time.Timer // timer of the planned sync; nil if all commits of this process are on the disk
 	failed  error       // error of the last failed sync, until a commit returns it
 }

@@ -127,8 +127,8 @@ func foreignSchemaTable(file string, err error) error {
 // new one. migrate changes nothing if another process has upgraded the schema in the meantime.
 func (d *File) migrate(ctx context.Context) error {
 	// With temp_store = FILE, SQLite sorts the rows of a large index in a temporary file and not in memory. With legacy_alter_table = ON,
-	// the views and triggers of other programs keep the name tasks when the migration renames the table tasks. So they refer to the new
-	// table tasks afterwards.
+	// the views and triggers of other programs keep the name tasks when the migration renames the table tasks. So after the migration they
+	// refer to the new table with the name tasks.
 	if _, err := d.conn.ExecContext(ctx, "PRAGMA temp_store = FILE; PRAGMA legacy_alter_table = ON"); err != nil {
 		return d.Explain(err)
 	}
@@ -138,7 +138,7 @@ func (d *File) migrate(ctx context.Context) error {
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return d.Explain(err)
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a commit this statement fails, as expected
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // fails after a commit, which is fine
 	have, _, err := d.version(ctx)
 	if err != nil {
 		return err

@@ -21,7 +21,8 @@ func (d *File) HighestID(ctx context.Context) (id int64, err error) {
 	return id, d.Explain(err)
 }
 
-// RaiseIDs makes the next id of a task higher than last. In a file the numbers of workers need no such step.
+// RaiseIDs makes the next id of a task higher than last. It need not do the same for the numbers of workers: SQLite itself gives a new
+// worker a number that no worker has had (AUTOINCREMENT).
 func (d *File) RaiseIDs(ctx context.Context, q engine.Querier, last int64) error {
 	own, err := d.HighestID(ctx)
 	if err == nil && own < last {

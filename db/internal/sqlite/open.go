@@ -24,8 +24,8 @@ import (
 )
 
 // setDriver sets options of the driver, once per process. It makes the driver strict about pragmas. It also enables OFD locks, where the
-// system has them. OFD locks survive if other code of the process opens and closes the file. The driver refuses to enable OFD locks if
-// the program has already locked a file through it. Then the previous setting stays.
+// system has them. Unlike POSIX locks, OFD locks stay when other code of the process opens and closes the file. The driver refuses to
+// enable OFD locks if the program has already locked a file through this driver. In this case the previous setting stays.
 var setDriver = sync.OnceFunc(func() {
 	_, _ = driver.OFDLocking(true)
 	driver.StrictPragmas(true)
@@ -54,7 +54,7 @@ func uri(path string, query url.Values) string {
 
 const driverName = "sqlite"
 
-// logLimit makes SQLite cut the write-ahead log to 64 MiB when it starts the log anew.
+// logLimit makes SQLite cut the write-ahead log to 64 MiB each time when it starts to write the log from its beginning again.
 const logLimit = "journal_size_limit(67108864)"
 
 // Connect opens a pool of one connection to a file, with pragmas. The parameter mode is a mode of SQLite's URIs: rw, rwc or ro.
@@ -110,23 +110,26 @@ func (d *File) open(ctx context.Context) error {
 	return d.recordFiles()
 }
 
-// With Options.Flash, a new file has small pages, since each commit writes whole pages to the log. A checkpoint starts at the same size of
-// the log as with pages of 4 KiB. With one task a second, pages of 512, 1024, 2048 and 4096 bytes led to 4.9, 6.5, 9.6 and 16.1 KB for each
-// task (BenchmarkBytesWritten measures the second and the last). Pages below 1 KiB make long chains of large values.
+// With Options.Flash, a new file has pages of 1 KiB instead of 4 KiB. Each commit writes whole pages to the log, so smaller pages write
+// less. A checkpoint starts after four times as many pages, which is the same size of the log. In a test with one task per second, each
+// task wrote 4.9 KB with pages of 512 bytes, 6.5 KB with 1024, 9.6 KB with 2048 and 16.1 KB with 4096 (see BenchmarkBytesWritten). The
+// pages are not smaller than 1 KiB, because a large value would be spread over too many pages.
 const (
 	flashPageSize   = "PRAGMA page_size = 1024"
 	flashCheckpoint = "wal_autocheckpoint(4000)"
 )
 
-// connectWriter opens the connection of the writer. It returns the version of the schema and the prefix of its names. The connection has
-// no busy timeout, since the back-off of SQLite may never get the lock while another process is busy. Instead, retryBusy tries again.
+// connectWriter opens the connection of the writer. It returns the version of the schema and the prefix of its names. The connection has no
+// busy timeout: with the busy handler of SQLite it might never get the lock while another process writes without a break. Instead,
+// retryBusy tries again.
 func (d *File) connectWriter(ctx context.Context) (have int, prefix string, err error) {
 	level := "synchronous(FULL)"
 	if d.options.Normal {
 		level = "synchronous(NORMAL)"
 	}
-	// A statement of many rows keeps a journal for its rollback. If the journal grew beyond 64 KiB, SQLite would create a file in the
-	// system's temporary directory each time. The claim of a hundred tasks is such a statement. So the journal stays in memory.
+	// For the rollback of a statement that changes many rows, SQLite keeps a journal. By default it writes a journal of more than 64 KiB to
+	// a file in the system's temporary directory. Each claim of a hundred tasks has such a journal, so this setting keeps the journal in
+	// memory.
 	pragmas := []string{"busy_timeout(0)", level, logLimit, "temp_store(MEMORY)"}
 	if d.options.Flash > 0 {
 		pragmas = append(pragmas, flashCheckpoint)
@@ -165,9 +168,9 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// initialiseAlone calls the function do, and again while other connections lock the file. Only one process at a time does this, because the
-// switch to WAL ignores the busy handler. Without the lock, some of the processes that open a new file at the same time would fail
-// (measured with eight processes: 1 of 96).
+// initialiseAlone calls the function do, and again while other connections lock the file. A lock file lets only one process at a time do
+// this, because the switch to WAL mode ignores the busy handler. Without this lock, a process may fail if several processes open a new file
+// at the same time (measured with eight processes: 1 of 96 failed).
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
 		return engine.FileError(err, d.path)
@@ -180,7 +183,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case waiting.Err() == nil: // the error is not the end of the wait
+		case waiting.Err() == nil: // an error of the lock file, and not the end of the wait
 			return engine.FileError(err, d.Dir())
 		}
 		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
@@ -189,8 +192,8 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	return d.retryBusy(do)
 }
 
-// walMode switches the file to WAL mode. It also makes an empty file return free pages. The file of another program may already have
-// tables, so it keeps its auto_vacuum.
+// walMode switches the file to WAL mode. It also sets auto_vacuum in an empty file, so that the file can return free pages to the
+// filesystem. A file of another program keeps its own auto_vacuum.
 func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
 	if d.options.Flash > 0 { // the next pragma has no effect on a file that has tables
 		if _, err := conn.ExecContext(ctx, flashPageSize); err != nil {
@@ -226,8 +229,9 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// maxRound limits how much one try and the pause after it count towards the busy timeout. They take longer if the process is stopped or if
-// the machine sleeps. Without this limit, the write would then fail at its next try.
+// maxRound is the longest time that one try and the pause after it count towards the busy timeout. If the process is stopped or the machine
+// sleeps in between, more time passes. Without this limit, the busy timeout would be over after that, and the write would fail at its next
+// try.
 const maxRound = 100 * time.Millisecond
 
 // repeat calls the function do until it succeeds, until the function again returns false for its error, or until the busy timeout has
@@ -261,13 +265,13 @@ func (d *File) busy(err error) error {
 		Why: []string{why, "nothing was written; it is safe to try again"}}
 }
 
-// maxPause limits the first pauses between two tries to get the write lock. A busy writer leaves the lock to other processes for longer
-// than such a pause, so a waiting process does not miss this time.
+// maxPause limits the first pauses between two tries to get the write lock. A busy writer rests for longer than such a pause, so a waiting
+// process tries at least once while the lock is free.
 const maxPause = time.Millisecond
 
 // pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the lock
-// to others. The pause is random within limits, so that many processes do not try at the same time. Later it grows to ten times its first
-// length: if a process has waited for long, many processes probably wait, and the holder of the lock needs the processor.
+// to others. The pause is random within limits, so that many processes do not try at the same time. If a process has waited for long, its
+// pause grows up to ten times: probably many processes wait, and their tries would take processor time from the process that has the lock.
 func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))

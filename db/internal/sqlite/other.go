@@ -15,7 +15,7 @@ import (
 // lockHolder returns 0, since this system does not show which process holds a lock.
 func lockHolder(string) (pid int, name string) { return 0, "" }
 
-// othersOpen returns true, since this system does not show locks. So a busy writer rests from time to time.
+// othersOpen returns true, since this system does not show locks. So a busy writer always rests from time to time.
 func othersOpen(string) bool { return true }
 
 // networkFS returns an empty name, since this program does not know the filesystems of this system.
@@ -27,7 +27,7 @@ func filesystem(string) string { return "" }
 // readers returns nil, since this system does not show locks.
 func readers(string) []engine.Process { return nil }
 
-// inUse reports which files of a database other open files use.
+// inUse reports which files of a database are in use by others.
 type inUse struct{ file, shared bool }
 
 // usedBy returns the zero inUse, since this system does not show locks.

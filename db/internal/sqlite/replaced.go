@@ -13,12 +13,13 @@ import (
 // # Problem
 //
 // A user may remove, move or replace the files of an open database. A process that has the old files open continues to write to its own
-// file, log and shared memory, but no other process sees these writes. So confirmed tasks would be lost without an error.
+// file, log and shared memory, but no other process sees these writes. So without the checks in this file, confirmed tasks would be lost
+// without an error.
 //
 // # Invariants
 //
-//   - The writer confirms a write only if the paths led to the files of this process after the commit. It also checks the paths before it
-//     writes, unless the last check was within the last millisecond.
+//   - After each commit the writer checks that the paths still lead to the files that this process has open, and confirms the write only if
+//     they do. It also checks the paths before it writes, unless it has checked them within the last millisecond.
 //   - If a program overwrites the file in place, the file keeps its inode. So the check also compares the size and the modification time.
 //     Only a checkpoint may change these, and the shared memory shows the progress of checkpoints.
 //   - A process does not open a database if other processes have other files open under the same names (checkFilesInUse).
@@ -38,7 +39,8 @@ type stamp struct {
 	size    int64
 }
 
-// companionFiles identifies the log and the shared memory beside the database. SQLite keeps them while any process has the database open.
+// companionFiles identifies the log and the shared memory beside the database. SQLite does not remove them as long as a process has the
+// database open.
 type companionFiles struct{ log, shared fileID }
 
 // content is the state of the database file at the last check of this process.
@@ -143,7 +145,7 @@ func (d *File) checkFilesInUse() error {
 
 // checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.
 func (d *File) checkLeftLog() error {
-	log, _ := os.Stat(d.logPath) // read the log first, because a new database has no log while it is empty
+	log, _ := os.Stat(d.logPath) // first, because another process may now create a database, and then its log
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
 			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},

@@ -13,8 +13,8 @@ func TestHasMountReadsTheMountTable(t *testing.T) {
 	}
 }
 
-// TestCheckpointsAreNotTakenForReplacedFiles changes the file by checkpoints of another connection. Some of these checkpoints also
-// restart the log. No check may report a replaced file.
+// TestCheckpointsAreNotTakenForReplacedFiles changes the database file by checkpoints of another connection. After some of these
+// checkpoints SQLite also writes the log from its beginning. No check may report a replaced file.
 func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 	d, conn := openFile(t)
 	other, err := Connect(d.path, "rw")

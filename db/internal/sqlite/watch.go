@@ -23,10 +23,10 @@ import (
 //
 // # Outline
 //
-// inotify reports writes to the log (watch_linux.go). The watch then compares the counter of commits in the shared memory
-// (commitcount.go), or PRAGMA data_version on a connection of its own if the counter cannot be read. A watch with an interval does not
-// use inotify and only compares once per interval. There are two reasons: `runner work --until-empty` must end at once, and the cost of
-// the web pages must not grow with the number of commits.
+// inotify reports writes to the log (watch_linux.go). The watch then compares the counter of commits in the shared memory (commitcount.go),
+// or PRAGMA data_version on a connection of its own if the counter cannot be read. A watch with an interval does not use inotify and only
+// compares once per interval. There are two reasons: `runner work --until-empty` must end at once, without waiting for inotify to close.
+// The cost of the web pages must not grow with the number of commits.
 //
 // # Alternatives
 //
@@ -82,7 +82,7 @@ func (d *File) WatchSlowly(slowly bool) {
 
 type watch struct {
 	db          *File
-	conn        *sqlx.Conn // connection for the pragma; nil if the watch reads the counter of commits instead
+	conn        *sqlx.Conn // connection that reads PRAGMA data_version; nil if the watch reads the counter of commits
 	notify      func(wakeups bool)
 	checkedAt   time.Time
 	last        int64         // last value of the counter or of the pragma
@@ -97,7 +97,7 @@ var eventPauses = [...]time.Duration{0, 250 * time.Microsecond, 250 * time.Micro
 	2 * time.Millisecond, 5 * time.Millisecond, 10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond,
 	160 * time.Millisecond, 320 * time.Millisecond}
 
-// foundPause is the index in eventPauses at which the checks continue after a check that has found a commit.
+// foundPause is an index in eventPauses. After a check that has found a commit, the pauses continue at this index.
 const foundPause = 4
 
 func (w *watch) run(ctx context.Context, events <-chan struct{}, quit <-chan struct{}) {
@@ -162,14 +162,14 @@ func (w *watch) check() bool {
 	wakeups := true
 	if w.conn == nil {
 		all, others, ok := w.db.commits.read()
-		if !ok { // the connection of the writer is being opened again, or this has failed
+		if !ok { // no connection: the writer is opening it again, or failed to open it
 			w.notify(true)
 			return true
 		}
 		now, wakeups = int64(all), others != w.others
 		w.others = others
 	} else if err := w.conn.QueryRowxContext(context.Background(), dataVersion).Scan(&now); err != nil {
-		return false // a watch cannot report the error, but the next write does
+		return false // the watch cannot report the error; the next write will
 	}
 	if now == w.last && (!wakeups || w.conn != nil) {
 		return false

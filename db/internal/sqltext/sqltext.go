@@ -29,7 +29,7 @@ type Statement struct {
 	Parts    Parts // templates for the marks that only this statement uses
 	Reads    bool  // whether the statement changes nothing
 	Once     bool  // whether the statement was built for one use, so that no code stores its prepared or rendered form
-	NoAlias  bool  // whether the names of tables have no alias; then no mark stands for a fragment
+	NoAlias  bool  // whether the names of tables are rendered without an alias; such a statement has no marks for fragments
 }
 
 // Parts holds the template for each mark, by the name of the mark.
@@ -41,7 +41,7 @@ func Query(template string) *Statement { return &Statement{Template: template, R
 // Command returns a statement that may change rows.
 func Command(template string) *Statement { return &Statement{Template: template} }
 
-// Definition returns a statement that creates, drops or locks a table or a trigger. Such statements accept no alias.
+// Definition returns a statement that creates, drops or locks a table or a trigger. SQL allows no alias in such a statement.
 func Definition(template string) *Statement { return &Statement{Template: template, NoAlias: true} }
 
 // With returns a statement for one use, which has the template of s and the given parts.
@@ -84,7 +84,7 @@ func (s *Series) Of(n int) *Statement {
 
 // Dialect holds the properties of a database that are needed to render statements.
 type Dialect struct {
-	Prefix    string   // prefix of the names of runner's tables: the prefix in a file of another program, or a schema with its dot
+	Prefix    string   // text before the names of runner's tables: the prefix in a file, or the schema and a dot on a server
 	Numbered  bool     // whether parameters are $1, $2 and so on
 	Fragments Parts    // templates for the marks that stand for different text on each engine
 	rendered  sync.Map // maps a *Statement to its text
@@ -110,8 +110,8 @@ type renderer struct {
 	parts   Parts
 	out     strings.Builder
 	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
-	noAlias bool            // whether names have no alias, and no mark stands for a fragment
-	keep    bool            // whether a mark that is no part stays a mark
+	noAlias bool            // see Statement: whether names are rendered without an alias, and there are no fragments
+	keep    bool            // whether marks that are not the names of parts stay unchanged
 	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
 }
 
@@ -157,8 +157,8 @@ func (r *renderer) copyUpTo(text, end string) string {
 	return text[n+2:]
 }
 
-// mark renders the text for which a mark stands: a fragment or the name of a table. The parameter aliased reports whether the template has
-// an alias for the table.
+// mark renders the text for which a mark stands: a fragment or the name of a table. The parameter aliased reports whether the template
+// itself gives the table an alias.
 func (r *renderer) mark(name string, aliased bool) {
 	if r.marks != nil {
 		r.marks[name] = true

@@ -16,9 +16,9 @@ import (
 // sqlVerb matches the beginning of a statement that has a plan. Pragmas and the statements that end transactions have no plan.
 var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
 
-// Complete reports each statement that is declared in the working directory and has no plan. It also reports each plan without a
-// statement. The parameter others lists declarations that have no plan: templates that several statements share, and statements for
-// servers.
+// Complete reports an error for each statement that is declared in the package in the working directory, but has no plan. It also reports
+// each plan whose statement is not declared. The parameter others lists declarations that have no plan: templates that several statements
+// share, and statements for servers.
 func (p Plans) Complete(t *testing.T, others ...string) {
 	t.Helper()
 	known := maps.Clone(p)
@@ -90,8 +90,8 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 	return first
 }
 
-// has reports whether p lists the template text as a variant of a statement. The key of a variant is the name of the statement, a space
-// and a description of the variant.
+// has reports whether the plans p have the template text as a variant of a statement. The key of a variant in p is the name of the
+// statement, a space and a description of the variant.
 func (p Plans) has(text string) bool {
 	for name, plan := range p {
 		if strings.Contains(name, " ") && plan.Statement().Template == text {
