@@ -11,8 +11,7 @@ import (
 
 // selectDue returns three times: when the next scheduled or retrying task is due, when the next task expires, and when the rate limit of a
 // lane allows its next task to start. A time is NULL, and not 0, if no such task or lane exists: plain SQL may have written the time 0.
-// Plain SQL may have written any time, even
-// 0. Indexes: tasks_due, tasks_expiry, limits_due.
+// Indexes: tasks_due, tasks_expiry, limits_due.
 var selectDue = query(`SELECT ` + dueColumns)
 
 const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' OR state = 'retrying'),

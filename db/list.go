@@ -107,7 +107,7 @@ func (o order) statement(c *condition) *statement {
 // metadata for the keys in indexed.
 func where(f jobs.Filter, indexed ...string) *condition {
 	c := &condition{}
-	texts := func(column string, values []string) { // each value is in an array of its own, so that one expression reads it on both engines
+	texts := func(column string, values []string) { // in an array, so that one expression reads the value on both engines
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
 			arrays[i][0] = noNUL(value)

@@ -136,7 +136,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{Cmd: exec.Command("/proc/self/exe")} // this path lets another user execute the binary, in whatever directory it is
+	c := &child{Cmd: exec.Command("/proc/self/exe")} // another user can execute the binary by this path, even in a private directory
 	if self, err := os.Executable(); err == nil && change == nil {
 		c.Path = self
 	}
@@ -156,7 +156,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // fails if the child has ended already, as it has unless the test failed
+	t.Cleanup(func() { // only needed after a failed test: otherwise the child has ended already
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})

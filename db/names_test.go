@@ -87,7 +87,7 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 			t.Errorf("options %+v: got tasks %v and error %v, want task %d", options, tasks, err, added[0].ID)
 		}
 	}
-	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // as a second library in the same program does
+	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // a second library of the program does this
 		t.Fatal(err)
 	}
 	if _, err := open(Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "several prefixes") {
@@ -180,7 +180,7 @@ func TestEachStatementCompilesWithAPrefix(t *testing.T) {
 	defer d.Close()
 	for name, p := range plans {
 		t.Log(name)
-		statementtest.Explain(t, d.read, d.sql.Text(p.Statement())) // Explain fails the test if a name is unknown
+		statementtest.Explain(t, d.read, d.sql.Text(p.Statement())) // an unknown name makes Explain fail the test
 	}
 }
 

@@ -15,7 +15,7 @@ type outcome struct {
 	ErrorLine string      `json:"error_line,omitempty"` // last line that the failed command printed
 	ExitCode  *int        `json:"exit_code,omitempty"`
 	Signal    int         `json:"signal,omitempty"`
-	Duration  *int64      `json:"duration,omitempty"` // ms; if missing, the time from the start of the attempt to its end
+	Duration  *int64      `json:"duration,omitempty"` // ms; if missing, the duration is the time from the start of the attempt to its end
 	Output    int64       `json:"output_bytes,omitempty"`
 	Truncated bool        `json:"output_truncated,omitempty"`
 	Killed    int         `json:"children_killed,omitempty"`
@@ -27,8 +27,9 @@ type outcome struct {
 // stored: the difference comes from rounding. A larger difference means that somebody set the clock during the attempt.
 const durationSlack = 1
 
-// encodeOutcome returns the stored form of an attempt's outcome. The parameters reason and text belong to the task. They may differ from
-// the reason and the error of the attempt. The parameter ended reports whether the task's row has the end time of the attempt.
+// encodeOutcome returns the form in which the outcome o of an attempt is stored. The parameters reason and text replace the reason and the
+// error of o, because the task or the record may need others, for example after a cancellation. The parameter ended reports whether the
+// same row stores the end of the attempt. Only then the duration can be left out.
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms
@@ -47,7 +48,8 @@ func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended b
 	return jsonText(stored)
 }
 
-// outcome decodes the stored outcome of an attempt from start to end. It treats invalid JSON, which only plain SQL writes, as empty.
+// outcome decodes the stored outcome of an attempt that lasted from start to end. It treats invalid JSON, which only plain SQL can write,
+// as an empty outcome.
 func (t text) outcome(start, end number) outcome {
 	var o outcome
 	if t != "" && json.Unmarshal([]byte(t), &o) != nil {

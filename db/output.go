@@ -9,8 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// insertOutput stores a chunk of the output of task [1] if its claim of generation [2] is still running. So an attempt that lost its
-// task writes nothing. The statement is idempotent: a caller can repeat it after an error whose transaction was committed.
+// insertOutput stores a chunk of output of the attempt that claimed task [1] as generation [2], if that claim is still running. So an
+// attempt that has lost its task writes nothing. The statement is idempotent: a caller can repeat it after an error whose transaction was
+// committed.
 var insertOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ` + replaceOutput)
@@ -45,7 +46,7 @@ WHERE task_id = ? AND generation_id = ? AND seq < ? ORDER BY seq DESC LIMIT 0 + 
 type Output struct {
 	Add    []jobs.Chunk
 	Delete Pieces // chunks to delete
-	Cut    Cut    // what to cut from the first chunk that is not deleted
+	Cut    Cut    // bytes to cut from the first chunk that is kept
 }
 
 // Pieces is the range of chunks from From up to, but not including, To.
@@ -55,7 +56,7 @@ type Pieces struct{ From, To int64 }
 type Cut struct {
 	Seq     int64
 	Skip    int64
-	Dropped int64 // number of bytes missing before the rest of the chunk, including the skipped bytes
+	Dropped int64 // number of deleted bytes of output before the rest of the chunk, including the skipped bytes
 }
 
 var streams = [...]string{1: "stdout", 2: "stderr"}
@@ -81,7 +82,7 @@ func (t *tx) writeOutput(insert *statement, task jobs.Task, out Output) (fenced 
 			return n == 0, err
 		}
 	}
-	if len(out.Add) == 0 && insert == insertOutput { // without an INSERT, nothing has checked yet that the claim is still running
+	if len(out.Add) == 0 && insert == insertOutput { // no INSERT has checked whether the claim is still running, so check it here
 		var running bool
 		if err := t.scan(selectRunning, []any{task.ID, task.GenerationID}, &running); err != nil || !running {
 			return !running, err

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// selectQueues lists the queues with pending tasks, with one index seek per queue. It uses LIMIT and not min, because a session on a server
-// that prepares min while the table is small would keep a plan that reads all pending tasks. Index: tasks_pending.
+// selectQueues lists the queues with pending tasks, with one index seek per queue. It uses LIMIT and not min: if a session on a server
+// prepared a query with min while the table is small, it would keep a plan that reads all pending tasks. Index: tasks_pending.
 var selectQueues = query(pendingQueues)
 
 const pendingQueues = `WITH RECURSIVE names (queue) AS (
@@ -82,15 +82,15 @@ func (t *tx) queues(c *claimer, ask Claim) ([]string, error) {
 }
 
 const (
-	overdueLevels = 64 // maximum number of priorities that a search examines for a queue and job; it begins with the lowest
+	overdueLevels = 64 // maximum number of priorities that a search examines for a queue and a job, beginning with the lowest priority
 	// A claim searches for overdue tasks if the last search was at least MaxWait / overdueParts ago, or at least overdueEvery ago.
 	overdueParts = 10
 	overdueEvery = time.Second
 )
 
-// seeksOverdue reports whether this claim must search for overdue tasks: tasks that have waited for longer than MaxWait. Most claims do not
-// search, because an overdue task may wait a tenth of MaxWait longer. When a claim has found an overdue task, the later claims search, too,
-// until one of them finds none.
+// seeksOverdue reports whether this claim must search for overdue tasks: tasks that have waited for longer than MaxWait. To save time most
+// claims do not search, so an overdue task may wait up to a tenth of MaxWait longer. When a claim has found an overdue task, the next
+// claims search, too, until one of them finds none.
 func (c *claimer) seeksOverdue(maxWait time.Duration, now time.Time) bool {
 	return maxWait > 0 && now.Sub(c.searched).Abs() >= min(maxWait/overdueParts, overdueEvery)
 }
@@ -108,7 +108,7 @@ type candidate struct {
 func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue bool,
 	now time.Time) (batch []jobs.Task, again bool, err error) {
 	admitted := g.jobs(queue, list)
-	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // a job has fewer free starts than there are free slots
+	tight := slices.ContainsFunc(admitted, func(job ClaimJob) bool { // a limit allows fewer starts of a job than the worker has free slots
 		return job.Job != "" && g.capacityOf(queue, job.Job) < free
 	})
 	if seekOverdue {
@@ -134,8 +134,8 @@ func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask 
 	return batch, len(first) == free && len(batch) > 0, err
 }
 
-// overdue lists the pending tasks of a queue that have been due since a given time or longer, oldest first. For each priority it stops at
-// the first task that is not overdue.
+// overdue lists the pending tasks of a queue that became due at a given time or earlier, oldest first. For each priority it stops at the
+// first task that is not overdue.
 func (t *tx) overdue(queue string, list []ClaimJob, most int, then time.Time) ([]candidate, error) {
 	var overdue []candidate
 	for _, job := range list {

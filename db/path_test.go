@@ -21,7 +21,7 @@ func FuzzPath(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name string) {
 		if name == "" || name == "." || name == ".." || len(name) > 200 || strings.ContainsAny(name, "/\x00") ||
 			!utf8.ValidString(name) || runtime.GOOS == "windows" {
-			return // this is no valid name of a database file
+			return // a file cannot have this name
 		}
 		dir := t.TempDir()
 		path := filepath.Join(dir, name)

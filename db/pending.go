@@ -17,7 +17,7 @@ import (
 var listLevel = query(selectTasks + ` WHERE tasks.state = 'pending' AND tasks.queue = ?1 AND tasks.job = ?2 AND {priority_3}
 	AND tasks.id < ?4 AND tasks.id > ?5 ORDER BY tasks.priority, tasks.id DESC{limit}`)
 
-// maxLevels is the largest number of levels that listPending reads. Each takes a statement.
+// maxLevels is the largest number of levels that listPending reads. It needs one statement for each level.
 const maxLevels = 100
 
 // pendingLevel is a job and a priority that pending tasks of a queue have.
@@ -56,8 +56,8 @@ func onlyPending(f jobs.Filter) bool {
 		!comparesText(f) && f.Since.IsZero() && f.Until.IsZero() && f.FinishedBefore.IsZero()
 }
 
-// listPending returns the newest tasks that a filter for pending tasks selects. It merges the newest tasks of each level, and so reads no
-// other tasks. The result whole is false if there are too many levels.
+// listPending returns the newest tasks that a filter for pending tasks selects. It reads only the newest tasks of each level and merges
+// them. The result whole is false if the queues have more than maxLevels levels.
 func (d *DB) listPending(ctx context.Context, f jobs.Filter, limit int) (tasks []jobs.Task, whole bool, err error) {
 	var queues []string
 	for _, queue := range f.Queues {

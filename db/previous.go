@@ -9,10 +9,10 @@ import (
 // previousAmong is the number of ids before the id of a task that PreviousRuns searches. It limits the cost of a call.
 const previousAmong = 5000
 
-// These queries find the last tasks before task [1], from id [2] on, that have started and ran the same job [3]. The last argument is
-// their maximum number. previousJobs is for functions, previousLabels for commands with the label [4]. previousArgs is for commands
-// without a label: their argv is [5] and has [4] bytes. The condition on the length saves the engine from reading most other argvs. All
-// use the primary key.
+// These queries find tasks of job [3] that have started, among the ids below [1] and from [2] on, newest first. The last argument is the
+// maximum number of tasks. previousJobs is for functions, and previousLabels for commands with the label [4]. previousArgs is for commands
+// without a label, whose arguments [5] have the length [4] in bytes: the engine compares the lengths first, and so need not read the
+// arguments of most other tasks. All use the primary key.
 var (
 	previousJobs = query(`SELECT id FROM {tasks} WHERE id < ? AND id >= ? AND started_at IS NOT NULL AND job = ? ORDER BY id DESC
 		LIMIT ?`)
@@ -22,11 +22,12 @@ var (
 AND octet_length(args) = ? AND args = ? ORDER BY id DESC LIMIT ?`)
 )
 
-// previousTicks finds the last [3] tasks of schedule [1] before tick [2] that have started. Index: tasks_tick.
+// previousTicks finds the tasks of schedule [1] for ticks before [2] that have started, the latest first, at most [3]. Index: tasks_tick.
 var previousTicks = query(`SELECT id FROM {tasks} WHERE schedule = ? AND tick < ? AND started_at IS NOT NULL ORDER BY tick DESC LIMIT ?`)
 
-// PreviousRuns returns the ids of up to n tasks before a task that have started and ran the same function or command, newest first. It
-// finds the tasks of a schedule however old they are. It finds other tasks only among the last 5000 ids.
+// PreviousRuns returns the ids of up to n earlier tasks that ran the same function or command as task t, newest first. It leaves out tasks
+// that have not started. For a task of a schedule it finds all earlier tasks of that schedule. For another task it searches only the 5000
+// ids before the id of t.
 func (d *DB) PreviousRuns(ctx context.Context, t jobs.Task, n int) ([]int64, error) {
 	text, args := previousJobs, []any{t.ID, t.ID - previousAmong, t.Job}
 	switch {

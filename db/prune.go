@@ -45,7 +45,7 @@ const (
 
 // Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.
 type Prune struct {
-	From         time.Time // skip tasks that did not fail and ended before From; an earlier Prune has handled them
+	From         time.Time // skip the tasks that did not fail and ended before this time; an earlier Prune has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time
 	FailedBefore time.Time // delete failed tasks that ended before this time
 }
@@ -53,7 +53,7 @@ type Prune struct {
 // Pruned is the result of one call of Prune.
 type Pruned struct {
 	Tasks int       // number of deleted tasks
-	From  time.Time // value of From for the next call, which then skips the tasks that this call has checked
+	From  time.Time // value of From for the next call, so that it skips the tasks that this call has checked
 	More  bool      // whether more tasks are left to delete
 }
 
@@ -92,7 +92,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	switch {
 	case len(list) < ended || ended == pruneMost:
-		done.From = list[min(len(list), ended)-1].FinishedAt.time() // more tasks may have ended in the same millisecond
+		done.From = list[min(len(list), ended)-1].FinishedAt.time() // tasks that are not checked yet may have ended in the same millisecond
 	case !p.Before.IsZero():
 		done.From = p.Before
 	}
@@ -130,7 +130,7 @@ func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 // RollUp adds the counters of the minutes before the time minutes to the counters of their hours. It deletes the counters of the hours
 // before the time hours, and forgets the failures before that time.
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
-	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that the counters of an hour are in one table
+	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that all counters of an hour are in the same table
 	return d.update(ctx, normal, func(t *tx) error {
 		if err := t.run(sumUpHours, minute); err != nil {
 			return err

@@ -2,5 +2,6 @@
 
 package db
 
-// usualStride is the default of the flag stride. It is large here, because the race detector finds the same races wherever the disk fails.
+// usualStride is the default of the flag stride. With the race detector it is large, so that few operations fail: the detector finds the
+// same races, whichever operation fails.
 const usualStride = 37

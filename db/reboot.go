@@ -14,7 +14,7 @@ import (
 // A schedule with the cron expression @reboot ticks once in each boot of a machine. Its column boots is a JSON array with the ids of boots
 // that have had their tick or need none. The first worker that starts in another boot adds the id of that boot, and makes the schedule due.
 
-// maxBoots is the number of boots that a schedule remembers. More machines than that must not use one schedule with @reboot.
+// maxBoots is the number of boots that a schedule remembers. A schedule with @reboot must not be used by more machines than this.
 const maxBoots = 200
 
 // noteBoots sets the boots of schedule [3] to [1], and its next tick to [2].
@@ -53,13 +53,13 @@ func (d *DB) NoteBoot(ctx context.Context, boot string, now time.Time) error {
 	})
 }
 
-// unseen reports whether the schedule ticks in each boot and has had no tick in this boot.
+// unseen reports whether the schedule has the expression @reboot and has had no tick in this boot.
 func (r *scheduleRow) unseen(boot string) bool {
 	return lifecycle.AtBoot(r.Cron) && !slices.Contains(r.boots(), boot)
 }
 
 func (r *scheduleRow) boots() (list []string) {
-	_ = json.Unmarshal([]byte(r.Boots), &list) // only plain SQL writes invalid text; the schedule then ticks once more
+	_ = json.Unmarshal([]byte(r.Boots), &list) // invalid text, which only plain SQL writes, causes one more tick
 	return list
 }
 

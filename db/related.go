@@ -8,8 +8,8 @@ import (
 )
 
 // These statements read the dependencies around a task, for a drawing. selectBefore lists the tasks that the tasks in the JSON array [1]
-// depend on, and selectBehind those that depend on them. Both return at most [2] rows, and a task can occur several times. selectAmong
-// lists the dependencies between tasks in the arrays [1] and [2], at most [3]. Indexes: primary key, dependencies_on.
+// depend on, and selectBehind those that depend on them. Both return at most [2] rows, and can return a task several times. selectAmong
+// lists at most [3] dependencies of tasks in the array [1] on tasks in the array [2]. Indexes: primary key, dependencies_on.
 var (
 	selectBefore = query(`SELECT on_id FROM {json_each} {join_in_order} {dependencies} ON task_id = CAST(value AS bigint) LIMIT 0 + ?`)
 	selectBehind = query(`SELECT task_id FROM {json_each} {join_in_order} {dependencies} ON on_id = CAST(value AS bigint) LIMIT 0 + ?`)
@@ -30,13 +30,14 @@ type DependencyLink struct {
 	Any  bool  `db:"any_outcome"` // whether any outcome satisfies the dependency
 }
 
-// rowsPerTask is the number of rows that a statement of Related reads for each task that it may return.
+// rowsPerTask limits the statements of Related: to return n tasks, a statement reads at most n * rowsPerTask rows.
 const rowsPerTask = 10
 
 // Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. The
-// first element of each result has the direct ones, the second element has those with one task in between, and so on. Each result has the
-// nearest tasks, at most the number in most. If many tasks have the same distance, any of them may be missing, because an order would
-// require to read them all. The result more reports whether there may be further tasks.
+// first element of each result has the tasks with a direct dependency, the second element has the tasks with one task in between, and so
+// on. Each result has only the nearest tasks, at most as many as most says. If too many tasks have the same distance, Related returns an
+// arbitrary part of them, because it would have to read all of them to sort them. The result more reports whether there may be further
+// tasks.
 func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	before, cut, err := d.byDistance(ctx, selectBefore, id, most)
 	if err == nil {

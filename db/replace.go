@@ -28,8 +28,8 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		return Inserted{}, err
 	}
 	generation, lane := s.Generation, string(s.Lane)
-	keepsLane := s.State == jobs.Pending && lane == task.Lane      // a task that holds its lane keeps it
-	waits := o.waits() || o.broken != "" || bool(s.Held) || o.hold // a held task stays held
+	keepsLane := s.State == jobs.Pending && lane == task.Lane      // if the old task holds its lane, the new task keeps the lane
+	waits := o.waits() || o.broken != "" || bool(s.Held) || o.hold // if the old task is held, the new task is held, too
 	state := lifecycle.InitialState(task.RunAt, now, waits, task.Lane != "" && !keepsLane)
 	task.State = state
 	values, err := appendSettings(nil, &task, settings{depends: o.names(), waits: waitsValue(state, waits)})
@@ -66,7 +66,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		return one, err
 	}
 	for on := range o.open {
-		if on >= id { // without this check, two tasks could wait for each other
+		if on >= id { // otherwise two tasks could wait for each other
 			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
 				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},

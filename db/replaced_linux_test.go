@@ -28,7 +28,7 @@ var damages = map[string]func(path string) error{
 	},
 }
 
-// copyFile overwrites a file with the content of another file, or with its own content, like cp.
+// copyFile overwrites a file in place, like cp, with the content of another file or with its own content.
 func copyFile(from, to string) error {
 	text, err := os.ReadFile(from)
 	if err != nil {
@@ -76,8 +76,8 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 }
 
 // TestCloseKeepsTheLogOfAReplacedDatabase replaces an open database. Close must not change the log beside it, which may have tasks of other
-// processes by then. Without keepLog, SQLite would copy only the part of the log that this process knows into the file, and then delete the
-// log.
+// processes by then. Without keepLog, SQLite would copy into the file only the part of the log that this process knows. Then it would
+// delete the log with the tasks of the other processes.
 func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
@@ -138,7 +138,7 @@ func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	}
 	type result struct{ mount, file, dir error }
 	done := make(chan result)
-	go func() { // the thread of this goroutine gets its own mount namespace, and ends with the goroutine
+	go func() { // never unlocked: the thread gets its own mount namespace below, and must end with this goroutine
 		runtime.LockOSThread()
 		open := func(path string) error {
 			d, err := Open(t.Context(), path, Options{})
@@ -167,7 +167,7 @@ func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	}
 }
 
-// BenchmarkLookForReplacedFiles measures the check for replaced files that each transaction makes.
+// BenchmarkLookForReplacedFiles measures the check of each transaction whether the files of the database were replaced.
 func BenchmarkLookForReplacedFiles(b *testing.B) {
 	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
 	if err != nil {

@@ -12,18 +12,18 @@ type request struct {
 	ctx   context.Context // context of the caller; if it ends before the write has begun, the caller gives up
 	level level
 	alone bool // whether the request needs a transaction of its own, because run must not be called a second time
-	// Whether the request cannot conflict with other shared requests. On a server, groups of shared requests can hold the write lock at the
-	// same time.
+	// Whether other shared requests can run at the same time without conflict. On a server, groups of shared requests can hold the write
+	// lock together.
 	shared bool
-	adds   bool // whether run only passes tasks to the inserter, which adds the tasks of several requests by one statement
+	adds   bool // whether run only passes tasks to the inserter, which adds the tasks of several requests in one statement
 	run    func(*tx) error
 	single func(*tx) error // the same write as a single statement, which needs no transaction; may be nil
 	done   chan error      // result of the write; buffered
 	lead   chan struct{}   // receives a value when the caller becomes the leader; buffered
 }
 
-// call runs the request. A request with alone set runs code of its caller, which may panic or end its goroutine. The leader must survive
-// this, because other callers wait for it. So call runs such code in a goroutine of its own.
+// call runs the request. If alone is set, the request runs code of its caller. That code may panic or end its goroutine, but the leader
+// must go on, because other callers wait for it. So call runs such a request in a goroutine of its own.
 func (r *request) call(t *tx) error {
 	if !r.alone {
 		return r.run(t)

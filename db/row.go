@@ -10,11 +10,12 @@ import (
 	"example.com/runner/jobs"
 )
 
-// taskColumns are the columns of a task. The type row has a field for each of them, because sqlx fails on a column without a field.
+// taskColumns are the columns of a task. The type row has a field for each of these columns, because sqlx returns an error for a column
+// without a field.
 //
-// taskTables joins the tables of these columns. A cancel request and a progress report store the generation of the claim that they belong
-// to. The end of a claim increases the generation of the task by one. A revocation before that end increases it once more. So the joins
-// also accept a request or report whose generation is one or two below that of the task.
+// taskTables joins the tables of these columns. A cancel request or a progress report belongs to a claim and stores the generation of that
+// claim. When the claim ends, the generation of the task goes up by one, and if the claim was revoked before, by two. So the joins also
+// find a request or report whose generation is one or two below the generation of the task.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,
@@ -143,7 +144,7 @@ func (n *number) Scan(value any) error {
 		*n = 0
 	case int64:
 		*n = number(value)
-	case float64: // a sum or difference of very large numbers that plain SQL has written
+	case float64: // SQLite returns a float for a sum or difference that overflows, of numbers that plain SQL has written
 		*n = number(max(min(value, math.MaxInt64/2), math.MinInt64/2))
 	default:
 		return fmt.Errorf("integer column holds %T", value)
@@ -153,7 +154,7 @@ func (n *number) Scan(value any) error {
 
 // Scan implements sql.Scanner.
 func (f *boolean) Scan(value any) error {
-	if value, ok := value.(bool); ok { // a condition, on PostgreSQL
+	if value, ok := value.(bool); ok { // PostgreSQL returns a condition as bool
 		*f = boolean(value)
 		return nil
 	}

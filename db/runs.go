@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These statements read which attempts ran last, newest first. selectEnded lists up to [2] attempts that ended at [1] or later, except
-// those without a row in the table of attempts. selectDone does the same for finished tasks; completed tasks have no such row.
+// These statements read which attempts ran last, newest first. selectEnded lists up to [2] rows of the table attempts that ended at [1] or
+// later. An attempt that completed its task has no row there, so selectDone lists up to [2] finished tasks that ended at [1] or later.
 // selectAtWorkers lists up to [1] running tasks. Indexes: attempts_finished, tasks_finished, tasks_running.
 var (
 	selectEnded = query(`SELECT task_id, state, worker, started_at, finished_at FROM {attempts} WHERE finished_at >= ?
@@ -39,12 +39,12 @@ type WorkerRuns struct {
 	Slots     int
 	StartedAt time.Time
 	EndedAt   time.Time // zero for a worker that has not ended
-	Runs      []Run     // in the order of their starts
+	Runs      []Run     // ordered by the time of their start
 }
 
-// RunsByWorker returns the attempts that ended at the time since or later, and the running ones, grouped by worker. It reads the last ended
-// attempts, at most the number in most. If there were more, the result from is later than since, and the list has only the attempts that
-// ended at from or later. The attempts of deleted tasks are missing.
+// RunsByWorker returns the attempts that ended at the time since or later, and the running attempts, grouped by worker. Of the ended
+// attempts it reads only the last ones, up to the number in most. If more have ended, the list has only the attempts that ended at the time
+// from or later, and from is later than since. The attempts of deleted tasks are missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`

@@ -27,10 +27,10 @@ type scenario struct {
 	inserted    []int64        // ids of tasks that an insert has returned
 	finished    []ClaimID      // claims whose finish was confirmed
 	deleting    map[int64]bool // ids of tasks whose deletion has begun
-	otherJoined bool           // whether the other worker was registered
+	otherJoined bool           // whether the second worker, which loses its task, is registered
 	startedOnce bool           // whether Sync has confirmed that the claim of the at-most-once task is on the disk
 
-	// values of inserted and finished at the last write that was synced in spite of Options.Flash
+	// values of inserted and finished when the log was last synced; with Options.Flash, a power failure can undo only later writes
 	syncedInserts  []int64
 	syncedFinishes []ClaimID
 }
@@ -93,7 +93,7 @@ func (l *scenario) register() (err error) {
 	return err
 }
 
-// claim gives back the unacknowledged claims of an earlier call. Then it claims two tasks.
+// claim first releases the claims of an earlier call whose reply was lost. Then it claims two tasks.
 func (l *scenario) claim() error {
 	owned, err := l.w.Owned(context.Background())
 	if err != nil {
@@ -123,7 +123,7 @@ func (l *scenario) claim() error {
 	return nil
 }
 
-// claims lists the held claims in order of their ids.
+// claims lists the claims that the worker knows, in the order of their ids.
 func (l *scenario) claims() []ClaimID {
 	return slices.SortedFunc(maps.Keys(l.held), func(a, b ClaimID) int { return int(a.ID - b.ID) })
 }
@@ -143,8 +143,8 @@ func (l *scenario) print() error {
 	return nil
 }
 
-// finish ends the attempts of the held claims. The first attempt of task 1 fails, tasks with a cancel request are cancelled, and all other
-// tasks complete. If the call is repeated, it writes the same outcomes.
+// finish ends the attempts of the claims that the worker knows. The first attempt of task 1 fails, tasks with a cancel request are
+// cancelled, and all other tasks complete. If the call is repeated, it writes the same outcomes.
 func (l *scenario) finish() error {
 	if l.finishing == nil {
 		requests, err := l.w.CancelRequests(context.Background())
@@ -288,7 +288,7 @@ func summary(t *testing.T, d *DB) (list []string) {
 		}
 		line := fmt.Sprintf("%d %s %s attempt %d result %s:", task.ID, task.State, task.Reason, task.Attempt, task.Result)
 		for _, a := range attempts {
-			if a.Reason == jobs.ReasonLost { // if the reply to a claim is lost, the task may have one loss more
+			if a.Reason == jobs.ReasonLost { // a task may have one more loss if the reply to its claim was lost
 				continue
 			}
 			chunks, err := d.Output(t.Context(), ClaimID{task.ID, a.GenerationID}, 0, 10)

@@ -12,16 +12,16 @@ import (
 	"example.com/runner/jobs"
 )
 
-// This file stores schedules, and tick.go makes their tasks. Package db does not know cron expressions. Where a change needs a time of a
-// tick, the caller passes a function, such as change, next or plan. The function runs inside the transaction and sees the schedule as it
-// is. A member of a group may run twice, so the function must be quick and may be called twice.
+// This file stores schedules, and tick.go makes their tasks. Package db does not know cron expressions. Where a change needs the time of a
+// tick, the caller passes a function, such as change, next or plan. The function runs inside the transaction and gets the present schedule.
+// It must be quick, and it may be called twice, because a write in a group may run twice (see commit.go).
 //
 // Invariants:
 //   - next_at is NULL while a schedule is paused, or if it has no further tick. Workers read only the index of next_at to find the
 //     schedules that are due.
-//   - Each change of a schedule sets next_at in the same transaction. So no worker ticks by an old expression.
-//   - schedule_open has a row for each unfinished task of a schedule, and may also have rows of tasks that have ended. The end of a task
-//     writes nothing there. The next task of the schedule deletes these rows.
+//   - Each change of a schedule sets next_at in the same transaction. So no worker enqueues a task by an old cron expression.
+//   - The table schedule_open has a row for each unfinished task of a schedule. It may also have rows of tasks that have ended, because the
+//     end of a task does not change this table. The insert of the next task of the schedule deletes such rows.
 //   - The columns kept_* hold what the schedule needs to know of tasks that were deleted, such as the state of its last task.
 
 // selectSchedules reads schedules. The caller may append a WHERE clause or an ORDER BY clause.
@@ -45,8 +45,8 @@ var (
 // selectNextTick returns the time of the next tick of all schedules, or 0 if there is none. Index: schedules_next.
 var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
 
-// selectOtherTick is selectNextTick without the schedules that [1] lists: a JSON array with the name and the time updated_at of each.
-// Index: schedules_next.
+// selectOtherTick does the same as selectNextTick, but ignores the schedules in [1]: a JSON array with the name and the time updated_at of
+// each schedule. Index: schedules_next.
 var selectOtherTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL AND NOT EXISTS (
 	SELECT 1 FROM {json_each} WHERE value->>0 = name AND CAST(value->>1 AS bigint) = updated_at)), 0)`)
 
@@ -77,13 +77,13 @@ var (
 // moveTick sets the next tick of schedule [3] to [1] and adds [2] to its skipped ticks.
 var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + ? WHERE name = ?`)
 
-// noteTask makes task [2], due at [1], the last task of schedule [3].
+// noteTask records that task [2], which is due at [1], is now the last task of schedule [3].
 var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
-// These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists the unfinished tasks
-// of schedule [1], and says whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted.
-// addOpen adds task [2]. findOpen adds all unfinished tasks, for a new schedule. reopenTask adds task [1], which had finished and waits
-// again, to its schedule.
+// These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists the unfinished tasks of
+// schedule [1], and says whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted.
+// addOpen adds task [2]. findOpen adds all unfinished tasks of a new schedule: there may be tasks of a deleted schedule of the same name.
+// reopenTask adds task [1] again, which had finished and was retried.
 var (
 	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id) AS cancel_requested
@@ -102,7 +102,8 @@ ON s.name = tasks.schedule WHERE tasks.id = ? ON CONFLICT DO NOTHING`)
 // hasTick counts the tasks of schedule [1] for tick [2]. The result is 0 or 1. Index: tasks_tick.
 var hasTick = query(`SELECT count(*) FROM {tasks} WHERE schedule = ? AND tick = ?`)
 
-// selectRuns lists the last tasks of schedule [1]: at most [2] tasks by tick and at most [2] that a user ran by hand. Index: tasks_tick.
+// selectRuns lists the last tasks of schedule [1]: at most [2] that a tick has enqueued, and at most [2] that a user has run by hand.
+// Index: tasks_tick.
 var selectRuns = query(`SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NOT NULL ORDER BY tick DESC
 	LIMIT 0 + ?2) AS ticks
 UNION ALL SELECT id FROM (SELECT id FROM {tasks} WHERE schedule = ?1 AND tick IS NULL ORDER BY id DESC LIMIT 0 + ?2) AS others`)
@@ -119,7 +120,7 @@ type scheduleTask struct {
 	MaxAttempts int             `json:"max_attempts,omitempty"`
 	MaxLosses   int             `json:"max_losses"`
 	Options     json.RawMessage `json:"options,omitempty"` // same form as in the table tasks
-	OnTick      bool            `json:"on_tick,omitempty"` // whether a function makes the tasks; see jobs.Schedule
+	OnTick      bool            `json:"on_tick,omitempty"` // whether a function of the program makes each task; see jobs.Schedule
 }
 
 func encodeTask(s *jobs.Spec, onTick bool) (string, error) {
@@ -229,8 +230,8 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores each schedule in except until
-// somebody changes that schedule.
+// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores the schedules in except,
+// unless somebody has changed them since.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
 	if len(except) == 0 {
 		next, err := readValue[number](ctx, d, selectNextTick)
@@ -244,8 +245,8 @@ func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, e
 	return next.time(), err
 }
 
-// ChangeSchedules calls the function change with all schedules, ordered by name. Then it adds or replaces the schedules that change
-// returns in put. It deletes the schedules that change names in remove, but not their tasks. All this is one transaction. ChangeSchedules
+// ChangeSchedules calls the function change with all schedules, ordered by name. Then it adds or replaces the schedules that change returns
+// in put. It deletes the schedules that change names in remove, but not their tasks. All these changes are one transaction. ChangeSchedules
 // may call change twice. A new schedule with @reboot does not tick in the boot with the id boot.
 func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule,
 	remove []string, err error)) error {
@@ -335,7 +336,7 @@ func (d *DB) RunSchedule(ctx context.Context, name, by string, now time.Time, pr
 	return id, found, err
 }
 
-// noteTask makes a task the last task of a schedule, and adds it to the unfinished tasks of the schedule.
+// noteTask records a new task as the last task of a schedule, and adds it to the unfinished tasks of the schedule.
 func (t *tx) noteTask(schedule string, id int64, due time.Time) error {
 	if err := t.run(dropClosed, schedule); err != nil {
 		return err

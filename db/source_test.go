@@ -51,13 +51,13 @@ func sources(t *testing.T, look func(name string, file *ast.File, position func(
 }
 
 func TestOnlyPackageDbHasSQL(t *testing.T) {
-	// These files run no SQL on the tables of runner. They show statements and rights to the administrator of a server, recognize a
-	// statement of package db, or set up the servers of the selftest.
+	// These files contain SQL, but do not run it on the tables of runner: they show statements and rights to the administrator of a server,
+	// recognize a statement of package db, or set up the servers of the selftest.
 	showSQL := []string{"internal/present/server.go", "internal/doctor/doctor_server.go", "runner/runnertest/driver.go",
 		"internal/selftestrole/cluster_unix.go"}
 	verb := regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE TABLE|PRAGMA)\s`)
 	sources(t, func(name string, file *ast.File, position func(ast.Node) token.Position) {
-		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/selftest/") || // selftest checks db, so it does not use db
+		if strings.HasPrefix(name, "db/") || strings.HasPrefix(name, "internal/selftest/") || // selftest checks db, so it cannot use db
 			strings.HasPrefix(name, "internal/testkit/") || slices.Contains(showSQL, name) {
 			return
 		}

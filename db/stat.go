@@ -28,8 +28,8 @@ const (
 // countEnded counts the tasks that ended since minute [1], by queue and state.
 const countEnded = `SELECT queue, '' AS job, state, sum(n) AS n FROM {counters} WHERE minute >= ? GROUP BY queue, state`
 
-// countQueues returns the rows of all these queries. countOthers leaves out the pending tasks: if there are a million, the database needs
-// 0.1 s to count them.
+// countQueues returns the rows of the five queries above: pending, due, blocked, running and ended tasks. countOthers leaves out the
+// pending tasks, because counting a million of them takes 0.1 s.
 var (
 	countQueues = query(countPending + ` UNION ALL ` + countDue + ` UNION ALL ` + countBlocked + ` UNION ALL ` + countRunning +
 		` UNION ALL ` + countEnded)
@@ -45,8 +45,8 @@ WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND state = 'pending
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
 	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
-// failedMost is the largest number of failed tasks that countFailed reads. If there are more, DB.countFailed uses the counters, which
-// also count failed tasks that were run again.
+// failedMost is the largest number of failed tasks that the statement countFailed reads. If more tasks have failed, DB.countFailed uses the
+// counters, although these also count failed tasks that were retried later.
 const failedMost = 1000
 
 // These queries find the oldest pending task of each queue, job and priority by index seeks. Index: tasks_pending.
@@ -84,19 +84,19 @@ type countRow struct {
 	N     int        `db:"n"`
 }
 
-// QueueStat has the figures of one queue.
+// QueueStat has the numbers of tasks and the pause of one queue.
 type QueueStat struct {
 	Queue  string
-	Counts map[jobs.State]int // tasks by unfinished state
+	Counts map[jobs.State]int // number of unfinished tasks by state
 	Jobs   map[string]int     // pending tasks by job
-	Ended  map[jobs.State]int // tasks that ended since the given time, by finished state; a task that ends twice counts twice
-	Failed int                // tasks in Ended that failed and were neither run again nor deleted
+	Ended  map[jobs.State]int // number of tasks that ended since the given time, by state; a task that ended twice counts twice
+	Failed int                // number of tasks in Ended that failed and were neither retried nor deleted since
 	Pause  Pause              // pause of the queue; if it has none, the pause of the whole database; zero if neither is paused
 	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
 }
 
-// Queues returns the figures of queues by their names. It returns each queue that has unfinished tasks, is paused or had tasks end since
-// the time since. It never scans finished tasks.
+// Queues returns the QueueStat of each queue, by name. It returns only queues that have unfinished tasks, that are paused, or whose tasks
+// have ended since the time since. It never scans finished tasks.
 func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat, error) {
 	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *DB) PendingAmong(ctx context.Context, ids []int64) ([]PendingCount, err
 	return readAs(ctx, d, func(r *countRow) PendingCount { return PendingCount{r.Queue, r.Job, r.N} }, countPendingAmong, jsonText(ids))
 }
 
-// QueuesWith is Queues for a caller that has counted the pending tasks before.
+// QueuesWith does the same as Queues, for a caller that has already counted the pending tasks.
 func (d *DB) QueuesWith(ctx context.Context, pending []PendingCount, since time.Time) (map[string]*QueueStat, error) {
 	rows, err := readRows[countRow](ctx, d, countOthers, since.Unix()/60)
 	if err != nil {
@@ -128,7 +128,7 @@ func (d *DB) QueuesWith(ctx context.Context, pending []PendingCount, since time.
 	return d.queueStats(ctx, rows, since)
 }
 
-// queueStats returns the figures of the queues in the rows of countQueues. It reads the other figures.
+// queueStats makes a QueueStat for each queue from the rows of countQueues, and reads the fields that these rows do not have.
 func (d *DB) queueStats(ctx context.Context, rows []countRow, since time.Time) (map[string]*QueueStat, error) {
 	stats := map[string]*QueueStat{}
 	of := func(queue string) *QueueStat {
@@ -173,8 +173,8 @@ func (d *DB) queueStats(ctx context.Context, rows []countRow, since time.Time) (
 	return stats, nil
 }
 
-// countFailed sets the number of tasks of each queue that are still failed. If there are failedMost or more, it sets the number of tasks
-// that ended as failed instead.
+// countFailed sets, for each queue, the number of tasks that are still failed. If there are failedMost or more, it sets the number of tasks
+// that have failed, even if they were retried since.
 func (d *DB) countFailed(ctx context.Context, stats map[string]*QueueStat, since time.Time) error {
 	ended := 0
 	for _, stat := range stats {

@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// suspectSelect does the same as claimSelect for suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
+// suspectSelect does the same as claimSelect, but selects only suspects (see lifecycle.Suspect). Its index tasks_lost has few entries.
 const suspectSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE {unindexed}state = 'pending' AND queue = ? AND job = ?
 	AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
@@ -17,8 +17,8 @@ var selectSuspects = query(`SELECT queue, job, updated_at FROM {tasks} WHERE ` +
 
 const pendingSuspect = `{unindexed}state = 'pending' AND losses >= 1 AND losses >= max_losses - 1 AND finished_at IS NULL`
 
-// suspectPatience is the time that a suspect waits for an idle worker. After that time, busy workers claim no more tasks until one of
-// them is idle.
+// suspectPatience is the time that a suspect waits for an idle worker. After that time busy workers claim no more tasks, so that one of
+// them becomes idle and claims the suspect.
 const suspectPatience = 30 * time.Second
 
 // suspect is the queue and job of a pending suspect.
@@ -40,9 +40,9 @@ func (t *tx) findSuspects(c *claimer) error {
 	return nil
 }
 
-// claimSuspect claims a suspect for an idle worker. If over is true, the worker must not claim any other task. The reason is that it has
-// claimed a suspect, or that it is busy while a suspect has waited for too long. A suspect that a limit blocks does not block other
-// tasks.
+// claimSuspect claims a suspect for an idle worker. If over is true, the worker must not claim any other task: it has claimed a suspect, or
+// it is busy while a suspect has waited for too long. While a limit blocks a suspect, the suspect does not keep busy workers from claiming
+// other tasks.
 func (t *tx) claimSuspect(c *claimer, ask Claim, queues []string, g *admission, now time.Time) (claimed []jobs.Task, over bool, err error) {
 	for _, queue := range queues {
 		if most, limited := ask.Limit[queue]; limited && most <= 0 {

@@ -56,7 +56,7 @@ func TestSuspectsRunAlone(t *testing.T) {
 	wantClaims(now.Add(31*time.Second), 1, false, true) // after suspectPatience a busy worker claims nothing
 	// an idle worker claims one suspect and nothing else, the highest priority first
 	wantClaims(now.Add(31*time.Second), 4, true, true, 4)
-	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // then it claims the next suspect
+	wantClaims(now.Add(31*time.Second), 4, true, false, 3)      // in its next claim the idle worker claims the next suspect
 	wantClaims(now.Add(31*time.Second), 4, true, true, 2, 6, 7) // a suspect of an unknown job does not block other tasks
 	if s := (jobs.Task{Losses: 0, MaxLosses: 1}); lifecycle.Suspect(s) {
 		t.Error("a task without losses: got a suspect, want none")

@@ -16,11 +16,11 @@ type Ticked struct {
 	Next     time.Time     // next tick; zero if there is none
 	Added    []Tick        // enqueued tasks
 	Skipped  int           // number of skipped ticks
-	Waiting  []int64       // unfinished tasks to replace; the ticks stay due while these tasks run
-	Err      error         // reason why the schedule cannot tick; then Tick does not change the schedule
+	Waiting  []int64       // running tasks that a new task is to replace; the ticks stay due until these tasks have ended
+	Err      error         // reason why the schedule cannot tick; if it is set, Tick has not changed the schedule
 }
 
-// Tick is one due time of a schedule, with the task that was enqueued for it.
+// Tick is one due time of a schedule, with the task that was enqueued for this time.
 type Tick struct {
 	At     time.Time
 	TaskID int64
@@ -30,10 +30,10 @@ type Tick struct {
 // the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule. The
 // function prepare may change the Spec of each task, under the same conditions; if it is nil, the Specs stay unchanged. Tick calls prepare
 // for all ticks of a schedule. If a call fails, no tick of that schedule gets a task, and Tick reports the error for the schedule. If all
-// is true, Tick also calls plan for schedules without a due tick, and sets their next tick again.
+// is true, Tick also calls plan for schedules without a due tick, and sets the time of their next tick again.
 //
-// A tick gets only one task, however many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction. The
-// unique index protects against clocks that are set back and against unforeseen cases.
+// Each tick gets only one task, even if many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
+// If a clock is set back, the unique index tasks_tick prevents a second task.
 func (d *DB) Tick(ctx context.Context, now time.Time, all bool, plan func(jobs.Schedule) (ticks []time.Time, next time.Time, err error),
 	prepare func(*jobs.Schedule, *jobs.Spec) error) ([]Ticked, error) {
 	text, args := selectTicking, []any{now.UnixMilli()}
@@ -93,7 +93,7 @@ func (t *tx) tick(s jobs.Schedule, now time.Time, plan func(jobs.Schedule) ([]ti
 	if one.Waiting, err = t.replaceOpen(&s, open, now); err != nil {
 		return one, err
 	}
-	if len(one.Waiting) > 0 { // the open tasks must end before the new one begins
+	if len(one.Waiting) > 0 { // the unfinished tasks must end before the new task is enqueued
 		one.Next = s.NextAt
 		return one, nil
 	}

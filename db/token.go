@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	tokenBytes  = 32 // random bytes in a new token: 256 bits
-	tokenLength = 22 // minimum number of characters: 128 bits in base64
+	tokenBytes  = 32 // number of random bytes in a new token (256 bits)
+	tokenLength = 22 // minimum number of characters of a token; in base64 they have 128 bits
 )
 
 // TokenFile returns the path of the token file: "token" in the directory beside the database.
@@ -48,7 +48,7 @@ func (d *DB) Token(path string) (string, error) {
 	}
 	defer os.Remove(made)
 	var random [tokenBytes]byte
-	_, _ = rand.Read(random[:]) // Read never fails
+	_, _ = rand.Read(random[:]) // crypto/rand.Read never fails
 	_, err = io.WriteString(file, base64.RawURLEncoding.EncodeToString(random[:])+"\n")
 	if err := errors.Join(err, file.Sync(), file.Close()); err != nil {
 		return "", tokenProblem(path, err)
@@ -86,7 +86,7 @@ func readToken(path string) (string, error) {
 		return "", err
 	case err != nil:
 		return "", tokenProblem(path, err)
-	case !info.Mode().IsRegular(): // opening a pipe would block
+	case !info.Mode().IsRegular(): // checked before opening, because opening a pipe would block
 		return "", &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.TokenLink, Subject: path,
 			What: "the token file " + path + " is not a regular file",
 			Why:  []string{"a link may lead to a file of another user"}, Hint: "rm " + path + ", for a new token"}

@@ -18,12 +18,12 @@ var selectTotals = query(`SELECT queue, job, result, n FROM {totals}`)
 type Total struct {
 	Queue  string `db:"queue"`
 	Job    string `db:"job"`
-	Result string `db:"result"` // completed, or the reason of the outcome
+	Result string `db:"result"` // "completed", or the reason why the attempt did not complete its task
 	N      int64  `db:"n"`
 }
 
-// attemptCounter counts the attempts that ended since its last write to the database. A write with each attempt would make a finish some
-// percent slower.
+// attemptCounter counts the attempts that ended since its last write to the database. It writes many counts at once, because a write for
+// each attempt would make a finish some percent slower.
 type attemptCounter struct {
 	mu    sync.Mutex
 	ended map[Total]int64 // number of attempts by queue, job and result; in the keys, N is always 0
@@ -55,8 +55,8 @@ func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write adds the counts to the totals in a transaction that the function update starts, and runs the function rest in the same
-// transaction. If the transaction fails, the counter keeps the counts for the next write.
+// write adds the counts to the totals in the database. It uses a transaction that the function update starts, and also runs the function
+// rest in it. If the transaction fails, the counter keeps the counts for the next write.
 func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended

@@ -15,15 +15,17 @@ import (
 // This file runs the transaction of a group (commit.go explains groups) and the statements in it. The rule for errors is the difficult
 // part, because a wrong error makes a caller repeat a write that was committed, or trust one that was not:
 //   - If a member fails, the transaction is rolled back, and the result is a *memberError. The leader then runs the members one by one.
-//   - If BEGIN or the check of the files fails, nothing was written. Every member gets that error, or waits again if only the context of
-//     another caller has ended.
+//   - If BEGIN or the check of the files fails, nothing was written. Every member gets that error. If BEGIN failed only because the context
+//     of one caller has ended, the other members wait for the next transaction.
 //   - If the connection breaks after COMMIT was sent, the result of the commit is unknown. All members get an error that says so
 //     (Unanswered).
 //   - After an error that may have broken the connection, the writer is marked as broken. The next transaction opens a new connection.
 //
-// A check after the commit finds out whether another file has replaced the database. Other processes would not see such a commit.
+// After the commit, the writer checks whether somebody has replaced the database file, because other processes would not see a commit in
+// the old file.
 //
-// A tx can also belong to a transaction of the caller (outer). Then its statements are not prepared, and it neither begins nor commits.
+// A tx can also run in a transaction of the caller (field outer). In this case it does not prepare its statements, and it neither begins
+// nor commits the transaction.
 
 // memberError is the error of one member of a group. The transaction of the group was rolled back.
 type memberError struct{ err error }
@@ -106,8 +108,8 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	return nil
 }
 
-// runSingle runs the only member of a group as a statement without BEGIN and COMMIT. The result done is false if other processes hold the
-// lock. Then begin waits for the lock, and lookBefore checks the files under the lock.
+// runSingle runs the only member of a group as a single statement without BEGIN and COMMIT. The result done is false if other processes
+// hold the lock: the caller must then use begin, which waits for the lock, and lookBefore, which checks the files.
 func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	w.db.engine.CommitBegins()
 	err = r.single(t)
@@ -166,7 +168,7 @@ var (
 // rollback ends a transaction that failed. It ignores errors, because the driver may have ended the transaction already.
 func (w *writer) rollback(t *tx) { _, _ = t.exec(rollback) }
 
-// setLevel sets which failures the commits survive.
+// setLevel sets which failures the commits of the connection survive.
 func (w *writer) setLevel(ctx context.Context, to level) error {
 	if to == w.level {
 		return nil
@@ -184,22 +186,22 @@ type tx struct {
 	w        *writer
 	ctx      context.Context
 	used     features // features in use; see end.go
-	released bool     // whether tasks that waited for others may start now
+	released bool     // whether the transaction has released tasks that waited, so that they may start now
 	full     bool     // see CycleResult.Full
-	outer    *sqlx.Tx // transaction of the caller; nil for one of the writer
+	outer    *sqlx.Tx // transaction of the caller; nil if the tx uses the transaction of the writer
 	db       *DB
 	space    diskSpace
 	hooks    jobs.Hooks // hooks of the worker, for tasks without hooks of their own
 
 	held    heldKeys    // whether tasks hold unique keys by rows of unique_keys; see uniquekey.go
 	indexed indexedKeys // indexed keys of metadata; see metadata.go
-	inserts *inserter   // shared by the members of the group
+	inserts *inserter   // collects the new tasks of all members of the group
 	lastID  int64       // highest id of a task; 0 if not read yet
 
 	wakeups   bool // whether the running member may have given other workers something to do
 	last      bool // whether the running member is the last one of its group
 	committed bool // whether the last statement has also committed the transaction, which only happens on a server
-	changed   bool // whether the transaction has changed rows, or may have changed some
+	changed   bool // whether the transaction may have changed rows
 	wrote     bool // whether the transaction certainly has rows to commit: a new task, or a new generation of a task
 }
 
@@ -258,8 +260,8 @@ func changes(s *statement, result sql.Result) bool {
 	return n > 0 || err != nil
 }
 
-// later does the same as exec for a statement whose result is not needed at once. A server gets the statement together with the next one,
-// which also returns its error.
+// later does the same as exec for a statement whose result is not needed at once. On a server, the statement is sent together with the next
+// one, and the next one returns its error.
 func (t *tx) later(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
 		return t.run(s, args...)
@@ -274,7 +276,7 @@ func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask or insertPlain for len(ids) tasks. It sets ids in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // other transactions may take ids in between, but the ids of this transaction still increase
+	if t.db.traits.GivesIDs { // other transactions may take ids in between, but these ids increase all the same
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)
@@ -310,8 +312,8 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	return stmt.QueryRowxContext(t.ctx, args...).Scan(dest...)
 }
 
-// list reads all rows of a query before it returns. Otherwise a second query could wait for ever for the connection, which the open rows
-// of the first query use.
+// list reads all rows of a query before it returns. If rows were left open, they would keep the connection in use, and a second query could
+// wait for it for ever.
 func (t *tx) list(dest any, s *statement, args ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {

@@ -19,19 +19,20 @@ import (
 // committed together with the caller's other writes, or not at all. The caller decides about durability and lock timeouts, and ends the
 // transaction.
 //
-// The end of a context must not interrupt a statement here: SQLite would roll the whole transaction back, and each later statement would be
-// committed by itself.
+// No statement here may be interrupted when a context ends: SQLite would roll back the whole transaction of the caller, and each later
+// statement of the caller would then be committed by itself.
 
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
-// outerTx is a transaction of a caller that is known to belong to a database, and the use for which it was prepared.
+// outerTx is a caller's transaction that was found to belong to this database, and the use for which it was prepared.
 type outerTx struct {
 	tx  weak.Pointer[sql.Tx]
 	use engine.Use
 }
 
-// within returns a tx for a use of the caller's transaction. It returns an error if that is a transaction on another database.
+// within returns a tx that runs in the caller's transaction, for the given use. It returns an error if the transaction belongs to another
+// database.
 func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
@@ -42,7 +43,7 @@ func (d *DB) within(ctx context.Context, outer *sql.Tx, use engine.Use) (*tx, er
 	t := &tx{ctx: context.WithoutCancel(ctx), outer: &sqlx.Tx{Tx: outer, Mapper: d.read.Mapper}, db: d}
 	now := outerTx{weak.Make(outer), use}
 	if last := d.lastTx.Load(); last != nil && last.tx == now.tx && last.use >= use {
-		return t, nil // an earlier call has made the checks below; they take half as long as an INSERT
+		return t, nil // skip the checks below, which an earlier call has made: they take half as long as an INSERT
 	}
 	if err := d.Replaced(); err != nil {
 		return nil, err
@@ -94,7 +95,7 @@ func (d *DB) InsertTx(ctx context.Context, outer *sql.Tx, spec *jobs.Spec, now t
 		return task, nil
 	}
 	task, found, err := t.task(added.ID)
-	if !found && err == nil { // retention has already deleted the task that holds the key
+	if !found && err == nil { // the key is still held, but retention has deleted the task that held it
 		return lifecycle.DeletedTask(added.ID, spec, now), nil
 	}
 	task.Kept = found && added.Kept

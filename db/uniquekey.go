@@ -12,15 +12,17 @@ import (
 
 // A task holds its unique key until it finishes. The index tasks_unique guarantees that two unfinished tasks have different keys. A task
 // that may hold its key for longer has a row in unique_keys. The row outlives the task if retention deletes the task before free_at. So an
-// insert reads both tables. It runs under the write lock. Only plain SQL on a server needs no lock, so the view enqueue checks the key
-// there after its own INSERT, and insertTask adds nothing if an unfinished task has taken the key meanwhile.
+// insert reads both tables. It runs under the write lock. On a server, only an INSERT of plain SQL takes no lock. So there the view enqueue
+// checks the key after its own INSERT, and insertTask adds nothing if plain SQL has given the key to another unfinished task in the
+// meantime.
 
-// stillHeld is the condition that a row of unique_keys holds its key at the time in the next parameter. holder is the task of the row.
+// stillHeld is an SQL condition on a row of unique_keys: the row still holds its key at the time in the next parameter. The query must join
+// the task of the row as holder.
 const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
 // selectUnique returns the unfinished task with key [1]. selectHolder returns the task that holds key [1] at time [2] by its row in
-// unique_keys. anyHeld reports whether there are such rows. A transaction reads it once, so that an insert into a database without such
-// rows needs one query. Indexes: tasks_unique, unique_keys.
+// unique_keys. anyHeld reports whether unique_keys has rows. A transaction reads this once. If there are none, each insert needs one query
+// less. Indexes: tasks_unique, unique_keys.
 var (
 	selectUnique = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL`)
 	selectHolder = query(`SELECT held.task_id FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
@@ -28,14 +30,14 @@ var (
 	anyHeld = query(`SELECT count(*) FROM (SELECT 1 FROM {unique_keys} LIMIT 1) AS held`)
 )
 
-// holdKey stores that task [2] holds key [1] until [3], and in the finished states [4]. A row of the same task keeps its time if that is
-// later. The row of another task is replaced, because that task no longer holds the key.
+// holdKey stores that task [2] holds key [1] until [3], and while it is in one of the finished states [4]. If the key has a row of the same
+// task with a later time, the later time stays. A row of another task is replaced, because that task no longer holds the key.
 var holdKey = command(`INSERT INTO {unique_keys} (unique_key, task_id, free_at, states) VALUES (?, ?, ?, ?)
 ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, states = excluded.states, free_at = CASE
 	WHEN unique_keys.task_id = excluded.task_id THEN {greatest}(unique_keys.free_at, excluded.free_at) ELSE excluded.free_at END`)
 
-// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil makes the key depend only on the time in that row, because the
-// task is deleted.
+// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil is for a task that is deleted: from then on only the time in the
+// row decides how long the key is held.
 var (
 	freeKey   = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND task_id = ?`)
 	keepUntil = command(`UPDATE {unique_keys} SET states = '' WHERE unique_key = ? AND task_id = ?`)
@@ -68,10 +70,11 @@ func (t *tx) holder(key string, now time.Time) (id int64, err error) {
 	return id, err
 }
 
-// heldKeys says whether the table unique_keys has rows.
+// heldKeys says whether the table unique_keys has rows, if a transaction has already read it.
 type heldKeys struct{ known, some bool }
 
-// holdKey stores how long a task holds its unique key after it has finished. The time until is zero if only the states of the task matter.
+// holdKey stores how long a task holds its unique key after it has finished: until a time, or while it is in one of the states that its
+// options name. The parameter until is zero if the options set no time. Without a time and without states, holdKey stores nothing.
 func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 	if until.IsZero() && task.UniqueStates == "" {
 		return nil
@@ -84,8 +87,7 @@ func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
 }
 
-// retakeKey stores again how long task id holds its unique key. This is necessary because another task may have held the key in the
-// meantime.
+// retakeKey stores again how long the retried task id holds its unique key, because another task may have replaced its row in the meantime.
 func (t *tx) retakeKey(id int64) error {
 	task, _, err := t.task(id) // the same transaction has changed the task before
 	if err != nil {
@@ -94,7 +96,7 @@ func (t *tx) retakeKey(id int64) error {
 	return t.holdKey(&task, lifecycle.KeyHeldUntil(&jobs.Spec{}, &task))
 }
 
-// PruneKeys deletes unique keys that nothing holds after a time, and reports whether more of them are left.
+// PruneKeys deletes the unique keys that no task holds at the time now, and reports whether more such keys are left.
 func (d *DB) PruneKeys(ctx context.Context, now time.Time) (more bool, err error) {
 	keys, err := readRows[string](ctx, d, selectFreeKeys, now.UnixMilli(), pruneMost)
 	if err != nil || len(keys) == 0 {

@@ -17,8 +17,8 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker records a heartbeat of worker [2] at [1]. beatWorker does the same for worker [3] and also sets its number of leaked
-// functions to [2].
+// touchWorker records a heartbeat of worker [2] at [1]. beatWorker records a heartbeat of worker [3] at [1], and sets the worker's number
+// of leaked functions to [2].
 var (
 	touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 	beatWorker  = command(`UPDATE {workers} SET beat_at = ?, leaked = ? WHERE number = ?`)
@@ -29,7 +29,7 @@ var setWorkerState = command(`UPDATE {workers} SET state = ? WHERE number = ? AN
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
-// loseWorker records that worker [2] is dead. [1] is the time. It does not change the time of the last heartbeat.
+// loseWorker records at time [1] that worker [2] is dead. It does not change the time of the last heartbeat.
 var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
 // selectOwners lists the workers except [1] that have not ended, or that ended with running tasks. Indexes: workers_live, tasks_running.
@@ -65,7 +65,7 @@ type WorkerInfo struct {
 	BeatAt    time.Time
 	Running   []int64    // ids of the worker's running tasks
 	Leaked    int        // functions that still run although the worker has released their slots
-	Hooks     jobs.Hooks // hooks of tasks without hooks; only Register reads them
+	Hooks     jobs.Hooks // hooks that apply to tasks without hooks of their own; only Register reads this field
 }
 
 // QueueMax is a queue that a worker serves. Max is the number of tasks of the queue that the worker runs at the same time; 0 means the
@@ -82,9 +82,9 @@ type Worker struct {
 	number         int64 // identifies the worker in the rows of tasks and attempts
 	claimer        *claimer
 	attemptCounter attemptCounter
-	hooks          jobs.Hooks   // hooks of tasks without hooks
+	hooks          jobs.Hooks   // hooks that apply to tasks without hooks of their own
 	leaked         atomic.Int64 // the number that SetLeaked has set
-	slowPath       atomic.Int64 // number of the next cycles that take the slow path (fastpath.go); 0 or less for none
+	slowPath       atomic.Int64 // how many of the next cycles take the slow path (fastpath.go); 0 or less for none
 }
 
 // Number returns the number that identifies the worker in the rows of tasks and attempts.

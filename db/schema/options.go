@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The SQL files of the schema contain these marks for SQL about the task options that the column options stores. Package taskspec has the
-// list of task options.
+// The column options of a task stores its task options as JSON; package taskspec has the list of all task options. In the SQL files of the
+// schema the following marks stand for SQL that depends on this list.
 //
 //	{option_values}  columns of tasks_view
 //	{option_columns} columns of enqueue
@@ -49,8 +49,8 @@ const (
 	durationKind optionKind = iota
 	numberKind              // a number, or a number of bytes
 	codesKind               // exit codes
-	textsKind               // texts by key
-	keyedKind               // texts by key, with a limit for the keys
+	textsKind               // map from keys to texts
+	keyedKind               // map from keys to texts, with limits for the keys
 	flagKind
 	textKind
 	wordKind // one of several words
@@ -78,11 +78,11 @@ func kindOf(o *taskspec.OptionInfo) optionKind {
 	return textKind
 }
 
-// optionDialect holds the SQL about task options in a dialect.
+// optionDialect holds, for one dialect, the templates of the SQL about task options.
 type optionDialect struct {
 	path    string                   // text before the key in the path of a stored value
-	check   string                   // template for a check of enqueue
-	between string                   // template between two words of an option
+	check   string                   // template for the check of one option in enqueue
+	between string                   // text between two words in a list of words
 	kinds   map[optionKind]optionSQL // templates for each kind of options
 }
 
@@ -95,8 +95,8 @@ type optionSQL struct {
 	invalid string // condition that is true for an invalid value
 }
 
-// parts returns the parts of the templates for an option. The part {usual} is the stored value or the default. The part {name} is
-// the key as a literal.
+// parts returns the texts for the marks in the templates of an option. {usual} stands for the stored value or the default, and {name} for
+// the key as an SQL literal.
 func (d *optionDialect) parts(o *taskspec.OptionInfo) sqltext.Parts {
 	kind := kindOf(o)
 	s := d.kinds[kind]
@@ -116,8 +116,8 @@ func (d *optionDialect) parts(o *taskspec.OptionInfo) sqltext.Parts {
 	return parts
 }
 
-// optionRange returns the smallest and the greatest number that is valid for an option, and describes valid values. The number of a text
-// is its length in bytes.
+// optionRange returns the smallest and the greatest number that is valid for an option, and a description of valid values. For a text the
+// number is its length in bytes.
 func optionRange(o *taskspec.OptionInfo, kind optionKind) (low, high int64, message string) {
 	low, high = o.Min, cmp.Or(o.Max, 1<<31-1)
 	unit := "a number"
@@ -179,7 +179,7 @@ const (
 	notFlag      = "NEW.{key} <> 0 AND NEW.{key} <> 1"
 )
 
-// sqliteTexts is the condition for invalid texts by key in SQLite, up to the conditions for a key.
+// sqliteTexts is the first part of the SQLite condition that a map from keys to texts is invalid. The conditions for a key follow it.
 const sqliteTexts = `CASE WHEN ` + sqliteText + ` OR NOT json_valid(NEW.{key}) OR ` + sqliteLength + ` THEN 1
       WHEN json_type(NEW.{key}) <> 'object' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))`
@@ -211,7 +211,7 @@ const (
 	postgresLength = "octet_length(NEW.{key}) > {high}"
 )
 
-// postgresTexts is the condition for invalid texts by key in PostgreSQL, up to the conditions for a key.
+// postgresTexts is the first part of the PostgreSQL condition that a map from keys to texts is invalid. The conditions for a key follow it.
 const postgresTexts = `CASE WHEN NEW.{key} IS NULL THEN false
       WHEN ` + postgresLength + ` OR NEW.{key} !~ '^\s*\{' OR NOT is_jsonb(NEW.{key}) THEN true
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''` +

@@ -21,7 +21,7 @@ import (
 //go:embed *.sql convert/*.sql postgres/*.sql
 var embedded embed.FS
 
-// Files are the numbered files. A test adds a migration to them.
+// Files are the numbered files. It is a variable so that a test can add a migration.
 var Files fs.FS = embedded
 
 // SQLite, Convert and Postgres are the folders of numbered files.
@@ -31,10 +31,10 @@ const (
 	Postgres = "postgres"
 )
 
-// optionDialects maps each folder to its SQL about task options.
+// optionDialects maps each folder to the SQL about task options in its dialect.
 var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
 
-// ConvertedVersion is the only version before the first numbered file from which SQLite files can be converted.
+// ConvertedVersion is the only version older than the first numbered file that can be converted, for SQLite files only.
 const ConvertedVersion = 11
 
 // Migration is a numbered file.

@@ -22,7 +22,7 @@ type copiedTable struct {
 	name  string
 	key   string // column with the id of the task of a row; empty if the rows belong to no task
 	order string // columns by which the rows are ordered
-	rows  string // query for the rows, if the migration does not copy each row as it is
+	rows  string // query for the rows, if the migration does not copy the rows unchanged
 }
 
 // sumCounters adds up the rows of each counter.
@@ -70,8 +70,8 @@ func (c copiedTable) parts() sqltext.Parts {
 
 const (
 	copyTasks   = 256     // number of tasks that one transaction copies
-	copyWaiting = 500     // statements that are sent to a server before the migration waits for their results
-	copyBytes   = 1 << 20 // bytes of these statements
+	copyWaiting = 500     // number of statements that are sent to a server before the migration waits for their results
+	copyBytes   = 1 << 20 // maximum size of these statements in bytes
 )
 
 // Each of these statements is for one table: {table} stands for its name and {rows} for its rows; see copiedTable.parts. copyThese reads
@@ -96,8 +96,8 @@ var (
 // worker runs during a migration.
 var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
-// countLeft counts the tasks after [1]. sumTasks counts the tasks by state, with sums of their ids and generations, which show whether
-// two databases hold the same tasks.
+// countLeft counts the tasks with ids above [1]. sumTasks counts the tasks by state, and adds up their ids and generations. If the results
+// are equal, two databases have the same tasks.
 var (
 	countLeft = sqltext.Query(`SELECT count(*) FROM {tasks} WHERE id > ?`)
 	sumTasks  = sqltext.Query(`SELECT state, count(*) AS n, CAST(sum(id) AS bigint) AS ids,
@@ -185,8 +185,8 @@ func width(value any) int {
 	return 8
 }
 
-// sameRows counts the rows of both databases, and returns an error if they differ. The caller must call it before the migration writes
-// rows in which the databases differ.
+// sameRows counts the rows of both databases, and returns an error if they differ. The caller must call it before the migration writes rows
+// to only one of the databases.
 func (m *Migration) sameRows(ctx context.Context, q engine.Querier) ([]TableCount, error) {
 	source, explain := m.source(ctx), m.from.Engine().Explain
 	counts := make([]TableCount, len(copiedTables))

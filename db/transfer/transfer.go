@@ -40,7 +40,7 @@ func Check(ctx context.Context, d *db.DB, now time.Time) error {
 		return d.Engine().Explain(err)
 	}
 	if frozen != (engine.Frozen{}) {
-		return nil // whether a frozen database can be moved is decided in Begin
+		return nil // Begin decides whether a frozen database can be moved
 	}
 	return idle(q, d, now)
 }
@@ -142,8 +142,8 @@ func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now ti
 	return fresh, done, err
 }
 
-// thawTarget thaws the target, so that the transaction q can write to it. It returns an error if another process has changed the state of
-// the migration.
+// thawTarget thaws the target in the transaction q, so that this transaction can write to it. It returns an error if another process has
+// changed the state of the migration.
 func (m *Migration) thawTarget(q engine.Querier) error {
 	e := m.to.Engine()
 	is, err := engine.ReadFrozen(q, e.Dialect())
@@ -237,7 +237,7 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 		if err := m.to.Engine().RaiseIDs(ctx, q, highest); err != nil {
 			return err
 		}
-		return m.from.UpdateAlone(ctx, m.endSource) // the target commits only after this commit of the source
+		return m.from.UpdateAlone(ctx, m.endSource) // the source must be committed before the target
 	})
 	return counts, err
 }

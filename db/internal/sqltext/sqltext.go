@@ -2,12 +2,12 @@
 //
 // A template is SQL with marks. A mark is a name in braces that stands for other text:
 //
-//	{tasks}     a table, view or sequence of runner's. Where the names have a prefix, it is rendered with the prefix and an alias,
-//	            as in "my_tasks AS tasks", so that columns are written tasks.id everywhere. An alias in the template replaces that one.
+//	{tasks}     a table, view or sequence of runner's. If its name has a prefix, the mark becomes the name with an alias, such as
+//	            "my_tasks AS tasks", so that every template can write tasks.id. An alias in the template replaces this alias.
 //	{json_each} a fragment of the dialect, which the engine's package defines and documents
-//	{where}     a part of one statement, which stands in the Parts of the Statement
-//	?           the next parameter, which PostgreSQL numbers as $1, $2 and so on
-//	?2          the second parameter; a mark may stand for the number
+//	{where}     a part of one statement, defined in the field Parts of the Statement
+//	?           the next parameter; for PostgreSQL the renderer writes $1, $2 and so on
+//	?2          the second parameter; instead of the number a template may have a mark
 //
 // The renderer does not change text in quotes and comments.
 //
