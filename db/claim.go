@@ -61,7 +61,8 @@ const (
 	claimSet = `state = 'running', generation_id = tasks.generation_id + 1, attempt = tasks.attempt + 1,
 	max_attempts = coalesce(max_attempts, most), worker = ?, lease_expires_at = ?, started_at = ?, updated_at = ?,
 	outcome = NULL, result = NULL`
-	// SQLite does not accept an alias of the table in RETURNING, so the columns of next have other names.
+	// In RETURNING, SQLite accepts no alias of the updated table. So the columns of the subquery next have other names than those of the
+	// table.
 	claimReturning = `RETURNING id, generation_id, job, args, label, queue, priority, run_at, attempt, max_attempts, losses, max_losses,
 	options, parts, created_at, created_by, unique_key, expires_at, schedule, tick, lane,
 	CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = id) ELSE 0 END`

@@ -38,7 +38,7 @@ FROM d WHERE tasks.id = d.id AND tasks.generation_id = d.generation_id AND +task
 // completeTogether lists how many tasks one statement may complete. A statement for fewer than four tasks saves no time.
 var completeTogether = [...]int{16, 8, 4}
 
-// completion is a row of completeTasks.
+// completion is one element of the JSON array that completeTasks gets.
 type completion struct {
 	ID           int64           `json:"id"`
 	GenerationID int64           `json:"generation_id"`
@@ -52,8 +52,8 @@ type completion struct {
 // them.
 type completions struct {
 	rows    []completion
-	at      []int              // index in the list, for each row
-	changes []lifecycle.Change // change of the task, for each row
+	at      []int              // for each row: index of its Finish in the list
+	changes []lifecycle.Change // for each row: new state of its task
 	lanes   bool               // whether some tasks have a lane
 }
 

@@ -274,7 +274,7 @@ const moveMost = 500
 // action changes a task. It returns the results for the task and for other tasks that it has changed.
 type action func(t *tx, id int64) ([]ActionResult, error)
 
-// each applies an action to each task.
+// each applies an action to each task in the transaction t.
 func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
 	for _, id := range ids {
 		some, err := one(t, id)
@@ -286,7 +286,7 @@ func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
 	return done, nil
 }
 
-// move applies an action to each task.
+// move applies an action to each task, in transactions of at most moveMost tasks.
 func (d *DB) move(ctx context.Context, ids []int64, one action) ([]ActionResult, error) {
 	results := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {

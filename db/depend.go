@@ -202,7 +202,7 @@ func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 	return waits, broken, err
 }
 
-// Dependency is one side of a dependency between two tasks.
+// Dependency describes the other task of a dependency: a task that this task waits for, or a task that waits for this task.
 type Dependency struct {
 	ID    int64      `db:"id"`
 	Any   bool       `db:"any_outcome"` // whether any outcome satisfies the dependency

@@ -68,7 +68,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // so that no claim takes an expired task
+		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // first expire tasks, so that none is claimed
 			if one.at.Valid && one.at.Int64 <= now.UnixMilli() {
 				if err := one.act(now); err != nil {
 					return next, lane, err

@@ -64,7 +64,7 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 
 // fillBatches claims further tasks for the slots of a claim that run batches. It returns all claimed tasks.
 func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, seekOverdue bool, now time.Time) ([]jobs.Task, error) {
-	slots := map[ClaimJob]map[string]int{} // by job and queue
+	slots := map[ClaimJob]map[string]int{} // number of slots by job and queue
 	for i := range claimed {
 		at := slices.IndexFunc(c.jobs, func(j ClaimJob) bool { return j.Job == claimed[i].Job })
 		if job := c.jobs[at]; job.Batch > 1 {

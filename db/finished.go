@@ -19,7 +19,8 @@ import (
 //   - At most one consumer owns a cursor. The owner has a lease. When the lease ends, another consumer can take over.
 //   - The table keeps an end until all cursors have delivered it.
 
-// takeSeqs takes [1] numbers for ends, and returns the last of them. insertFinished adds the end [1] of task [2].
+// takeSeqs takes the next [1] numbers for ended tasks, and returns the last of these numbers. insertFinished adds task [2] to the list with
+// the number [1].
 var (
 	takeSeqs       = command(`UPDATE {finished_seq} SET seq = seq + ? RETURNING seq`)
 	insertFinished = command(`INSERT INTO {finished} (seq, task_id, generation_id, job, queue, label, schedule, state, attempt, outcome,
@@ -63,13 +64,13 @@ var selectCursors = query(`SELECT name, (SELECT max(seq) FROM {finished_seq}) - 
 	(SELECT finished_at FROM {finished} WHERE finished.seq > cursors.seq ORDER BY finished.seq LIMIT 1) AS since
 FROM {cursors} ORDER BY name`)
 
-// End is the end of a task.
+// End describes how a task has ended.
 type End struct {
 	Seq  int64     // number of the end in the list
 	Task jobs.Task // the task as it was when it ended, even if it was retried or deleted later
 }
 
-// recordEnds adds the ends of tasks to the list, in order.
+// recordEnds adds ended tasks to the list, in the given order.
 func (t *tx) recordEnds(ids []int64) error {
 	var last int64
 	if err := t.scan(takeSeqs, []any{int64(len(ids))}, &last); err != nil {

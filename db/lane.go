@@ -165,7 +165,8 @@ func (t *tx) laneTaken(lane string) (bool, error) {
 	return held, err
 }
 
-// unblock makes a blocked task pending if it has no lane. It adds the lane of any other task to lanes, for freeLanes.
+// unblock makes a blocked task pending if it has no lane. If it has a lane, unblock adds this lane to lanes, and freeLanes decides later
+// which task gets the lane.
 func (t *tx) unblock(id, generation int64, lane string, lanes *laneSet, now time.Time) error {
 	if lane != "" {
 		lanes.add(lane)

@@ -230,7 +230,7 @@ var sparse = map[jobs.State]*statement{
 // order decides how to read a list. SQLite can find the first rows in two ways: by the index of the states or of finished_at, or by reading
 // the table from its end. order chooses the index if it has few rows.
 func (d *DB) order(ctx context.Context, f jobs.Filter, page Page) (order, error) {
-	o := order{page: page, sorts: f.Schedule != ""} // the tasks of schedules have an index of their own
+	o := order{page: page, sorts: f.Schedule != ""} // the index of a schedule's tasks is not ordered by id
 	if len(f.States) == 0 || f.IDs != nil {
 		return o, nil
 	}

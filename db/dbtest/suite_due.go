@@ -114,7 +114,7 @@ var dues = group{
 	},
 	"one look promotes a limited number and reports that there are more": func(s *store) {
 		const most = 11_000
-		s.exec(`DROP TRIGGER history_update`) // this trigger would take most of the time
+		s.exec(`DROP TRIGGER history_update`) // the trigger of the table history would take most of the time
 		s.exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO tasks
 			(generation_id, state, queue, job, priority, run_at, max_losses, created_at, updated_at) SELECT 1, 'scheduled',
 			'default', 'command', 5, 1, 3, 1, 1 FROM n`, most)

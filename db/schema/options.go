@@ -86,13 +86,13 @@ type optionDialect struct {
 	kinds   map[optionKind]optionSQL // templates for each kind of options
 }
 
-// optionSQL holds the templates of a kind of options. Their marks are the names of optionDialect.parts.
+// optionSQL holds SQL templates for a kind of options. optionDialect.parts defines the marks in these templates.
 type optionSQL struct {
-	stored  string // stored value of task t, or NULL
-	view    string // value in tasks_view; defaults to {usual}
-	cast    string // cast of the column of enqueue
-	value   string // value in the stored JSON object; defaults to NEW.{key}
-	invalid string // condition that is true for an invalid value
+	stored  string // the stored value of task t, or NULL
+	view    string // the value in tasks_view; if empty, {usual}
+	cast    string // cast of the column in the view enqueue
+	value   string // the value to store in the JSON object; if empty, NEW.{key}
+	invalid string // a condition that is true for an invalid value
 }
 
 // parts returns the texts for the marks in the templates of an option. {usual} stands for the stored value or the default, and {name} for

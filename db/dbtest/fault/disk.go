@@ -24,7 +24,7 @@ const (
 	Sync
 	Delete
 	Lock      // a writer takes the write lock of the database
-	Committed // a transaction has reached the log; an error of this operation is an error after the commit
+	Committed // a transaction was committed to the log; an error here makes the commit fail although it was made
 )
 
 func (op Op) String() string {

@@ -16,6 +16,6 @@ type Address interface {
 	CheckWriters(uid int) error
 	// HasPassword reports whether the address includes a password.
 	HasPassword() bool
-	// Engine prepares the engine of the database. It opens nothing.
+	// Engine returns the engine for the database. It opens nothing.
 	Engine(o Options) (Engine, error)
 }

@@ -54,13 +54,13 @@ type Engine interface {
 	Thawing() []*sqltext.Statement
 }
 
-// Use says what the caller's transaction is used for. A use includes the uses before it.
+// Use says what the caller's transaction is used for. Each use includes the uses above it in this list.
 type Use int
 
 const (
-	Read   Use = iota // it reads tasks
-	Finish            // it ends an attempt. On a server, it has the write lock from now on
-	Change            // it enqueues or releases tasks. On a server, its commit notifies the workers
+	Read   Use = iota // the transaction reads tasks
+	Finish            // the transaction ends an attempt. On a server, it holds the write lock from now on
+	Change            // the transaction enqueues or releases tasks. On a server, its commit notifies the workers
 )
 
 // Shared are the methods that package db offers to its callers unchanged.

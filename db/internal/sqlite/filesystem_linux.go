@@ -44,7 +44,7 @@ func filesystem(path string) string {
 	return mountName(string(mounts), unix.Major(stat.Dev), unix.Minor(stat.Dev))
 }
 
-// mountName returns the type of the filesystem on a device from the mount table:
+// mountName returns the type of the filesystem on a device, fuse.sshfs in this line of the mount table:
 //
 //	36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - fuse.sshfs host:/dir rw
 func mountName(mounts string, major, minor uint32) string {

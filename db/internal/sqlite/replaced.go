@@ -32,7 +32,7 @@ import (
 // An inotify watch reports a replacement only after some time, so the writer could confirm a write before the report. A check could also
 // open the files, but closing them would drop the locks of this process.
 
-// stamp identifies a file and its content.
+// stamp identifies a file, and the present state of its content by time and size.
 type stamp struct {
 	id      fileID
 	written int64 // modification time in nanoseconds
@@ -47,14 +47,14 @@ type companionFiles struct{ log, shared fileID }
 type content struct {
 	stamp
 	checkpoints checkpoints
-	settled     bool // whether no checkpoint was in progress
+	settled     bool // whether no checkpoint was in progress at that check
 }
 
-// checkpoints is the progress of the checkpoints of the log, from the shared memory of SQLite. Only a checkpoint writes to the
-// database file.
+// checkpoints says how far checkpoints have copied the log into the database file. It comes from the shared memory of SQLite. Only a
+// checkpoint writes to the database file.
 type checkpoints struct {
 	salt            [8]byte
-	done, attempted uint32 // number of frames of the log
+	done, attempted uint32 // numbers of log frames that are copied, and that a checkpoint has tried to copy
 }
 
 // Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,

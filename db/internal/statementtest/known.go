@@ -101,8 +101,8 @@ func (p Plans) has(text string) bool {
 	return false
 }
 
-// templateIn returns the argument of a call of query or command, and the template of a sqltext.Series. It returns any other expression
-// unchanged.
+// templateIn returns the template in an expression: the argument of a call of query or command, or the field Template of a sqltext.Series.
+// It returns any other expression unchanged.
 func templateIn(e ast.Expr) ast.Expr {
 	switch e := e.(type) {
 	case *ast.CallExpr:
