@@ -197,7 +197,7 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 	}
 }
 
-// full reports whether the claim has started the last task that a limit on running tasks allows.
+// full reports whether the claim has used up a limit on running tasks.
 func (g *admission) full() bool {
 	if g == nil {
 		return false

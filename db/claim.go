@@ -84,7 +84,7 @@ type Claim struct {
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
-	// greatest number for each queue, counted like Free; a queue that is missing gets no tasks; nil means no such limits
+	// greatest number of tasks from each queue, counted like Free; no tasks from a queue that is missing here; nil for no such limits
 	Limit map[string]int
 	// MaxWait is the time after which a due task is overdue; 0 for never. Overdue tasks go first in their queue, regardless of their
 	// priority.

@@ -203,7 +203,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 			if w.withdraw(r) {
 				return context.Cause(ctx)
 			}
-			ended = nil // a leader has taken the request, and now the leader checks ctx
+			ended = nil // a leader has taken the request and checks ctx from now on
 			continue
 		case <-timer.C:
 		}

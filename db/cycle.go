@@ -25,7 +25,7 @@ type CycleResult struct {
 	Claimed  []jobs.Task // in the order in which to start them
 	Looked   bool        // whether the cycle has looked for due tasks; it also looks after an end that releases or retries tasks
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
-	Full     bool        // whether the claim has started the last task that a limit on running tasks allows
+	Full     bool        // whether the claim has used up a limit on running tasks
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
 	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
 	// limit, or if the cycle claims nothing.

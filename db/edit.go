@@ -36,10 +36,10 @@ var selectPriority = query(`SELECT priority FROM {tasks} WHERE id = ?`)
 // Edit is the new definition of a task.
 type Edit struct {
 	Spec   jobs.Spec // all settings; Edit ignores After and AfterAny, so the task keeps its dependencies
-	Due    bool      // whether the due time changes to that of Spec
-	Expiry bool      // whether the expiry changes to that of Spec
+	Due    bool      // whether to set the due time to that of Spec
+	Expiry bool      // whether to set the expiry to that of Spec
 	None   bool      // whether the new settings are equal to the old ones, so that Edit writes nothing
-	Input  bool      // whether the stdin of the command changes to that of Spec
+	Input  bool      // whether to set the stdin of the command to that of Spec
 	Text   string    // the changes, for people
 }
 

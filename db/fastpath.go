@@ -28,7 +28,7 @@ var (
 )
 
 // selectLook returns the times of selectDue, whether there are pending suspects, and the queues with pending tasks as a JSON array.
-// Indexes: also tasks_lost, tasks_pending.
+// Indexes: those of selectDue, tasks_lost and tasks_pending.
 var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
 

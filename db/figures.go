@@ -125,8 +125,8 @@ var selectThroughput = query(`SELECT state, (minute * 60 - ?1) / ?2 AS step, sum
 	GROUP BY 1, 2
 UNION ALL SELECT state, (hour * 3600 - ?1) / ?2, sum(n) FROM {counter_hours} WHERE hour * 3600 >= ?1 GROUP BY 1, 2`)
 
-// selectSamples divides the time since [1] into [3] steps of [2] milliseconds. It lists the waits and durations of at most [4] tasks of
-// each step, by their ends.
+// selectSamples divides the time since [1] into [3] steps of [2] milliseconds. It lists the waits and durations of at most [4] tasks that
+// ended in each step.
 var selectSamples = query(`{samples}`)
 
 // TimeBucket has statistics of the tasks that ended within a period.

@@ -53,7 +53,7 @@ type inserter struct {
 	task  jobs.Task   // only add uses this field; as a local variable of add, it would cost an allocation per task
 }
 
-// taskTexts is the metadata of a task, with the index of the task in added.
+// taskTexts is the metadata of a task, with the index of the task in inserter.added.
 type taskTexts struct {
 	at    int
 	texts map[string]string

@@ -119,7 +119,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	}
 	t.released = true // so that the worker reads the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // freeLane calls laneOpen again only if the result was true
+	r.DueAt = 0 // freeLane calls laneOpen again only after the result true, when no due time is stored
 	return next.IsZero(), err
 }
 

@@ -118,7 +118,7 @@ func (t *tx) indexTexts(id int64, texts map[string]string) error {
 	return nil
 }
 
-// indexAgain replaces the rows of a task that has new texts. If it has none, its old rows stay until the task is deleted.
+// indexAgain replaces the rows of a task whose texts were replaced. If the task has no texts now, its old rows stay until it is deleted.
 func (t *tx) indexAgain(id int64, texts map[string]string) error {
 	if some, err := t.indexes(texts); err != nil || !some {
 		return err
@@ -201,7 +201,7 @@ func (d *DB) setKeys(ctx context.Context, keys []string) (unfilled []indexedKey,
 	return slices.DeleteFunc(rows, func(k indexedKey) bool { return bool(k.Filled) }), err
 }
 
-// pause waits for d. It returns the cause of ctx if that ends meanwhile.
+// pause waits for d. It returns the cause of ctx if ctx ends meanwhile.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -17,7 +17,7 @@ type QueueStats struct {
 	Starts int
 }
 
-// statsOver is the length of the time that QueueStats covers.
+// statsOver is the length of the period that QueueStats covers.
 const statsOver = time.Hour
 
 // QueueStats returns the statistics of a queue.

@@ -46,7 +46,8 @@ func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind []
 	return before, behind, more || cut, err
 }
 
-// byDistance returns the tasks that a statement finds, starting from one task, by their distance from it.
+// byDistance returns the tasks around one task, grouped by the number of dependencies between them and this task. The statement finds the
+// next tasks in one direction.
 func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (list [][]int64, more bool, err error) {
 	seen := map[int64]bool{id: true}
 	for last := []int64{id}; ; list = append(list, last) {

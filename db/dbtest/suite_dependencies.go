@@ -195,7 +195,7 @@ func retryWithDependents(s *store) {
 	for _, id := range []int64{a, b, c, both} {
 		w.wantState(id, jobs.Completed)
 	}
-	// A plain retry does not wait for dependencies that have finished.
+	// A retried task does not wait for dependencies that have finished.
 	if _, err := w.Retry(t.Context(), []int64{b}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}

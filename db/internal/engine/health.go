@@ -33,7 +33,7 @@ type Session struct {
 	Begun       time.Time `json:"begun"`  // begin of the transaction
 	QueryBegun  time.Time `json:"query_begun"`
 	Snapshot    bool      `json:"snapshot"` // whether the session holds a snapshot, which keeps dead rows
-	Behind      int64     `json:"behind"`   // number of transactions since this snapshot
+	Behind      int64     `json:"behind"`   // number of transactions that began after this snapshot
 	HasLock     bool      `json:"has_lock"` // whether the session holds the write lock of the schema
 }
 
@@ -42,7 +42,7 @@ type Prepared struct {
 	Name   string    `json:"name"`
 	Owner  string    `json:"owner"`
 	At     time.Time `json:"at"`
-	Behind int64     `json:"behind"` // number of transactions since the transaction began
+	Behind int64     `json:"behind"` // number of transactions that began after this one
 }
 
 // Slot is a replication slot.
@@ -77,7 +77,7 @@ type TableHealth struct {
 	Vacuumed time.Time `json:"vacuumed"`
 }
 
-// Rights are the rights of the present role.
+// Rights are the rights of the role that this process uses.
 type Rights struct {
 	User    string   `json:"user"` // the role
 	Schema  string   `json:"schema"`
@@ -85,11 +85,11 @@ type Rights struct {
 	Missing []string `json:"missing"` // rights of a worker that the role lacks, such as "INSERT ON tasks"
 }
 
-// ReadOnly reports whether the role may read all tables and may not enqueue tasks, as the role of a reader.
+// ReadOnly reports whether the role may read all tables but may not enqueue tasks.
 func (r Rights) ReadOnly() bool {
 	return slices.Contains(r.Missing, "INSERT ON tasks") && slices.Contains(r.Missing, "UPDATE ON tasks") &&
 		!slices.ContainsFunc(r.Missing, func(right string) bool { return strings.HasPrefix(right, "SELECT") })
 }
 
-// Idle reports whether the session waits for its client in its transaction.
+// Idle reports whether the session has an open transaction and waits for the next statement of its client.
 func (s Session) Idle() bool { return strings.HasPrefix(s.State, "idle in transaction") }

@@ -86,8 +86,8 @@ func isMountPoint(path string) bool {
 	return hasMount(string(mounts), path)
 }
 
-// hasMount reports whether the mount table has a mount at path. The path is the fifth field, in which blanks and backslashes are
-// octal.
+// hasMount reports whether the mount table has a mount at path. The path is the fifth field, where a blank or a backslash is written as an
+// octal number, such as \040.
 func hasMount(mounts, path string) bool {
 	path = strings.NewReplacer(`\`, `\134`, " ", `\040`, "\t", `\011`, "\n", `\012`).Replace(path)
 	for line := range strings.Lines(mounts) {
@@ -106,8 +106,8 @@ type sharedMemory struct {
 	writable bool
 }
 
-// openShared returns the shared memory of the file at path, or nil if it cannot be read. It returns nil for FUSE filesystems. Their
-// servers may change the modification time of a file at any moment, so this time does not show whether the file has changed.
+// openShared returns the shared memory of the file at path, or nil if it cannot be read. It also returns nil for FUSE filesystems: there
+// the check for an overwritten file cannot work, because the server may change the modification time of a file at any moment.
 func openShared(path string) *sharedMemory {
 	var fs unix.Statfs_t
 	if unix.Statfs(path, &fs) != nil || fs.Type == unix.FUSE_SUPER_MAGIC {
