@@ -12,7 +12,8 @@ import (
 )
 
 // A schedule with the cron expression @reboot ticks once in each boot of a machine. Its column boots is a JSON array with the ids of boots
-// that have had their tick or need none. The first worker that starts in another boot adds the id of that boot, and makes the schedule due.
+// in which the schedule has ticked or needs no tick. The first worker that starts in another boot adds the id of that boot, and makes the
+// schedule due.
 
 // maxBoots is the number of boots that a schedule remembers. A schedule with @reboot must not be used by more machines than this.
 const maxBoots = 200

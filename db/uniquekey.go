@@ -89,7 +89,7 @@ func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 
 // retakeKey stores again how long the retried task id holds its unique key, because another task may have replaced its row in the meantime.
 func (t *tx) retakeKey(id int64) error {
-	task, _, err := t.task(id) // the same transaction has changed the task before
+	task, _, err := t.task(id) // the task exists, because this transaction has just changed it
 	if err != nil {
 		return err
 	}

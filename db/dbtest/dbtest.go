@@ -155,7 +155,7 @@ func (s *store) worker(names ...string) *db.Worker {
 	return must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now}, list))(s)
 }
 
-// claim runs a cycle of the worker w. The cycle promotes due tasks and claims at most n tasks.
+// claim runs a cycle of the worker w. The cycle makes due tasks pending and claims at most n tasks.
 func (s *store) claim(w *db.Worker, n int) []jobs.Task {
 	s.Helper()
 	return must(w.Cycle(s.Context(), db.Cycle{Now: s.now, Look: true, Claim: db.Claim{Free: n, Idle: true, Lease: lease}}))(s).Claimed

@@ -107,7 +107,7 @@ func (m *model) insertSome(r *rapid.T) {
 	}
 }
 
-// promoteDue promotes due tasks in the model and cancels expired ones.
+// promoteDue makes due tasks in the model pending and cancels expired ones.
 func (m *model) promoteDue() {
 	for id, t := range m.tasks {
 		switch {

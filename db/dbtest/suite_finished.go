@@ -219,7 +219,7 @@ var finishedTests = group{
 		}
 		waits("a", false)
 		s.takeCursor("mail", "a", 1)
-		s.sleep(-time.Hour) // someone sets the clock back
+		s.sleep(-time.Hour) // the clock is set back
 		s.takeCursor("mail", "b", 1)
 		if err := s.FreeCursor(s.Context(), "mail", "b"); err != nil {
 			s.Error(err)
