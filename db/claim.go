@@ -80,7 +80,7 @@ type ClaimJob struct {
 // Claim is a request for tasks.
 type Claim struct {
 	Free  int           // greatest number of tasks, or of batches for jobs with a Batch
-	Ahead int           // subtracted from Free if the database has a limit or a pause
+	Ahead int           // number that the claim subtracts from Free if the database has a limit or a pause
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect

@@ -89,7 +89,7 @@ func (d *DB) MakeCursor(ctx context.Context, name string, now time.Time) error {
 	return d.update(ctx, full, func(t *tx) error { return t.run(makeCursor, name, now.UnixMilli()) })
 }
 
-// RemoveCursor deletes a cursor. It also deletes the ended tasks from the list that no other cursor must still deliver. It reports whether
+// RemoveCursor deletes a cursor. It also deletes those ended tasks from the list that no other cursor has to deliver. It reports whether
 // the cursor existed.
 func (d *DB) RemoveCursor(ctx context.Context, name string) (bool, error) {
 	return updateAs(ctx, d, full, func(t *tx) (bool, error) {

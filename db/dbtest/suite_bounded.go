@@ -41,7 +41,7 @@ var boundedLists = group{
 			}
 			s.wantIDs(got, want)
 		}
-		for i := range 120 { // with this many jobs, a list does not merge one query per job
+		for i := range 120 { // with so many jobs, a list does not read and merge the tasks of each job
 			s.insert(functionSpec(fmt.Sprint("job", i)))
 		}
 		f := jobs.Filter{States: pending}

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// try inserts a task by the function insert, at the current time of the store.
+// try inserts a task that runs the function f, at the current time of the store.
 func (s *store) try(options ...jobs.Option) db.Inserted {
 	s.Helper()
 	return must(s.Insert(s.Context(), []jobs.Spec{functionSpec("f", options...)}, s.now))(s)[0]
