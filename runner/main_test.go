@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -39,7 +40,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.NoOpenFiles(m))
 }
 
 var (

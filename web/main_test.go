@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	time.Local = time.UTC // the zone of the server
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(testkit.NoOpenFiles(m))
 }
 
 func open(t testing.TB) *runner.Runner {
