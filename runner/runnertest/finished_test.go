@@ -124,28 +124,29 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 		runnertest.Drain(t, r)
 		want("1 completed ", "2 failed error", "3 cancelled dependency", "4 cancelled cancelled")
 
-		enqueue("ok", jobs.In(time.Hour))
-		if _, err := r.Cancel(t.Context(), []int64{5}, runner.CancelOptions{}); err != nil {
+		waiting := enqueue("ok", jobs.In(time.Hour))
+		enqueue("ok", jobs.After(waiting))
+		if _, err := r.Cancel(t.Context(), []int64{waiting}, runner.CancelOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		want("5 cancelled cancelled")
+		want("5 cancelled cancelled", "6 cancelled dependency")
 
 		enqueue("ok", jobs.ExpiresIn(time.Minute))
 		runnertest.Advance(t, 2*time.Minute)
 		runnertest.Drain(t, r)
-		want("6 cancelled expired")
+		want("7 cancelled expired")
 
 		enqueue("ok")
 		runnertest.CrashAfterClaim(t, r, 1)
 		runnertest.Drain(t, r)
-		want("7 failed lost")
+		want("8 failed lost")
 
 		stop()
 		enqueue("ok") // tasks that finish while no process calls OnFinished are delivered later
 		runnertest.Drain(t, r)
 		want()
 		defer consume(t, r, "audit", c.handle)()
-		want("8 completed ")
+		want("9 completed ")
 
 		if _, err := r.Retry(t.Context(), []int64{2}, 0); err != nil {
 			t.Fatal(err)
