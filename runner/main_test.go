@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 		return
 	}
 	for variable, child := range map[string]func(path string, how []string) error{workerVariable: testWorker, shopVariable: shop,
-		flashVariable: flashProgram, batchVariable: batchWorker} {
+		flashVariable: flashProgram, batchVariable: batchWorker, finishedVariable: finishedProgram} {
 		words := strings.Fields(os.Getenv(variable))
 		if len(words) == 0 {
 			continue

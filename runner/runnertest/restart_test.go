@@ -53,7 +53,9 @@ func TestACursorContinuesAfterEachRestart(t *testing.T) {
 			}
 			calls := 0
 			stopped := errors.New("stopped")
-			ctx, stop := context.WithCancelCause(t.Context())
+			limited, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			ctx, stop := context.WithCancelCause(limited)
 			err = r.OnFinished(ctx, "audit", func(ctx context.Context, task jobs.Task) error {
 				if calls++; calls == 2 {
 					stop(stopped)

@@ -1,0 +1,130 @@
+package runner_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+)
+
+// finishedVariable is an environment variable that makes the test program a consumer of ends. Its value is the path of a database and the
+// point at which the program kills itself.
+const finishedVariable = "RUNNER_TEST_FINISHED"
+
+// ending is a job whose input says how its attempt ends.
+var ending = jobs.Define[string]("ending", jobs.MaxAttempts(1), jobs.MaxLosses(0))
+
+// registerEnding registers the function of the job ending. It calls die at the point "running".
+func registerEnding(r *runner.Runner, die func(at string)) {
+	r.Register(ending.Handler(func(_ context.Context, how string) error {
+		if how == "fail" {
+			return errors.New("bad")
+		}
+		if how == "last" {
+			die("running")
+		}
+		return nil
+	}))
+}
+
+// recordEnds calls OnFinished, which appends the ends to a file. It calls die at the points "handling" and "handled" of the second end.
+func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) error {
+	file, err := os.OpenFile(r.Path()+".ends", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	return r.OnFinished(ctx, "audit", func(_ context.Context, task jobs.Task) error {
+		if task.ID == 2 {
+			die("handling")
+		}
+		if _, err := fmt.Fprintln(file, task.ID, task.State, task.Reason); err != nil {
+			return err
+		}
+		if task.ID == 2 {
+			die("handled")
+		}
+		return nil
+	})
+}
+
+// finishedProgram adds tasks, runs them, and then handles their ends.
+func finishedProgram(path string, how []string) error {
+	ctx := context.Background()
+	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 1})
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	die := func(at string) {
+		if self, err := os.FindProcess(os.Getpid()); at == how[0] && (err != nil || self.Kill() != nil) {
+			panic("cannot kill myself")
+		} else if at == how[0] {
+			select {}
+		}
+	}
+	registerEnding(r, die)
+	if err := r.AddCursor(ctx, "audit"); err != nil {
+		return err
+	}
+	for _, spec := range []jobs.Spec{ending.With("ok"), ending.With("fail"), ending.With("ok", jobs.After(2)), ending.With("last")} {
+		if _, err := r.Enqueue(ctx, spec); err != nil {
+			return err
+		}
+	}
+	if err := r.WorkUntilEmpty(ctx); err != nil {
+		return err
+	}
+	die("ended")
+	return recordEnds(ctx, r, die)
+}
+
+// TestAKilledConsumerMissesNoEnd kills a program between the ends of its tasks and their delivery. The next program gets each end in order.
+// It gets an end again only if the first program was killed after handle had its effect.
+func TestAKilledConsumerMissesNoEnd(t *testing.T) {
+	const first, middle, last = "1 completed \n", "2 failed error\n3 cancelled dependency\n", "4 completed \n"
+	for point, want := range map[string]string{
+		"running":  first + middle + "4 failed lost\n", // killed before it has delivered any end
+		"ended":    first + middle + last,
+		"handling": first + middle + last,
+		"handled":  first + "2 failed error\n" + middle + last,
+	} {
+		t.Run(point, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "test.db")
+			self, err := os.Executable()
+			testkit.NoError(t, err)
+			program := exec.Command(self)
+			program.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", finishedVariable, path, point), "GORACE=atexit_sleep_ms=0")
+			text, err := program.CombinedOutput()
+			if program.ProcessState.Exited() {
+				t.Fatalf("got a program that ended by itself (%v), want it killed at point %q: %s", err, point, text)
+			}
+			killed := time.Now()
+			synctest.Test(t, func(t *testing.T) {
+				time.Sleep(time.Until(killed) + 2*time.Minute) // until the leases of the killed program have ended
+				r, err := runner.Open(t.Context(), path, runner.Options{Alone: true})
+				testkit.NoError(t, err)
+				defer r.Close()
+				registerEnding(r, func(string) {})
+				testkit.NoError(t, r.WorkUntilEmpty(t.Context()))
+				ctx, stop := context.WithCancel(t.Context())
+				done := make(chan error)
+				go func() { done <- recordEnds(ctx, r, func(string) {}) }()
+				synctest.Wait()
+				stop()
+				testkit.ErrorIs(t, <-done, context.Canceled)
+			})
+			got := string(testkit.ReadFile(t, path+".ends"))
+			testkit.Equal(t, "ends", got, want)
+		})
+	}
+}
