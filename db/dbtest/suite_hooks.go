@@ -110,6 +110,19 @@ var hookTests = group{
 		s.finish(w, hook, lifecycle.Outcome{})
 		s.wantHooks("failed of 1: bad")
 	},
+	"a task that expires or loses its dependency is cancelled, so it runs no hooks": func(s *store) {
+		first := s.insert(commandSpec(jobs.MaxAttempts(1)))[0]
+		after := s.insert(commandSpec(jobs.After(first), jobs.OnEnd(allHooks)))[0]
+		expires := s.insert(commandSpec(jobs.In(time.Hour), jobs.ExpiresIn(time.Minute), jobs.OnEnd(allHooks)))[0]
+		w := must(s.Register(s.Context(), db.WorkerInfo{Name: "w", Slots: 4, Lease: lease, StartedAt: s.now,
+			Hooks: jobs.Hooks{OnSuccess: "good"}}, []db.ClaimJob{{Job: jobs.CommandJob, MaxAttempts: 1}}))(s)
+		s.finish(w, s.claimOnly(w), failed)
+		s.sleep(2 * time.Hour)
+		s.claim(w, 1)
+		s.wantTask(after, jobs.Cancelled, jobs.ReasonDependency)
+		s.wantTask(expires, jobs.Cancelled, jobs.ReasonExpired)
+		s.wantHooks()
+	},
 	"a lost task runs the hooks of the worker that records the loss": func(s *store) {
 		s.insert(commandSpec(jobs.MaxLosses(0), jobs.OnEnd(allHooks)))
 		w := s.worker()

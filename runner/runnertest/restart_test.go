@@ -13,8 +13,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestACursorContinuesAfterEachRestart closes and opens the database again during each call of handle but the first. The next OnFinished must
-// begin with the end of that call.
+// TestACursorContinuesAfterEachRestart closes the database in the second call of handle and opens it again, until all ends are handled.
+// Each OnFinished must begin with the end whose call was interrupted.
 func TestACursorContinuesAfterEachRestart(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
