@@ -24,6 +24,7 @@ type CycleResult struct {
 	Finished []Finished  // result of each Finish
 	Claimed  []jobs.Task // in the order in which to start them
 	Looked   bool        // whether the cycle has looked for due tasks; it also looks after an end that releases or retries tasks
+	Expired  []int64     // tasks that the cycle cancelled because they had expired
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has used up a limit on running tasks
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
@@ -82,7 +83,7 @@ func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (done CycleResult, err error) {
 	err = w.db.update(ctx, to, func(t *tx) (err error) {
 		done = CycleResult{}
-		t.released, t.hooks = false, w.hooks
+		t.released, t.expired, t.hooks = false, nil, w.hooks
 		if done.Finished, err = t.finish(w.number, c.Finish, together, c.Now); err != nil {
 			return fmt.Errorf("finish tasks: %w", err)
 		}
@@ -96,6 +97,7 @@ func (w *Worker) cycle(ctx context.Context, c Cycle, to level, together bool) (d
 			if done.NextDue, done.NextLane, err = t.due(c.Now); err != nil {
 				return fmt.Errorf("promote tasks: %w", err)
 			}
+			done.Expired = t.expired
 			if err = t.findSuspects(w.claimer); err != nil {
 				return fmt.Errorf("look for suspects: %w", err)
 			}

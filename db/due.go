@@ -97,6 +97,7 @@ func (t *tx) expire(now time.Time) error {
 	ends := make([]end, len(rows))
 	for i, r := range rows {
 		ends[i] = end{id: r.ID, queue: r.Queue, lane: string(r.Lane), state: jobs.Cancelled, waited: true}
+		t.expired = append(t.expired, r.ID)
 	}
 	return t.ended(ends, now)
 }

@@ -187,6 +187,7 @@ type tx struct {
 	ctx      context.Context
 	used     features // features in use; see end.go
 	released bool     // whether the transaction has released tasks that waited, so that they may start now
+	expired  []int64  // tasks that the transaction has cancelled because they had expired
 	full     bool     // see CycleResult.Full
 	outer    *sqlx.Tx // transaction of the caller; nil if the tx uses the transaction of the writer
 	db       *DB

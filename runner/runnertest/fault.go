@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"example.com/runner/db"
+	"example.com/runner/internal/access"
 	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -69,6 +70,7 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 				if err == nil {
 					_, err = w.Reap(context.Background(), revoked, time.Now())
 				}
+				access.Notify(r)
 				return err
 			}
 		}

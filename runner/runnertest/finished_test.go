@@ -100,7 +100,12 @@ func TestACursorBeginsWhenItIsAdded(t *testing.T) {
 
 func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		r.Register(outcome.Handler(runOutcome))
+		r.Register(outcome.Handler(func(ctx context.Context, how string) error {
+			if how == "crash" {
+				runnertest.Crash(ctx, r)
+			}
+			return runOutcome(ctx, how)
+		}))
 		var c collector
 		stop := consume(t, r, "audit", c.handle)
 		enqueue := func(how string, options ...jobs.Option) int64 {
@@ -112,7 +117,7 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 		}
 		want := func(ends ...string) {
 			t.Helper()
-			runnertest.Advance(t, time.Second)
+			synctest.Wait()
 			if got := c.take(); !slices.Equal(got, ends) {
 				t.Errorf("got ends %q, want %q", got, ends)
 			}
@@ -141,12 +146,16 @@ func TestOnFinishedGetsEndsOfEveryKind(t *testing.T) {
 		runnertest.Drain(t, r)
 		want("8 failed lost")
 
+		enqueue("crash")
+		runnertest.Drain(t, r)
+		want("9 failed lost")
+
 		stop()
 		enqueue("ok") // tasks that finish while no process calls OnFinished are delivered later
 		runnertest.Drain(t, r)
 		want()
 		defer consume(t, r, "audit", c.handle)()
-		want("9 completed ")
+		want("10 completed ")
 
 		if _, err := r.Retry(t.Context(), []int64{2}, 0); err != nil {
 			t.Fatal(err)

@@ -67,6 +67,9 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	for i, a := range settled {
 		e.forget(a, &done.Finished[i])
 	}
+	for _, id := range done.Expired {
+		e.o.Notifier.TaskEnded(id)
+	}
 	if done.Looked {
 		e.scan, e.changed, e.scannedAt, e.nextDue, e.nextLane = false, false, sent, done.NextDue, done.NextLane
 	}
