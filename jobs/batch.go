@@ -53,9 +53,9 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // a lane.
 //
 // A task that is tried again comes after tasks that start before its next attempt is due. To keep the order of all tasks of a queue, run
-// one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a call fails, wait in the function, and then return
-// RetryIn(0, err) for all its tasks: the next batch begins with them. To keep the order only among the tasks of one device or account, use
-// single tasks with a Lane.
+// one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a request fails, wait in the function and send it again:
+// each return stores an attempt of each task. If ctx ends meanwhile, return RetryIn(0, err) for all its tasks: the next batch begins with
+// them. To keep the order only among the tasks of one device or account, use single tasks with a Lane.
 //
 // Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
 // takes longer than a second, it starts with the tasks that are there, and a further call gets the others.

@@ -79,6 +79,41 @@ func TestARateLimitsTheCallsOfABatchFunction(t *testing.T) {
 	}
 }
 
+// TestAFunctionThatWaitsForItsServerKeepsTheOrder sends readings in order to a server that is away for some hours. The function waits for
+// the server, so the tasks have one attempt each.
+func TestAFunctionThatWaitsForItsServerKeepsTheOrder(t *testing.T) {
+	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
+		var sent []int
+		back := time.Now().Add(3 * time.Hour)
+		r.Register(bulk.BatchHandler(100, func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
+			for time.Now().Before(back) {
+				select {
+				case <-ctx.Done():
+					return jobs.RetryIn(0, errors.New("the server is not there"))
+				case <-time.After(10 * time.Second):
+				}
+			}
+			for _, task := range tasks {
+				sent = append(sent, task.Input)
+			}
+			return nil
+		}))
+		stop := runnerkit.Work(t, r)
+		var want []int
+		for n := range 200 {
+			runnerkit.Enqueue(t, r, bulk.With(n))
+			want = append(want, n)
+			time.Sleep(time.Minute)
+		}
+		stop()
+		runnertest.Drain(t, r)
+		testkit.Equal(t, "readings that were sent", sent, want)
+		for _, id := range []int64{1, 100, 200} {
+			testkit.Equal(t, fmt.Sprintf("attempts of task %d", id), runnerkit.Get(t, r, id).Attempt, 1)
+		}
+	}, runner.Options{Concurrency: 1, Sync: runner.Flash})
+}
+
 // TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace sends readings in order to a server that often fails. A reading whose request failed
 // must be sent again before later readings.
 func TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace(t *testing.T) {

@@ -103,15 +103,24 @@ func kindCalls(t *testing.T) map[string]func() error {
 		"AddCursor ErrInvalid":      func() error { return r.AddCursor(ctx, "") },
 		"IndexMetadata ErrInvalid":  func() error { return r.IndexMetadata(ctx, "no key!") },
 		"ApplySchedules ErrInvalid": func() error { _, err := r.ApplySchedules(ctx, list, runner.ApplyOptions{}); return err },
-		"Await ErrNotFound":         func() error { _, err := r.Await(ctx, 99); return err },
-		"CancelTx ErrInvalid":       func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
-		"BackupTo ErrInvalid":       func() error { _, err := r.BackupTo(ctx, nil); return err },
-		"Changes ErrInvalid":        func() error { return r.Changes(ctx, nil) },
-		"Count ErrInvalid":          func() error { _, err := r.Count(ctx, unknown); return err },
-		"CountByState ErrInvalid":   func() error { _, err := r.CountByState(ctx, unknown); return err },
-		"Get ErrNotFound":           func() error { _, err := r.Get(ctx, 99); return err },
-		"GetSchedule ErrNotFound":   func() error { _, err := r.GetSchedule(ctx, "x"); return err },
-		"GetTx ErrInvalid":          func() error { _, err := r.GetTx(ctx, nil, 1); return err },
+		"ApplySchedules ErrConflict": func() error {
+			for _, cron := range []string{"@daily", "@weekly"} {
+				list := []jobs.Schedule{{Name: "kept", Cron: cron, Spec: quick.With(nil)}}
+				if _, err := r.ApplySchedules(ctx, list, runner.ApplyOptions{Keep: true}); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+		"Await ErrNotFound":       func() error { _, err := r.Await(ctx, 99); return err },
+		"CancelTx ErrInvalid":     func() error { _, err := r.CancelTx(ctx, nil, []int64{1}, runner.CancelOptions{}); return err },
+		"BackupTo ErrInvalid":     func() error { _, err := r.BackupTo(ctx, nil); return err },
+		"Changes ErrInvalid":      func() error { return r.Changes(ctx, nil) },
+		"Count ErrInvalid":        func() error { _, err := r.Count(ctx, unknown); return err },
+		"CountByState ErrInvalid": func() error { _, err := r.CountByState(ctx, unknown); return err },
+		"Get ErrNotFound":         func() error { _, err := r.Get(ctx, 99); return err },
+		"GetSchedule ErrNotFound": func() error { _, err := r.GetSchedule(ctx, "x"); return err },
+		"GetTx ErrInvalid":        func() error { _, err := r.GetTx(ctx, nil, 1); return err },
 		"GetTx ErrNotFound": func() error {
 			tx, err := sqlTx(t, r)
 			testkit.NoError(t, err)

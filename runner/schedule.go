@@ -41,8 +41,8 @@ type Applied struct {
 
 // ApplySchedules adds, changes or keeps each schedule of a list. All changes are in one transaction. The results are in the order of the
 // list, followed by the schedules that were removed. A new schedule with a PausedAt is paused. The error joins a *SpecError of kind
-// jobs.ErrInvalid for each invalid definition. With Keep it joins an error for each existing schedule with another definition; ApplyOptions
-// documents its kind.
+// jobs.ErrInvalid for each invalid definition. With Keep it joins an error of kind jobs.ErrConflict for each existing schedule with another
+// definition.
 func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o ApplyOptions) ([]Applied, error) {
 	at := now()
 	list = slices.Clone(list)

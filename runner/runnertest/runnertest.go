@@ -179,7 +179,7 @@ func (k *kit) crash() {
 // Advance advances the clock of a bubble of Run by d. Timers that are due in this time fire in their order. Tasks that become due run at
 // once if the test runs Work in another goroutine. Otherwise they run in the next Drain.
 //
-// Advance does not wait for d, but it takes some real time: about 0.6 ms for each task that runs. For each hour of d it takes 0.1 s if Work
+// Advance does not wait for d, but it takes some real time: about 0.6 ms for each attempt. For each hour of d it takes 0.1 s if Work
 // runs, and 0.3 s if OnFinished runs, too. With the race detector, Advance takes several times as long, unless you exclude SQLite from the
 // detector: go test -race -gcflags=modernc.org/sqlite/lib=-race=false.
 func Advance(t testing.TB, d time.Duration) {
