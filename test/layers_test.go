@@ -96,7 +96,7 @@ var layers = []layer{
 		others: []string{"github.com/jackc/pgx/v5"}}, // needs only the type of a transaction
 	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/access", "internal/taskspec", "jobs"},
 		others: []string{"modernc.org/sqlite"},
-		not: []string{"os/exec", "os.Exit("}},
+		not:    []string{"os/exec", "os.Exit("}},
 	// The selftest must not use the code that it checks.
 	{path: "internal/selftest", ours: []string{"internal/lifecycle", "jobs"},
 		others: []string{"modernc.org/sqlite", "github.com/jackc/pgx/v5"}},
