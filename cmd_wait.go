@@ -121,7 +121,8 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.Missing) > 0 && !p.JSON:
 		p.Say("runner: %s", failure.NoTasks(w.Missing).What)
 	}
-	ctx, stop := await.Context(ctx, o.timeout) // before the first message, whose reader may send a signal
+	// Handle signals before the first message is printed: who reads the message may send a signal at once.
+	ctx, stop := await.Context(ctx, o.timeout)
 	defer stop()
 	if err := w.Announce(ctx, r, p); ctx.Err() != nil {
 		return await.Stopped(p, context.Cause(ctx), w.IDs, len(w.IDs))

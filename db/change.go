@@ -14,13 +14,12 @@ import (
 const changesMost = 20
 
 // insertChange stores that user [3] has changed task [1] at time [2] by action [4]. [5] is the text of the change. trimChanges deletes all
-// but the last changes of task [1]. deleteChanges deletes all of them. selectChanges lists them.
+// but the last changes of task [1]. selectChanges lists the changes of task [1].
 var (
 	insertChange = command(`INSERT INTO {task_changes} (task_id, seq, made_at, made_by, action, text)
 VALUES (?1, (SELECT coalesce(max(seq), 0) + 1 FROM {task_changes} WHERE task_id = ?1), ?2, ?3, ?4, ?5)`)
 	trimChanges = command(`DELETE FROM {task_changes} WHERE task_id = ?1
 	AND seq <= (SELECT max(seq) FROM {task_changes} AS last WHERE last.task_id = ?1) - ?2`)
-	deleteChanges = command(`DELETE FROM {task_changes} WHERE task_id = ?`)
 	selectChanges = query(`SELECT made_at, made_by, action, text FROM {task_changes} WHERE task_id = ? ORDER BY seq`)
 )
 

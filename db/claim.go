@@ -193,7 +193,7 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 	return claimed, next, err
 }
 
-// claimFrom claims tasks from the queues in turn, or one suspect.
+// claimFrom claims tasks from the queues in turn. Or it claims one suspect alone: a task whose next loss could be its last one.
 func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now time.Time) ([]jobs.Task, error) {
 	if len(queues) > 0 {
 		c.last = queues[0]

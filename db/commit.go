@@ -276,8 +276,9 @@ func (w *writer) rest() {
 // errEnded is the error of begin if a context ended before the transaction began.
 var errEnded = errors.New("a caller has given up")
 
-// begin starts a transaction and takes the write lock. If all requests are shared and the engine supports it, other shared transactions can
-// hold the lock at the same time. The error is errEnded if the context of the leader or of a member ends first.
+// begin starts the transaction of a group of requests and takes the write lock. If all requests of the group are shared and the engine
+// supports it, other transactions with shared requests can hold the lock at the same time. The error is errEnded if the context of a request
+// ends before the transaction begins.
 func (w *writer) begin(t *tx, group []*request, leader *request) error {
 	ended := func(r *request) bool { return r.ctx.Err() != nil }
 	try := func() error {

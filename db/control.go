@@ -66,17 +66,8 @@ var selectStatus = query(`SELECT id AS task_id, state, generation_id, queue, lan
 
 var selectState = query(`SELECT state FROM {tasks} WHERE id = ?`)
 
-// deleteTask deletes task [1] if it has finished, and returns its unique key. The other statements delete its rows in other tables, in the
-// same transaction.
-var (
-	deleteTask     = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL RETURNING coalesce(unique_key, '')`)
-	deleteAttempts = command(`DELETE FROM {attempts} WHERE task_id = ?`)
-	deleteOutputs  = command(`DELETE FROM {output} WHERE task_id = ?`)
-	deleteInput    = command(`DELETE FROM {inputs} WHERE task_id = ?`)
-	deleteRequest  = command(`DELETE FROM {cancel_requests} WHERE task_id = ?`)
-	deleteProgress = command(`DELETE FROM {progress_reports} WHERE task_id = ?`)
-	deleteWaiting  = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
-)
+// deleteTask deletes task [1] if it has finished, and returns its unique key. forget then deletes its rows in other tables.
+var deleteTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL RETURNING coalesce(unique_key, '')`)
 
 // taskStatus has the columns of a task that decide how an action changes it.
 type taskStatus struct {
@@ -240,31 +231,27 @@ func (t *tx) revive(id int64, done []ActionResult, now time.Time) ([]ActionResul
 
 // Delete deletes finished tasks with their attempts and output, and frees their unique keys.
 func (d *DB) Delete(ctx context.Context, ids []int64) ([]ActionResult, error) {
-	return d.move(ctx, ids, func(t *tx, id int64) ([]ActionResult, error) {
-		var key string
-		err := t.scan(deleteTask, []any{id}, &key)
-		m := ActionResult{ID: id, Done: err == nil}
-		if err == nil && key != "" {
-			err = t.run(freeKey, key, id)
-		}
+	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]ActionResult, error) {
+		var deleted []int64
+		done, err := t.each(part, func(t *tx, id int64) ([]ActionResult, error) {
+			var key string
+			err := t.scan(deleteTask, []any{id}, &key)
+			m := ActionResult{ID: id, Done: err == nil}
+			if m.Done {
+				deleted = append(deleted, id)
+			}
+			if err == nil && key != "" {
+				err = t.run(freeKey, key, id)
+			} else if errors.Is(err, sql.ErrNoRows) {
+				m.State, err = t.state(id)
+			}
+			return []ActionResult{m}, err
+		})
 		if err == nil {
-			err = t.forget(id)
-		} else if errors.Is(err, sql.ErrNoRows) {
-			m.State, err = t.state(id)
+			err = t.forget(deleted)
 		}
-		return []ActionResult{m}, err
+		return done, err
 	})
-}
-
-// forget deletes the rows of a deleted task in other tables.
-func (t *tx) forget(id int64) error {
-	for _, of := range []*statement{deleteAttempts, deleteOutputs, deleteInput, deleteRequest, deleteProgress, deleteWaiting, deleteSteps,
-		deleteChanges, deleteHold} {
-		if err := t.run(of, id); err != nil {
-			return err
-		}
-	}
-	return t.forgetTexts(id)
 }
 
 // moveMost is the greatest number of tasks that one transaction of an action changes. An action on more tasks needs several transactions,
@@ -288,9 +275,14 @@ func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
 
 // move applies an action to each task, in transactions of at most moveMost tasks.
 func (d *DB) move(ctx context.Context, ids []int64, one action) ([]ActionResult, error) {
+	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]ActionResult, error) { return t.each(part, one) })
+}
+
+// inParts calls act for parts of the tasks, with at most moveMost tasks, each in a transaction of its own.
+func (d *DB) inParts(ctx context.Context, ids []int64, act func(t *tx, part []int64) ([]ActionResult, error)) ([]ActionResult, error) {
 	results := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {
-		done, err := updateAs(ctx, d, full, func(t *tx) ([]ActionResult, error) { return t.each(part, one) })
+		done, err := updateAs(ctx, d, full, func(t *tx) ([]ActionResult, error) { return act(t, part) })
 		if err != nil {
 			return results, err
 		}

@@ -21,6 +21,8 @@ import (
 // reports whether the dependency is open: only open dependencies delay a task.
 var insertDependency = command(`INSERT INTO {dependencies} (task_id, on_id, any_outcome, open) VALUES (?, ?, ?, ?)`)
 
+var deleteWaiting = command(`DELETE FROM {dependencies} WHERE task_id = ?`)
+
 // selectFollowers lists the tasks that wait for task [1]. For each of these tasks it says whether the task also waits for other tasks, or
 // for the release of a hold. It leaves out tasks that are no longer blocked because somebody has changed their state with plain SQL.
 // Indexes: dependencies_on, dependencies_open.

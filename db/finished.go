@@ -52,7 +52,7 @@ WHERE name = ?2 AND owner = ?3`)
 	freeCursor = command(`UPDATE {cursors} SET owner = NULL, lease_expires_at = NULL WHERE name = ? AND owner = ?`)
 )
 
-// trimFinished deletes the ends that all cursors have delivered.
+// trimFinished deletes the records of finished tasks that every cursor has passed. Without a cursor it deletes all records.
 var trimFinished = command(`DELETE FROM {finished} WHERE seq <= coalesce((SELECT min(seq) FROM {cursors}), 9223372036854775807)`)
 
 // selectFinished lists up to [2] ends after number [1], in order.

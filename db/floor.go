@@ -81,7 +81,7 @@ var claimAbove = &sqltext.Series{Template: claimJobs, Part: aboveAndBelow, Separ
 const aboveAndBelow = `SELECT * FROM ({above} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS above
 	UNION ALL SELECT * FROM ({below} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS below`
 
-// aboveArm does the same as claimArm for a range of priorities [4] to [5] and ids above [6]. belowArm selects the tasks of later
+// aboveArm does the same as claimSelect for a range of priorities [4] to [5] and ids above [6]. belowArm selects the tasks of later
 // generations with the other ids. Indexes: tasks_pending, tasks_again.
 const (
 	aboveArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
@@ -123,7 +123,7 @@ type floors struct {
 	claimed bool               // whether the worker has claimed tasks since the last full look began
 }
 
-// use reports whether a claim at the time now uses the floors. If a look is due, use begins it.
+// use reports whether a claim uses the floors. If it is time for the next look at the pending tasks, use begins this look.
 func (f *floors) use(d *DB, list []ClaimJob, now time.Time) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -174,7 +174,8 @@ func (f *floors) took(claimed []jobs.Task) {
 	}
 }
 
-// rangesOf returns the ranges of a job in a queue. Without a look at its tasks the floor is 0.
+// rangesOf returns the ranges of priorities of a job in a queue, each with its floor. If no look has seen a task of the job in the queue,
+// that is one range of all priorities with the floor 0.
 func (f *floors) rangesOf(p part) []idRange {
 	if known := f.ranges[p]; known != nil {
 		return known

@@ -48,6 +48,8 @@ var insertInput = command(`INSERT INTO {inputs} (task_id, data) VALUES (?, ?)`)
 
 var selectInput = query(`SELECT data FROM {inputs} WHERE task_id = ?`)
 
+var deleteInput = command(`DELETE FROM {inputs} WHERE task_id = ?`)
+
 // Inserted is the result for one Spec.
 type Inserted struct {
 	ID   int64

@@ -117,9 +117,9 @@ func unstarted(holders []laneHolder) (n int) {
 	return n
 }
 
-// These statements are for a due task [2] of generation [3] with a lane. If the task holds its lane, startHolder makes it pending at time
-// [1], or delayHolder makes it wait until [1] for the rate of the lane. If the task does not hold its lane, blockTask makes it wait for the
-// lane, at time [1].
+// These statements are for task [2] of generation [3], which is due and has a lane. For a task that holds its lane, startHolder makes the
+// task pending; [1] is the current time. If the rate limit of the lane does not allow the start yet, delayHolder delays the task until [1].
+// For a task that does not hold its lane, blockTask makes the task wait for the lane; [1] is the current time.
 var (
 	startHolder = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ? WHERE id = ?
 		AND generation_id = ?`)

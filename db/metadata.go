@@ -43,8 +43,8 @@ var (
 	setFilled = command(`UPDATE {metadata_keys} SET filled = 1 WHERE key = ? AND build = ?`)
 )
 
-// indexText adds a row for task [3], whose metadata has the text [2] for the key [1]. For the indexes that are not filled, fillIndexes adds
-// the rows of the tasks with ids after [1] and up to [2]. deleteTexts deletes the rows of task [1].
+// indexText adds a row for task [3]: its metadata has the text [2] for the key [1]. fillIndexes adds the rows of the tasks whose ids are
+// greater than [1] and at most [2] to the indexes that are not filled yet. deleteTexts deletes the rows of one task.
 var (
 	indexText = command(`INSERT INTO {metadata_index} (key, value, task_id)
 	VALUES (CAST(? AS text), ` + indexedText + `, {bigint_param}) ON CONFLICT (key, value, task_id) DO NOTHING`)
@@ -127,21 +127,6 @@ func (t *tx) indexAgain(id int64, texts map[string]string) error {
 		return err
 	}
 	return t.indexTexts(id, texts)
-}
-
-// forgetTexts deletes the rows of a deleted task, if the index has rows.
-func (t *tx) forgetTexts(id int64) error {
-	if !t.indexed.rowsKnown {
-		var n int64
-		if err := t.scan(anyText, nil, &n); err != nil {
-			return err
-		}
-		t.indexed.rowsKnown, t.indexed.rows = true, n > 0
-	}
-	if !t.indexed.rows {
-		return nil
-	}
-	return t.run(deleteTexts, id)
 }
 
 // indexedKey is a row of metadata_keys.

@@ -87,7 +87,8 @@ func TestOpenFindsRunnersTablesInAnotherProgramsFile(t *testing.T) {
 			t.Errorf("options %+v: got tasks %v and error %v, want task %d", options, tasks, err, added[0].ID)
 		}
 	}
-	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil { // a second library of the program does this
+	// another library in the same program has tables with a prefix of its own in the file
+	if _, err := open(Options{Create: true, Beside: true, Prefix: "other_"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := open(Options{}); !errors.Is(err, jobs.ErrSchema) || !strings.Contains(err.Error(), "several prefixes") {

@@ -16,6 +16,9 @@ const (
 	byHolder  = "holder USING INTEGER PRIMARY KEY (rowid=?)"
 )
 
+// listed is for statements with a JSON array of ids.
+var listed = []string{"SCAN json_each"}
+
 // plans holds the expected query plans of the statements of this package, by the names of the statements.
 var plans = statementtest.Plans{
 	"insertTask":       {Text: insertTask},
@@ -171,8 +174,6 @@ var plans = statementtest.Plans{
 	"hastenTask":     {Text: hastenTask, By: []string{byID}},
 	"selectState":    {Text: selectState, By: []string{byID}},
 	"deleteTask":     {Text: deleteTask, By: []string{byID}},
-	"deleteAttempts": {Text: deleteAttempts, By: []string{byAttempt}},
-	"deleteOutputs":  {Text: deleteOutputs, By: []string{"output USING INDEX sqlite_autoindex_output_1 (task_id=?)"}},
 	"deleteWaiting":  {Text: deleteWaiting, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
 	"selectStatus":   {Text: selectStatus, By: []string{byID}},
 	"editTask":       {Text: editTask, By: []string{byID}},
@@ -192,7 +193,6 @@ var plans = statementtest.Plans{
 		Allow: []string{"SCAN CONSTANT ROW"}},
 	"insertChange":  {Text: insertChange},
 	"trimChanges":   {Text: trimChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=? AND seq<?)"}},
-	"deleteChanges": {Text: deleteChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}},
 	"selectChanges": {Text: selectChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}},
 	"deleteInput":   {Text: deleteInput, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}},
 
@@ -203,7 +203,20 @@ var plans = statementtest.Plans{
 
 	"selectOld":       {Text: selectOld, By: []string{"INDEX tasks_finished (finished_at>? AND finished_at<?)"}},
 	"selectOldFailed": {Text: selectOldFailed, By: []string{"INDEX tasks_failed (finished_at<?)"}},
-	"pruneTask":       {Text: pruneTask, By: []string{byID}},
+	"forgetAttempts":  {Text: forgetAttempts, By: []string{byAttempt}, Allow: listed},
+	"forgetOutputs": {Text: forgetOutputs,
+		By: []string{"output USING COVERING INDEX sqlite_autoindex_output_1 (task_id=?)"}, Allow: listed},
+	"forgetInputs":   {Text: forgetInputs, By: []string{"inputs USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
+	"forgetRequests": {Text: forgetRequests, By: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
+	"forgetProgress": {Text: forgetProgress, By: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
+	"forgetWaiting":  {Text: forgetWaiting, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}, Allow: listed},
+	"forgetSteps": {Text: forgetSteps,
+		By: []string{"steps USING COVERING INDEX sqlite_autoindex_steps_1 (task_id=?)"}, Allow: listed},
+	"forgetChanges": {Text: forgetChanges, By: []string{"task_changes USING PRIMARY KEY (task_id=?)"}, Allow: listed},
+	"forgetHolds":   {Text: forgetHolds, By: []string{"holds USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: listed},
+	"forgetTexts": {Text: forgetTexts,
+		By: []string{"metadata_index USING COVERING INDEX metadata_index_task (task_id=?)"}, Allow: listed},
+	"pruneTasks": {Text: pruneTasks, By: []string{byID}, Allow: listed},
 	"pruneWorkers": {Text: pruneWorkers, By: []string{"COVERING INDEX tasks_running (worker=?)"},
 		Allow: []string{"SCAN workers"}}, // the statement runs once an hour
 	// These statements run once an hour and read the counters of two days.
@@ -223,8 +236,6 @@ var plans = statementtest.Plans{
 
 	// This statement reads one row from the end of each table.
 	"selectHighestID": {Text: selectHighestID, Allow: []string{"SEARCH tasks", "SEARCH last_ids", "SCAN ids"}},
-	"deleteRequest":   {Text: deleteRequest, By: []string{"cancel_requests USING INTEGER PRIMARY KEY (rowid=?)"}},
-	"deleteProgress":  {Text: deleteProgress, By: []string{"progress_reports USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"selectAfter":     {Text: selectAfter, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
 
 	"insertPause":      {Text: insertPause},

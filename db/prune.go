@@ -11,9 +11,9 @@ import (
 // selectOld lists up to [3] tasks that did not fail and that ended at or after [1] and before [2]. selectOldFailed lists up to [2] failed
 // tasks that ended before [1]. Both return the approximate size of each task in bytes. Indexes: tasks_finished, tasks_failed.
 var (
-	selectOld = query(`SELECT id, finished_at, unique_key, ` + taskBytes + ` AS bytes FROM {tasks}
+	selectOld = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
 		WHERE finished_at >= ? AND finished_at < ? AND state <> 'failed' ORDER BY finished_at LIMIT 0 + ?`)
-	selectOldFailed = query(`SELECT id, finished_at, unique_key, ` + taskBytes + ` AS bytes FROM {tasks}
+	selectOldFailed = query(`SELECT id, finished_at, ` + taskBytes + ` AS bytes FROM {tasks}
 		WHERE state = 'failed' AND finished_at < ? ORDER BY finished_at LIMIT 0 + ?`)
 )
 
@@ -21,8 +21,9 @@ var (
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
 	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
 
-// pruneTask deletes task [1] if it is still finished and ended before [2].
-var pruneTask = command(`DELETE FROM {tasks} WHERE id = ? AND finished_at < ?`)
+// pruneTasks deletes those tasks of the JSON array [1] of ids that are still finished and ended before [2], and returns their unique keys.
+var pruneTasks = command(`DELETE FROM {tasks} WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND finished_at < ?
+RETURNING id, unique_key`)
 
 // pruneWorkers deletes workers whose last heartbeat was before [1] and that have no running task.
 var pruneWorkers = command(`DELETE FROM {workers} WHERE beat_at < ? AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE worker = workers.number
@@ -43,6 +44,13 @@ const (
 	pruneBytes = 8 << 20 // maximum size of these tasks in bytes, approximately
 )
 
+// oldTask is a task that Prune may delete.
+type oldTask struct {
+	ID         int64  `db:"id"`
+	FinishedAt number `db:"finished_at"`
+	Bytes      int64  `db:"bytes"`
+}
+
 // Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.
 type Prune struct {
 	From         time.Time // skip the tasks that did not fail and ended before this time; an earlier Prune has handled them
@@ -61,22 +69,16 @@ type Pruned struct {
 // not wait long. Several workers may call it at the same time.
 func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	done := Pruned{From: p.From}
-	type old struct {
-		ID         int64  `db:"id"`
-		FinishedAt number `db:"finished_at"`
-		UniqueKey  text   `db:"unique_key"`
-		Bytes      int64  `db:"bytes"`
-	}
-	var list []old
+	var list []oldTask
 	var err error
 	if !p.Before.IsZero() {
-		if list, err = readRows[old](ctx, d, selectOld, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost); err != nil {
+		if list, err = readRows[oldTask](ctx, d, selectOld, max(p.From.UnixMilli(), 0), p.Before.UnixMilli(), pruneMost); err != nil {
 			return done, err
 		}
 	}
 	ended := len(list)
 	if !p.FailedBefore.IsZero() && ended < pruneMost {
-		failed, err := readRows[old](ctx, d, selectOldFailed, p.FailedBefore.UnixMilli(), pruneMost-ended)
+		failed, err := readRows[oldTask](ctx, d, selectOldFailed, p.FailedBefore.UnixMilli(), pruneMost-ended)
 		if err != nil {
 			return done, err
 		}
@@ -99,27 +101,44 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	if len(list) == 0 {
 		return done, nil
 	}
-	done.Tasks, err = updateAs(ctx, d, normal, func(t *tx) (pruned int, err error) {
-		for i, task := range list {
-			before := p.Before
-			if i >= ended {
-				before = p.FailedBefore
-			}
-			n, err := t.exec(pruneTask, task.ID, before.UnixMilli())
-			if err == nil && n == 1 {
-				pruned++
-				err = t.forget(task.ID)
-			}
-			if err == nil && n == 1 && task.UniqueKey != "" {
-				err = t.run(keepUntil, string(task.UniqueKey), task.ID)
-			}
-			if err != nil {
+	done.Tasks, err = updateAs(ctx, d, normal, func(t *tx) (int, error) {
+		ended = min(ended, len(list))
+		n, err := t.prune(list[:ended], p.Before)
+		if err != nil {
+			return 0, err
+		}
+		failed, err := t.prune(list[ended:], p.FailedBefore)
+		return n + failed, err
+	})
+	return done, err
+}
+
+// prune deletes those of the tasks that ended before a time, and returns their number.
+func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
+	if len(list) == 0 {
+		return 0, nil
+	}
+	ids := make([]int64, len(list))
+	for i, task := range list {
+		ids[i] = task.ID
+	}
+	var pruned []struct {
+		ID        int64 `db:"id"`
+		UniqueKey text  `db:"unique_key"`
+	}
+	if err := t.list(&pruned, pruneTasks, jsonText(ids), before.UnixMilli()); err != nil {
+		return 0, err
+	}
+	ids = ids[:0]
+	for _, task := range pruned {
+		ids = append(ids, task.ID)
+		if task.UniqueKey != "" {
+			if err := t.run(keepUntil, string(task.UniqueKey), task.ID); err != nil {
 				return 0, err
 			}
 		}
-		return pruned, nil
-	})
-	return done, err
+	}
+	return len(ids), t.forget(ids)
 }
 
 // PruneWorkers deletes workers whose last heartbeat was before a time and that have no running task.

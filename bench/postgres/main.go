@@ -63,7 +63,7 @@ func main() {
 type env struct {
 	address string // address of an empty database
 	short   bool
-	// measurements that run alone, if they are not 0
+	// Each of these three selects a special measurement, which runs in place of all others. A value of 0 selects none.
 	rows     int
 	churn    int
 	snapshot snapshotRun

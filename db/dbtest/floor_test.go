@@ -44,7 +44,7 @@ func newFloorTest(t *testing.T) *floorTest {
 		UPDATE tasks SET state = 'completed', generation_id = 3, finished_at = 0; SET session_replication_role = origin`)
 	f.now = f.now.Add(time.Second)
 	testkit.Eventually(t, "use of floors", func() bool { // the first cycle begins a full look
-		f.insert(1) // a worker that claims nothing uses no floors
+		f.insert(1) // a worker uses floors only while it claims tasks
 		f.now = f.now.Add(10 * time.Millisecond)
 		return !f.cycle().NextStart.IsZero()
 	})

@@ -38,7 +38,7 @@ func (s *store) wantAdded(options ...jobs.Option) int64 {
 // keyRows returns the number of rows in unique_keys.
 func (s *store) keyRows() int64 { return s.number(`SELECT count(*) FROM unique_keys`) }
 
-// pruneKeys deletes the unique keys that no task holds at the time of the store.
+// pruneKeys deletes the unique keys that no task holds at the time of the test's clock.
 func (s *store) pruneKeys() {
 	s.Helper()
 	for must(s.PruneKeys(s.Context(), s.now))(s) {

@@ -79,8 +79,8 @@ func (s *setting[T]) check(text string) error { _, err := s.parse(text); return 
 func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
 // The following functions create options. The parameter names contains the long name and sometimes a letter, such as "queue" or "queue q".
-// The parameter hint stands for the value in the help. To read the value, call Get with the type that the comment of the function names;
-// without one, it is the type of the parameter value.
+// The parameter hint stands for the value in the help. Get reads the value. The type argument of Get is the type that the
+// comment of the function names. If the comment names none, it is the type of the function's parameter value.
 
 func Scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
@@ -185,10 +185,6 @@ func GlobalOptions() []*Option {
 }
 
 // The options below belong to several commands.
-
-func queueOption() *Option {
-	return Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue))
-}
 
 func FormatOption() *Option {
 	return TextOption("format", "TEMPLATE", "Go template for each record; keys as in --json", "")

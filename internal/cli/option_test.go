@@ -38,7 +38,8 @@ func parse(t *testing.T, env map[string]string, args ...string) (parsed, error) 
 		{Name: "show", Aliases: []string{"sh"}, Action: action, Flags: append(a.Selectors(), BoolOption("follow f", ""),
 			IntOption("rows n", "N", "", 30, 0))},
 		{Name: "work", Action: action, Flags: FromEnvironment([]Flag{
-			IntOption("concurrency c", "N", "", 1, 1), queueOption(), DurationOption("max-wait", "", 0), BoolOption("tee", ""),
+			IntOption("concurrency c", "N", "", 1, 1), Repeated("queue q", "NAME", "", One(ParseQueue)),
+			DurationOption("max-wait", "", 0), BoolOption("tee", ""),
 		})},
 		{Name: "schedule", Subcommands: []*Command{
 			{Name: "add", Action: action, Flags: []Flag{TextOption("cron", "EXPR", "", "")}},

@@ -22,7 +22,7 @@ type Selection struct {
 // Selectors returns the options with which a user selects tasks.
 func (a *App) Selectors() []Flag {
 	return Group("Selector",
-		queueOption(),
+		Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue)),
 		Repeated("state s", "STATE,...", "tasks in these states; unfinished and finished each stand for several states",
 			search.ParseStates),
 		Repeated("job j", "NAME", "tasks of this job, such as command or email.send; repeatable", One(ParseJob)),

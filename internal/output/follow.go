@@ -143,9 +143,9 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 	}
 }
 
-// show prints a piece of output. If the worker has dropped bytes before this piece, show tells the printer how many of them are missing.
-// Some of the dropped bytes may not be missing, because this process printed them before the worker dropped them. The worker never drops
-// the start of the output, so show can compute the number from the size of that start and from the bytes that it has printed.
+// show prints a piece of output. If bytes are missing before this piece, show tells the printer how many. A worker keeps the
+// first HeadSize bytes of an output and may drop bytes after them: c.DroppedBytes says how many. But this process may have printed some of
+// the dropped bytes before the worker dropped them. So HeadSize + DroppedBytes minus the number of printed bytes are missing.
 func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {

@@ -15,7 +15,9 @@ type lifetime struct {
 	pid            int
 	started, ended int64  // monotonic clock in µs; ended is the time at which the parent of the process noticed the end
 	failure        string // why the product is to blame for the end; empty if it is not
-	noGuardians    bool   // whether the process ended because its guardians died; a violation unless the nemesis or a task killed them
+	// noGuardians reports whether the process ended because its guardians died. That is a violation, unless the selftest (its nemesis) or a
+	// task killed the guardians.
+	noGuardians bool
 }
 
 // proc is a process that the harness started.

@@ -18,7 +18,7 @@ type replay struct {
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
 	ended   []endedBelow // for each of the latest events on a server: which transactions had ended
-	// claims of the latest events on a server
+	// the latest claims on a server, for the check of claims that ran at the same time
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
 	heartbeats   []event                 // renewed leases whose heartbeat event has not come yet

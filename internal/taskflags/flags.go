@@ -1,5 +1,5 @@
-// Package taskflags defines the flags that describe a task, and makes a task from them. The commands enqueue, run, edit and "schedule add"
-// share this package.
+// Package taskflags makes flags from the list of task options in package taskspec, and a task from the values of these flags. The commands
+// enqueue, run, edit and "schedule add" share this package.
 package taskflags
 
 import (

@@ -338,8 +338,8 @@ func (s *Server) noBackup() error {
 }
 
 // selectOuter runs in a transaction of the caller. It reads the id of the database that the transaction sees. If [1] is true, it takes the
-// write lock [2]. If [3] is true, the commit sends a message on channel [4]. This process handles the message, too, although it ignores the
-// messages of its own writer.
+// write lock [2]. If [3] is true, the commit sends a message on channel [4]. This process does not ignore the message: it ignores only the
+// messages of its own writer, and here the sender is the connection of the caller.
 var selectOuter = sqltext.Query(`SELECT id, CASE WHEN ? = 1 THEN CAST(pg_advisory_xact_lock(?) AS text) END,
 	CASE WHEN ? = 1 THEN CAST(pg_notify(?, '') AS text) END FROM {runner_schema}`)
 

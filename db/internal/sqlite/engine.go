@@ -54,7 +54,7 @@ type File struct {
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watch uses the slow pace
-	paceChanged chan struct{} // ends a pause between two slow checks
+	paceChanged chan struct{} // a value ends the long pause between two checks of the watch at the slow pace
 	busyRetries atomic.Int64
 	quit        chan struct{} // closed by Quit; ends the watches
 }

@@ -110,7 +110,7 @@ type renderer struct {
 	parts   Parts
 	out     strings.Builder
 	params  int             // how many parameters the renderer has numbered; used only if dialect.Numbered is set
-	noAlias bool            // whether names are rendered without an alias, and no mark stands for a fragment
+	noAlias bool            // whether names are rendered without an alias, and fragments of the dialect are not used
 	keep    bool            // whether marks that are not the names of parts stay unchanged
 	marks   map[string]bool // set of the names of all marks that were rendered; may be nil
 }

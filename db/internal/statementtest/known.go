@@ -90,8 +90,8 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 	return first
 }
 
-// has reports whether the plans p have the template text as a variant of a statement. The key of a variant in p is the name of the
-// statement, a space and a description of the variant.
+// has reports whether the plans contain a variant of a statement whose template is text. The key of a variant is the name of the statement,
+// a space and a description of the variant.
 func (p Plans) has(text string) bool {
 	for name, plan := range p {
 		if strings.Contains(name, " ") && plan.Statement().Template == text {
