@@ -74,10 +74,10 @@ var taskOptions = []OptionInfo{
 		column: func(s *jobs.Spec) any { return &s.ExpiresAt }},
 	{Key: "max_attempts", Group: "Retry", Flag: "max-attempts", Value: "N", Help: "maximum number of attempts",
 		Zero: "command 1, function 10", Min: 1,
-		Doc:    "maximum number of attempts; null if the job decides. The first start then stores the maximum of the job",
+		Doc:    "maximum number of attempts; null means the maximum of the job, which is stored when the task first starts",
 		column: func(s *jobs.Spec) any { return &s.MaxAttempts }},
 	{Key: "max_losses", Group: "Retry", Flag: "max-losses", Value: "N", Help: "maximum number of restarts after a worker was lost",
-		Doc:    "maximum number of restarts after a worker was lost. 0 with `max_attempts` 1 means at most once",
+		Doc:    "maximum number of restarts after a worker was lost. If this is 0 and `max_attempts` is 1, the task starts at most once",
 		column: func(s *jobs.Spec) any { return &s.MaxLosses }},
 
 	{Key: "unique_for", Group: "Order", Flag: "unique-for",
@@ -117,8 +117,8 @@ var taskOptions = []OptionInfo{
 		stored: func(o *jobs.Options) any { return &o.Cwd }, check: validPath},
 	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]", Max: MaxEnv, Secret: true, check: validVariable,
 		Help: "set a variable; NAME alone copies it from this shell; repeatable", Commands: true,
-		Doc: "object of variables that are added to the environment of the worker. A record has null for their values unless " +
-			"`--reveal` is given",
+		Doc: "object of variables that are added to the environment of the worker. Without `--reveal`, JSON output has null " +
+			"instead of the values",
 		stored: func(o *jobs.Options) any { return &o.Env }},
 	{Key: "env_file", Group: "Environment", Flag: "env-file", Value: "FILE",
 		Help: "file with NAME=VALUE lines, read at each start; values are literal", Commands: true,
@@ -151,8 +151,8 @@ var taskOptions = []OptionInfo{
 	{Key: "metadata", Group: "What to run", Flag: "meta", Value: "KEY=TEXT", Max: MaxMetadata,
 		MaxKeys: MaxMetadataKeys, check: validMetadataKey,
 		Help: "text of your own that searches find, such as tenant=acme; repeatable",
-		Doc: "object of texts of your own by key, such as `{\"tenant\": \"acme\"}`. At most 32 keys and 4096 bytes. A key has the " +
-			"characters of a job's name",
+		Doc: "object of your own texts, such as `{\"tenant\": \"acme\"}`: at most 32 keys and 4096 bytes. A key can have the same " +
+			"characters as the name of a job",
 		stored: func(o *jobs.Options) any { return &o.Metadata }},
 	{Key: "on_failure", Group: "Hooks", Flag: "on-failure", Value: "CMD",
 		Help:   "run CMD as a task if this task fails and is not retried",
