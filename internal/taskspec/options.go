@@ -171,7 +171,7 @@ var taskOptions = []OptionInfo{
 		Doc:    "command that runs as a task of its own if the task completes or fails and has printed something",
 		stored: func(o *jobs.Options) any { return &o.OnOutput }, check: validHook},
 	{Key: "event", Help: "event that the task reports, if it is a hook", OneTask: true, Commands: true,
-		Doc:    "event that the task reports if it is the command of a hook, such as `failed`; null for any other task",
+		Doc:    "if the task is the command of a hook, the event for which the hook ran, such as `failed`; null for any other task",
 		stored: func(o *jobs.Options) any { return &o.Event }, check: validEvent},
 }
 
