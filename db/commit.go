@@ -277,8 +277,8 @@ func (w *writer) rest() {
 var errEnded = errors.New("a caller has given up")
 
 // begin starts the transaction of a group of requests and takes the write lock. If all requests of the group are shared and the engine
-// supports it, other transactions with shared requests can hold the lock at the same time. The error is errEnded if the context of a request
-// ends before the transaction begins.
+// supports it, other transactions with shared requests can hold the lock at the same time. The error is errEnded if the context of a
+// request ends before the transaction begins.
 func (w *writer) begin(t *tx, group []*request, leader *request) error {
 	ended := func(r *request) bool { return r.ctx.Err() != nil }
 	try := func() error {
