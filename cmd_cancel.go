@@ -18,18 +18,18 @@ func cancelCommand(a *cli.App) *cli.Command {
   runner cancel -q media --reason "disk is full"
   runner cancel -s running --job email.send --yes
 
-cancel ends a waiting task at once. A running command gets SIGTERM and, after
---kill-after, SIGKILL, with all its child processes. For a running function its
-context ends. cancel returns after the tasks have stopped. Finished tasks stay
-unchanged.
+cancel ends a waiting task at once. A running command and its child processes
+get SIGTERM and, after the --kill-after time of the task, SIGKILL. The context
+of a running function is cancelled. cancel returns after the tasks have stopped.
+Finished tasks stay unchanged.
 
 A selector selects unfinished tasks only. If it selects several tasks, cancel
-asks for confirmation on a terminal and needs --yes elsewhere. cancel prints a
-line for each task: its id and state.
+asks for confirmation on a terminal; without a terminal it needs --yes. cancel
+prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the tasks have stopped or will not start; also if no task was selected
-  1   no database, or the answer was no
+  1   no database, or you answered no
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are cancelled
   75  the database is busy, or the disk is full`,

@@ -21,25 +21,25 @@ func deleteCommand(a *cli.App) *cli.Command {
   runner delete -s completed --older-than 1w --yes
   runner delete --all --dry-run
 
-delete removes finished tasks with their attempts and output. It cannot be
-undone. Unfinished tasks stay unchanged: cancel them first.
+delete removes finished tasks with their attempts and output. You cannot undo
+this. Unfinished tasks stay unchanged: cancel them first.
 
 A selector selects finished tasks only. If it selects several tasks, delete asks
-for confirmation on a terminal and needs --yes elsewhere. delete prints a line
-for each task: its id and "deleted".
+for confirmation on a terminal; without a terminal it needs --yes. delete prints
+a line for each task: its id and "deleted".
 
---cursor removes a cursor that a program has made with OnFinished and that no
-program uses any more. It deletes no task.
+A Go program that calls OnFinished has a cursor in the database. --cursor
+removes the cursor of a program that is not used any more, and deletes no task.
 
 EXIT STATUS
   0   done; also if no task was selected
-  1   a task has not finished; the other tasks are deleted. Also if the answer
-      was no: nothing was deleted
+  1   a given task has not finished; the other tasks are deleted. Also if you
+      answered no: nothing was deleted
   2   invalid usage; nothing was deleted
-  3   some ids do not exist; the other tasks are deleted. Also if there is no
-      such cursor
+  3   some ids do not exist; the other tasks are deleted. Also if
+      the cursor does not exist
   75  the database is busy, or the disk is full`,
-		Flags:  bulk.Options(a, cli.TextOption("cursor", "NAME", "remove this cursor of ended tasks instead", "")),
+		Flags:  bulk.Options(a, cli.TextOption("cursor", "NAME", "remove this cursor of OnFinished; delete no task", "")),
 		Action: cli.Action(a, false, readDeleteOptions, runDelete),
 	}
 }

@@ -26,14 +26,15 @@ func editCommand(a *cli.App) *cli.Command {
   runner edit 1042 --unset lane,timeout -- backup.sh --full
 
 edit changes the given options of tasks that have not started, or that wait for
-another attempt. The other options stay, with the attempts and the history.
-Parentheses below contain the defaults of new tasks. Running and finished tasks
-stay unchanged. A task that a worker starts at the same moment runs with the old
-options or with the new ones, never with a mix.
+another attempt. The other options, the attempts and the history stay. In the
+list of options below, parentheses contain the defaults of new tasks. Running
+and finished tasks stay unchanged. If a worker starts the task at the same
+moment, the task runs with all old options or with all new options, never with a
+mix.
 
--e adds or replaces single variables. edit looks up a new command as enqueue
-does. If the due time moves, the expiry moves with it. The job of a task and the
-tasks that it waits for cannot change.
+-e adds or replaces one variable. edit looks up a new command as enqueue does.
+If you change the due time, the expiry time moves by the same amount. edit
+cannot change the job of a task or the tasks that it waits for.
 
 edit prints a line for each task: its id and state. show lists the changes.
 

@@ -22,19 +22,20 @@ func fenceCommand(a *cli.App) *cli.Command {
   runner fence && mv build.tmp build
   runner fence --task 1042 --generation 5
 
-The command of a task runs fence before it does something that cannot be undone.
-fence exits 0 only if its attempt still owns the running task and nobody has
-requested to cancel the task. Stop on any other status. fence is a check and not
-a lock: another attempt may start right after it. If the target can compare
-numbers, give it $RUNNER_TASK_GENERATION, which only grows.
+Run fence in the command of a task before a step that cannot be undone. fence
+exits 0 only if the attempt that runs it still owns the task and nobody has
+requested to cancel the task. On any other exit status, stop. fence is a check
+and not a lock: another attempt may start right after fence exits. If the system
+that you write to can compare numbers, send it $RUNNER_TASK_GENERATION, which
+grows with each attempt: it can then reject writes of an older attempt.
 
 The defaults come from the environment of the task: RUNNER_TASK_ID,
 RUNNER_TASK_GENERATION and RUNNER_DB.
 
 EXIT STATUS
   0   this attempt owns the task
-  1   it does not: a later attempt does, or the task has ended, or somebody has
-      requested to cancel it
+  1   this attempt does not own the task: a later attempt does, the task has
+      ended, or somebody has requested to cancel the task
   2   invalid usage, or not inside a task
   3   the task was deleted
   75  the database was busy for too long`,

@@ -24,18 +24,19 @@ func holdCommand(a *cli.App) *cli.Command {
   runner list --held
 
 A held task starts only after runner release. Its state is blocked. It gives up
-its lane, so that other tasks of the lane can run, and keeps its unique key. The
-tasks that it waits for may end meanwhile, and it can still expire. Running and
-finished tasks stay unchanged. If a task is held already, the user, time and
-reason of its first hold stay.
+its lane, so that other tasks of the lane can run, but keeps its unique key. A
+held task can still expire, and the tasks of its --after can still end. Running
+and finished tasks stay unchanged. If you hold a task again, the user, time and
+reason of the first hold stay.
 
 A selector selects waiting tasks only. If it selects several tasks, hold asks
-for confirmation on a terminal and needs --yes elsewhere. hold prints a line for
-each task: its id and state.
+for confirmation on a terminal; without a terminal it needs --yes. hold prints a
+line for each task: its id and state.
 
 EXIT STATUS
-  0   the tasks do not start; also if no task was selected
-  1   a task runs or has finished, or the answer was no; the others are held
+  0   the tasks are held; also if no task was selected
+  1   a given task runs or has finished; the other tasks are held. Also if you
+      answered no: nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are held
   75  the database is busy, or the disk is full`,
@@ -53,17 +54,18 @@ func releaseCommand(a *cli.App) *cli.Command {
   runner release --label nightly --yes
   runner release --all --dry-run
 
-release ends the hold of tasks. A task then starts as if it had just been
-enqueued: at its start time, after the tasks that it waits for, and in its lane.
+release ends the hold of tasks. The usual rules then decide when a released task
+starts: its start time, the tasks of its --after, and the order of its lane.
 Waiting tasks without a hold stay unchanged.
 
 A selector selects held tasks only. If it selects several tasks, release asks
-for confirmation on a terminal and needs --yes elsewhere. release prints a line
-for each task: its id and state.
+for confirmation on a terminal; without a terminal it needs --yes. release
+prints a line for each task: its id and state.
 
 EXIT STATUS
-  0   no task is held; also if no task was selected
-  1   a task runs or has finished, or the answer was no; the others are released
+  0   the selected tasks are not held any more; also if no task was selected
+  1   a given task runs or has finished; the other tasks are released. Also if
+      you answered no: nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are released
   75  the database is busy, or the disk is full`,
@@ -81,19 +83,20 @@ func topCommand(a *cli.App) *cli.Command {
   runner top 1042 1040         # 1042 starts before 1040
   runner top --label invoice --yes
 
-top gives a task a priority that is higher by one than that of all pending tasks
-of its queue, and of all tasks that wait for its lane. All else stays: a task
-that waits for its start time, for another task or for its release still waits.
-A task that has such a priority keeps it. Running and finished tasks stay
-unchanged.
+top raises the priority of a task: it becomes one higher than the highest
+priority of the pending tasks of its queue and of the tasks that wait for its
+lane. If the priority of the task is the highest already, it stays. A task that
+waits for its start time, for another task or for runner release still waits.
+Running and finished tasks stay unchanged.
 
 A selector selects waiting tasks only. If it selects several tasks, top asks for
-confirmation on a terminal and needs --yes elsewhere. top prints a line for each
-task: its id and state. "runner status -f" watches the tasks.
+confirmation on a terminal; without a terminal it needs --yes. top prints a line
+for each task: its id and state. Use "runner status -f" to watch the tasks.
 
 EXIT STATUS
   0   done; also if no task was selected
-  1   a task runs or has finished, or the answer was no; the others are changed
+  1   a given task runs or has finished; the other tasks are changed. Also if
+      you answered no: nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are changed
   75  the database is busy, or the disk is full`,

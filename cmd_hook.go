@@ -26,13 +26,14 @@ func hookCommand(a *cli.App) *cli.Command {
   runner hook list
   runner hook remove media
 
-The hooks of a queue are for its tasks that have none. They apply to tasks
-that end from now on. The hooks of work are for the tasks of other queues.
+The hooks of a queue apply to its tasks that have no hooks of their own. They
+apply to tasks that end after hook set. Tasks of queues without hooks use the
+hooks of the worker, such as work --on-failure.
 
 EXIT STATUS
   0   done
   2   invalid usage; nothing was changed
-  3   remove: the queue has no hooks`,
+  3   hook remove: the queue has no hooks`,
 	}
 }
 
@@ -50,8 +51,8 @@ func hookSetCommand(a *cli.App) *cli.Command {
   runner hook set media --on-failure /usr/local/bin/task-failed
   runner hook set media mail --on-output 'cat >>/var/log/tasks'
 
-hook set replaces all hooks of each queue. CMD is a line for /bin/sh -c. It runs
-as a task of its own; see runner enqueue --help.
+hook set replaces all hooks of each given queue. /bin/sh -c runs CMD, as a task
+of its own; see runner enqueue --help.
 
 EXIT STATUS
   0   the hooks are on the disk
@@ -91,12 +92,12 @@ func hookRemoveCommand(a *cli.App) *cli.Command {
   runner hook remove media
   runner hook remove media mail
 
-Hooks that are tasks already still run.
+Hook commands that have already been enqueued still run.
 
 EXIT STATUS
   0   the hooks are removed
   2   invalid usage; nothing was changed
-  3   some queues have no hooks; the hooks of the others are removed
+  3   some queues have no hooks; the hooks of the other queues are removed
   75  the database is busy, or the disk is full`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) (queueHooks, error) { return readHookQueues(c, "remove") },
 			runHookRemove),

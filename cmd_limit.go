@@ -32,14 +32,14 @@ func limitCommand(a *cli.App) *cli.Command {
   runner limit set job:email.send --rate 100/1m
   runner limit list
 
-A limit applies to all workers of the database together. It takes effect at the
-next start of a task; running tasks continue. TARGET is queue:NAME, job:NAME,
-lane:KEY, or all for the whole database.
+A limit applies to all workers of the database together. A new limit takes
+effect when the next task starts; running tasks continue. TARGET is queue:NAME,
+job:NAME, lane:KEY, or all for the whole database.
 
 EXIT STATUS
   0   done
   2   invalid usage; nothing was changed
-  3   remove: the limit does not exist`,
+  3   limit remove: the limit does not exist`,
 	}
 }
 
@@ -48,9 +48,9 @@ func limitSetCommand(a *cli.App) *cli.Command {
 		Name: "set", Usage: "set the limit of a queue, job, lane or of the whole database",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
 		Flags: []cli.Flag{
-			cli.IntOption("running", "N", "maximum number of running tasks (a lane: 1)", 0, 0),
+			cli.IntOption("running", "N", "maximum number of running tasks (1 for a lane)", 0, 0),
 			cli.Scalar("rate", "N/DUR", "maximum number of starts in a period, such as 100/1m", startRate{}, parseRate),
-			cli.IntOption("burst", "N", "maximum number of starts at once; 1 spaces the starts evenly (N of --rate)", 0, 0),
+			cli.IntOption("burst", "N", "maximum number of starts at the same moment; with 1, starts are evenly spaced (N of --rate)", 0, 0),
 		},
 		Description: `EXAMPLES
   runner limit set queue:media --running 2
@@ -59,10 +59,10 @@ func limitSetCommand(a *cli.App) *cli.Command {
   runner limit set lane:gpu --running 2
   runner limit set all --running 10
 
-limit set replaces the whole limit of each target. In any period DUR at most
-N + burst tasks start; each attempt counts as a start. A task of a lane counts
-as running until it has finished or is snoozed, also between its attempts. To
-stop a queue, use runner pause.
+limit set replaces the whole limit of each target. With --rate N/DUR, at most N
++ burst attempts start in any period of length DUR. The limit of a lane counts a
+task as running from its first attempt until it has finished or is snoozed, also
+while it waits for another attempt. To stop a queue, use runner pause.
 
 EXIT STATUS
   0   the limit is on the disk and applies to the next start
@@ -80,8 +80,8 @@ func limitListCommand(a *cli.App) *cli.Command {
   runner limit list --json
 
 In a pipe, tabs separate target, in use, running, rate, per (seconds), burst and
-next start. The next start is empty if a task can start now, or if it has to
-wait for the end of a running task.
+next start. The next start is the time at which the limit lets a task start. It
+is empty if a task can start now, or has to wait until a running task ends.
 
 EXIT STATUS
   0   done; also if there is no limit
@@ -103,7 +103,7 @@ func limitRemoveCommand(a *cli.App) *cli.Command {
   runner limit remove queue:media
   runner limit remove job:email.send lane:acct-7
 
-Tasks that waited because of the limits start.
+Tasks that only the limits held back start now.
 
 EXIT STATUS
   0   the limits are removed

@@ -22,9 +22,10 @@ func pauseCommand(a *cli.App) *cli.Command {
   runner pause --all
 
 After pause returns, no worker starts another task of these queues. Running
-tasks continue; their next attempts wait. A pause survives restarts. status,
-list, show and enqueue show it. --all pauses all queues of the database,
-including queues that do not exist yet.
+tasks continue; if such a task needs another attempt, that attempt waits. A
+pause survives restarts. The commands status, list, show and enqueue show the
+pause. --all pauses all queues of the database, including queues that do not
+exist yet.
 
 pause prints a line for each queue: its name and "paused".
 
@@ -33,7 +34,7 @@ EXIT STATUS
   1   no database, or it cannot be written
   2   invalid usage; nothing was changed
   75  the database is busy, or the disk is full`,
-		Flags: []cli.Flag{cli.BoolOption("all", "all queues, including future ones"),
+		Flags: []cli.Flag{cli.BoolOption("all", "all queues, including queues that do not exist yet"),
 			cli.TextOption("reason", "TEXT", "reason that is shown with the pause", "")},
 		Action: cli.Action(a, false, readPauseOptions, runPause),
 	}

@@ -21,20 +21,22 @@ func resumeCommand(a *cli.App) *cli.Command {
   runner resume --all
   runner resume --deletion
 
-resume ends the pause of queues. Workers start their tasks within a second.
---all ends every pause, of the database and of single queues.
+resume ends the pause of queues. Workers start tasks of these queues within a
+second. resume --all ends the pause of the whole database and of each single
+queue.
 
-Workers pause deletions for an hour in two cases: the clock has jumped forwards
-by more than a day, or a worker starts after more than a day without any worker.
-If the clock is right, --deletion ends the pause: workers delete old tasks again
-within ten minutes.
+Workers stop deleting old tasks for an hour in two cases: the clock has jumped
+forwards by more than a day, or a worker starts after more than a day without
+any worker. If the clock is right, run resume --deletion. Then workers delete
+old tasks again within ten minutes.
 
 resume prints a line for each queue: its name and "running". It prints nothing
 for --deletion.
 
 EXIT STATUS
   0   the queues are not paused
-  1   the whole database is paused (resume --all), or it cannot be written
+  1   the whole database is paused (use resume --all), or the database cannot
+      be written
   2   invalid usage; nothing was changed
   75  the database is busy, or the disk is full`,
 		Flags: []cli.Flag{cli.BoolOption("all", "end all pauses of queues"),

@@ -23,25 +23,26 @@ func retryCommand(a *cli.App) *cli.Command {
   runner retry -s failed --since 1h
   runner retry -q mail --in 10m --yes
 
-retry makes finished tasks pending again under their ids, like new tasks:
-without attempts, losses and expiry. Their history and output stay. Of the tasks
-in --after, only unfinished ones block the task again. Scheduled and retrying
-tasks become due now and keep their counts. Running tasks stay unchanged.
+retry makes finished tasks pending again. They keep their ids, but have no
+attempts, losses and expiry, like new tasks. The history and the output stay. If
+the task was enqueued with --after, it waits again only for the tasks that have
+not finished. Scheduled and retrying tasks become due now; the numbers of their
+attempts and losses stay. Running tasks stay unchanged.
 
 A selector without --state selects failed tasks. To run a completed task again,
-give its id. If a selector selects several tasks, retry asks for confirmation
-on a terminal and needs --yes elsewhere. retry prints a line for each task: its
-id and state.
+give its id. If a selector selects several tasks, retry asks for confirmation on
+a terminal; without a terminal it needs --yes. retry prints a line for each
+task: its id and state.
 
 EXIT STATUS
   0   done; also if no task was selected
   1   a task is running, or another task holds its unique key; the other
-      tasks are retried. Also if the answer was no: nothing was changed
+      tasks are retried. Also if you answered no: nothing was changed
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are retried
   75  the database is busy, or the disk is full`,
 		Flags: bulk.Options(a, cli.DurationOption("in", "start the tasks after this delay (0s)", 0),
-			cli.TextOption("group", "KEY", "the failed tasks of this group of runner list --group", ""),
+			cli.TextOption("group", "KEY", "the failed tasks of this group; runner list --group prints the keys", ""),
 			cli.BoolOption("dependents", "also retry the tasks that were cancelled because of these tasks")),
 		Action: cli.Action(a, false, readRetryOptions, runRetry),
 	}

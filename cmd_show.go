@@ -30,14 +30,15 @@ func showCommand(a *cli.App) *cli.Command {
 
 show prints what a task runs, its options and its attempts. For an unfinished
 task it says why the task waits. After a failed attempt it prints the last five
-lines of output; runner logs prints all of it. It lists processes that still run
-although their attempt has ended.
+lines of output; runner logs prints the whole output. show also lists processes
+of the task that still run although their attempt has ended.
 
 Without --reveal the values of variables are shown as •••, in JSON as null.
 
---command prints a line that a shell can run. The line copies variables from the
-shell; with --reveal it has their values. It reads the input of the task, if the
-task has one, from stdin.
+--command prints a command line that enqueues the same task again. The line
+names the variables of the task, so that they get the values of the shell that
+runs the line; with --reveal, the line contains the values of the task. If the
+task has an input, the line reads the input from stdin.
 
 In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
 then a line "attempt" for each attempt, and an empty line between tasks.

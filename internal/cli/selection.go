@@ -23,7 +23,7 @@ type Selection struct {
 func (a *App) Selectors() []Flag {
 	return Group("Selector",
 		Repeated("queue q", "NAME", "tasks of this queue; repeatable", One(ParseQueue)),
-		Repeated("state s", "STATE,...", "tasks in these states; unfinished and finished each stand for several states",
+		Repeated("state s", "STATE,...", "tasks in these states; the words unfinished and finished mean all states of that kind",
 			search.ParseStates),
 		Repeated("job j", "NAME", "tasks of this job, such as command or email.send; repeatable", One(ParseJob)),
 		TextOption("label", "TEXT", "tasks with this label", ""),
@@ -31,12 +31,12 @@ func (a *App) Selectors() []Flag {
 		Scalar("batch", "ID", "tasks of this batch (enqueue --each, --batch)", 0, ParseID),
 		Scalar("lane", "KEY", "tasks of this lane", "", ParseLane),
 		TextOption("worker", "NAME", "tasks whose last attempt ran on this worker", ""),
-		Repeated("meta", "KEY=TEXT", "tasks with this text of enqueue --meta; repeatable, all must match", One(ParseMetadata)),
+		Repeated("meta", "KEY=TEXT", "tasks that were enqueued with this --meta; repeatable, all must match", One(ParseMetadata)),
 		TextOption("match", "TEXT", "tasks with TEXT in label, job, args or error; ASCII case is ignored", ""),
-		a.WhenOption("since", "tasks that finished at this time or later; unfinished tasks created then"),
-		a.WhenOption("until", "tasks that finished before this time; unfinished tasks created before it"),
-		DurationOption("older-than", "tasks that finished longer ago than this", 0),
-		BoolOption("all", "all tasks; excludes the other selectors"),
+		a.WhenOption("since", "finished tasks that ended at WHEN or later; unfinished tasks that were created at WHEN or later"),
+		a.WhenOption("until", "finished tasks that ended before WHEN; unfinished tasks that were created before WHEN"),
+		DurationOption("older-than", "tasks that finished more than DUR ago", 0),
+		BoolOption("all", "all tasks; not allowed with other selectors"),
 	)
 }
 

@@ -9,11 +9,11 @@ import (
 
 // Help lists the formats of a time, for the help of commands.
 const Help = `TIMES
-  15:04, 5pm, 5:30pm      next such time; --since, --until: previous such time
-  tomorrow 03:00          also: today 5pm, yesterday 15:04
+  15:04, 5pm, 5:30pm      the next such time; for --since, --until, the last one
+  tomorrow 03:00          a day and a time; or today 5pm, yesterday 15:04
   2026-01-31              00:00 of that day
-  2026-01-31 15:04[:05]   also: 2026-01-31T15:04, 2026-01-31 5pm; local time
-  2026-01-31T15:04:05Z    UTC; or with an offset: 2026-01-31T15:04:05+01:00
+  2026-01-31 15:04[:05]   local time; or 2026-01-31T15:04, 2026-01-31 5pm
+  2026-01-31T15:04:05Z    UTC; or 2026-01-31T15:04:05+01:00, with an offset
   +10m, -1.5h             in 10 minutes; 1.5 hours ago
   10m                     10 minutes ago; only with --since, --until
   @1790000000             seconds since 1970, as date +%s prints them
