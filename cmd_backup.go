@@ -24,20 +24,21 @@ func backupCommand(a *cli.App) *cli.Command {
   ssh vps runner backup - >runner.db
 
 backup writes a consistent copy while workers continue. The copy has every task
-that was enqueued before the backup began. The file has mode 0600. It is on the
-disk when backup returns; after a failure there is no file. With - the copy goes
-to stdout. Do not use cp on a database in use: the copy would lack the
-write-ahead log.
+that was enqueued before the backup began. The file has mode 0600. When backup
+returns, the file is on the disk; after a failure there is no file. With -
+backup writes the copy to stdout. Do not use cp on a database in use: the copy
+would lack the write-ahead log.
 
-To restore, stop the workers, put the file in the place of the database, remove
+To restore, stop the workers, replace the database file with the copy, remove
 the -wal and -shm files, and start the workers. Tasks that ran during the backup
-run again after the lease of their worker has expired.
+run again when the lease of their worker has expired.
 
-In a pipe, backup prints the file and its bytes, separated by a tab.
+In a pipe, backup prints the path and the size of the file in bytes, separated
+by a tab.
 
 EXIT STATUS
   0   the copy is complete
-  1   the file exists or cannot be written, or no database; nothing was changed
+  1   the file exists or cannot be written, or there is no database
   2   invalid usage
   75  the database is busy, or the disk is full`,
 		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},

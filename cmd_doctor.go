@@ -20,22 +20,22 @@ func doctorCommand(a *cli.App) *cli.Command {
   runner doctor --quiet || mail -s "runner on $(hostname)" root
   runner doctor --full
 
-doctor prints a line for each check: ok, warn or FAIL, and what to try. It
-changes nothing. In a pipe, tabs separate status, check, message and hint.
-In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
+doctor prints a line for each check: ok, warn or FAIL, and what you can do about
+a problem. It changes nothing. In a pipe, tabs separate status, check, message
+and hint. In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
 
   database     path, schema and size; whether it can be opened
-  messages     on a server: LISTEN and NOTIFY work (a pooler can break them)
-  filesystem   it is local and has free space
-  permissions  only the user of the worker can write the database
-  integrity    quick_check of SQLite; with --full: integrity_check
+  messages     PostgreSQL: LISTEN and NOTIFY work (a pooler can break them)
+  filesystem   whether it is local and has free space
+  permissions  whether only the user of the worker can write the database
+  integrity    result of SQLite's quick_check; with --full: integrity_check
   wal          size of the write-ahead log; processes that keep it large
-  clock        clock behind the times in the database, jumps of the clock
-  workers      running workers, lost workers, last heartbeat, old programs
+  clock        whether it is behind the times in the database, or has jumped
+  workers      running and lost workers, last heartbeat, outdated programs
   queues       paused queues, and queues without a worker
-  schedules    late or failed ones, skipped ticks, missing programs and files
+  schedules    late or failed schedules, skipped ticks, missing programs
   backup       age of the last copy by runner backup
-  other db     databases in the other places that runner searches
+  other db     databases in other places where runner looks for one
 
 EXIT STATUS
   0   no check failed; there may be warnings

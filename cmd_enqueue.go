@@ -46,17 +46,18 @@ func enqueueHelp() string {
   runner enqueue -w -- make test       # exit with the status of the task
   runner enqueue --in 10m --max-attempts 5 --retry-on 75 -- sync.sh
 
-enqueue prints the id of the task on stdout, and nothing else. It does so when
-the task is on the disk. From then on the task survives a power failure.
+enqueue prints the id of the task on stdout, and nothing else. When enqueue
+prints the id, the task is on the disk and survives a power failure.
 
 The command begins at the first word that is not an option, so the options of
 runner stand before it. No shell runs the command, except with --shell. enqueue
-looks up the program now: in the current PATH or, if its name has a slash,
-relative to --cwd.
+looks up the program when you enqueue the task: in the current PATH or, if its
+name has a slash, relative to --cwd.
 
 The database stores the value of a variable that -e sets. Use --env-file for
-secrets: each start reads the file again, and nothing stores its content. It
-must be a regular file of at most 1 MiB, with NAME=VALUE lines and # comments.
+secrets: the worker reads the file at each start of the task, and the database
+does not store its content. The file must be a regular file of at most 1 MiB,
+with NAME=VALUE lines and # comments.
 
 MORE EXAMPLES
   runner enqueue --after 1036 -- test.sh
@@ -66,36 +67,39 @@ MORE EXAMPLES
   find . -name '*.mov' -print0 | runner enqueue --each -0 -- convert {} {.}.mp4
 
 UNIQUE KEYS
-A task holds its unique key until it finishes. With --unique-for it also holds
-the key for that time after the enqueue, even if it has finished and was
-deleted: then you can repeat a failed enqueue with the same options, and the
-task is added once. With --unique-states it also holds the key while it is in
-one of these states. With --unique-period there is one task in each period: 24h
-begins at midnight UTC. With --unique-args the key is the command line. While a
-task holds the key, enqueue adds no task and prints the id of that task.
-runner delete frees the key.
+A task holds its unique key until it finishes. While a task holds the key,
+enqueue adds no other task with the key and prints the id of the task that holds
+the key. With --unique-for DUR, the task holds the key for at least DUR after
+the enqueue, even if the task has finished or was deleted. You can then repeat a
+failed enqueue with the same options: the task is added only once. With
+--unique-states, a finished task holds the key while it is in one of these
+states. With --unique-period, enqueue adds one task in each period; a period of
+24h begins at midnight UTC. With --unique-args, the key is the command line.
+Without --unique-for, runner delete frees the key.
 
 EACH
 --each adds a task for each line of stdin or of --arg-file, as xargs -n1 and
-parallel do; blank lines are skipped. -0 reads names that end with a NUL, so
-that a name may be any bytes. In COMMAND the placeholders are, for a/b.tar.gz:
+parallel do; blank lines are skipped. With -0, a NUL ends each name instead of a
+newline, so that names can contain newlines. COMMAND can contain these
+placeholders; the example is the line a/b.tar.gz:
   {}    a/b.tar.gz     the line
-  {.}   a/b.tar        without its extension
-  {/}   b.tar.gz       without its directory
-  {/.}  b.tar          without both
-  {//}  a              its directory
+  {.}   a/b.tar        the line without its extension
+  {/}   b.tar.gz       the line without its directory
+  {/.}  b.tar          the line without its directory and its extension
+  {//}  a              the directory of the line
 Without a placeholder the line is the last argument. With --shell the script
-gets the line as "$1". No shell reads the lines. The tasks are one transaction:
-if one line is invalid, enqueue names it and adds no task.
+gets the line as "$1". No shell interprets the lines. enqueue adds all tasks in
+one transaction: if a line is invalid, enqueue names the line and adds no task.
 
 BATCH
 --batch reads JSON Lines. A line is an object with the keys of list --json, or
 an array with the words of a command. Keys:
 ` + batch.Keys() + `
-Durations are in seconds, and input is base64. after and after_any refer to
-earlier lines by their id. Flags set the defaults of all lines. A batch is one
-transaction: if a line is invalid, enqueue names it and adds no task. With -w
-enqueue waits for all tasks of the batch and shows the progress, as wait does.
+Durations are in seconds, and input is base64. after and after_any name tasks of
+earlier lines by the id of these lines. Options of enqueue set the defaults of
+all lines. enqueue adds all tasks in one transaction: if a line is invalid,
+enqueue names the line and adds no task. With -w enqueue waits for all tasks of
+the batch and shows the progress, as wait does.
 
 EXIT STATUS
   0   the task is on the disk; with --wait: the task completed
@@ -111,8 +115,8 @@ EXIT STATUS with --batch or --each, and --wait
   125  nothing was enqueued, or runner itself failed
 
 EXIT STATUS with --wait
-  that of the task  the command ended by itself
-  124               --wait-timeout, or timeout of the task; stderr says which
+  status of task    the command ended by itself
+  124               --wait-timeout, or the task timed out; stderr says which
   125               the task was cancelled, expired, deleted or lost, or some
                     output is missing, or runner itself failed
   126, 127          the command cannot be executed, or was not found
@@ -159,9 +163,9 @@ func enqueueFlags(a *cli.App) []cli.Flag {
 			cli.BoolOption("null 0", "with --each: lines end with a NUL, as find -print0 writes them"),
 			cli.TextOption("arg-file", "FILE|-", "with --each: read the lines from FILE (stdin)", "-"),
 			cli.BoolOption("label-each", "with --each: label each task with its line"),
-			cli.BoolOption("keep-going", "with --batch or --each: add the valid lines, report the others, exit 1")),
+			cli.BoolOption("keep-going", "with --batch or --each: add the valid lines, report the invalid lines, exit 1")),
 		cli.Group("Waiting",
-			cli.BoolOption("wait w", "show the output, exit with the status of the task; ^C ends only the wait"),
+			cli.BoolOption("wait w", "wait for the task, show its output, exit with its status; ^C ends only the wait"),
 			cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124 (never)", 0),
 			cli.BoolOption("result", "with --wait: print the JSON result instead of the output")))
 }

@@ -85,9 +85,9 @@ func topCommand(a *cli.App) *cli.Command {
 
 top raises the priority of a task: it becomes one higher than the highest
 priority of the pending tasks of its queue and of the tasks that wait for its
-lane. If the priority of the task is the highest already, it stays. A task that
-waits for its start time, for another task or for runner release still waits.
-Running and finished tasks stay unchanged.
+lane. A task that is already ahead of all these tasks keeps its priority. A task
+that waits for its start time, for another task or for runner release still
+waits. Running and finished tasks stay unchanged.
 
 A selector selects waiting tasks only. If it selects several tasks, top asks for
 confirmation on a terminal; without a terminal it needs --yes. top prints a line

@@ -60,9 +60,10 @@ func limitSetCommand(a *cli.App) *cli.Command {
   runner limit set all --running 10
 
 limit set replaces the whole limit of each target. With --rate N/DUR, at most N
-+ burst attempts start in any period of length DUR. The limit of a lane counts a
-task as running from its first attempt until it has finished or is snoozed, also
-while it waits for another attempt. To stop a queue, use runner pause.
+plus burst attempts start in any period of length DUR. The limit of a lane
+counts a task as running from its first attempt until it has finished or is
+snoozed, also while it waits for another attempt. To stop a queue, use runner
+pause.
 
 EXIT STATUS
   0   the limit is on the disk and applies to the next start

@@ -19,12 +19,12 @@ func listCommand(a *cli.App) *cli.Command {
 			"runner list [SELECTOR] --format TEMPLATE | --json\n" +
 			"runner list --group [SELECTOR]",
 		Flags: append(a.Selectors(),
-			cli.IntOption("rows n", "ROWS", "maximum number of tasks; 0: all (30; all given ids)", 30, 0),
-			cli.BoolOption("reverse r", "oldest first"),
+			cli.IntOption("rows n", "ROWS", "print at most this many tasks; 0: all (30, or all given ids)", 30, 0),
+			cli.BoolOption("reverse r", "print the oldest tasks first"),
 			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
-			cli.ChoiceOption("sort", "due: the waiting tasks, in the order of their due times (id)", "id", "id", "due"),
-			cli.BoolOption("group", "failed tasks, grouped by their cause; the largest group first"),
-			cli.BoolOption("held", "tasks that wait for runner release"),
+			cli.ChoiceOption("sort", "id: newest first; due: only waiting tasks, in the order of their due times (id)", "id", "id", "due"),
+			cli.BoolOption("group", "group the failed tasks by their cause; print the largest group first"),
+			cli.BoolOption("held", "held tasks, which wait for runner release"),
 			cli.BoolOption("wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
 		Description: `EXAMPLES
@@ -32,26 +32,28 @@ func listCommand(a *cli.App) *cli.Command {
   runner list -q media -s unfinished -n 0 --json
   runner list --format '{{.id}}\t{{.state}}\t{{json .args}}'
 
-list selects tasks that match all selectors. If a selector is repeated, one of
-its values must match. Without a selector it lists every task.
+list selects tasks that match all selectors. If you repeat a selector, a task
+must match one of its values. Without a selector it lists every task.
 
---sort due lists pending, scheduled and retrying tasks by due time, the next one
-first. Other selectors may narrow them down to the 10,000 that it sorts at most.
+--sort due lists pending, scheduled and retrying tasks by due time, the next
+task first. It sorts at most 10,000 tasks; if more tasks match, it fails, and
+you need more selectors.
 
---group lists the causes of the last 10,000 failed tasks that match. A cause is
-the job, the way in which the attempt ended, and the last error line, whose
-numbers, ids and paths do not count. runner retry --group KEY retries a group.
+--group lists the causes of the last 10,000 failed tasks that match. Two failed
+tasks have the same cause if their job, the way in which the attempt ended and
+the last error line are the same, apart from numbers, ids and paths in the line.
+runner retry --group KEY retries the tasks of a group.
 
 COLUMNS
-  TRY   attempt/maximum; 0/– until the first start if the job sets the maximum
+  TRY   attempt/maximum; 0/– before the first start if the job sets the maximum
   AGE   time since the task was enqueued
   TIME  duration of the current or last attempt
   CPU, MEMORY
-        CPU time and largest resident set of the last attempt of a command
+        CPU time and maximum memory of the last attempt of a command
   NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...
   ERROR last line that the failed command printed, or the error of a function
-  A narrow terminal omits columns: TRY, ERROR, QUEUE, AGE, TIME, NOTE, in this
-  order.
+  On a narrow terminal, list omits columns in this order: TRY, ERROR, QUEUE,
+  AGE, TIME, NOTE.
   In a pipe, tabs separate id, state, queue, try, created_at, duration
   (seconds), note, worker, job and error.
 

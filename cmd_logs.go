@@ -23,8 +23,8 @@ func logsCommand(a *cli.App) *cli.Command {
 		Flags: append(selectors,
 			cli.BoolOption("follow f", "continue until the tasks have finished"),
 			cli.IntOption("tail n", "N", "print only the last N lines of each task", -1, 0),
-			a.WhenOption("since", "output that was printed at this time or later"),
-			a.WhenOption("until", "tasks that finished before this time; unfinished tasks created before it"),
+			a.WhenOption("since", "output that was printed at WHEN or later"),
+			a.WhenOption("until", "finished tasks that ended before WHEN; unfinished tasks that were created before WHEN"),
 			cli.Scalar("attempt", "N|all", "output of attempt N, or of all attempts (latest)", output.Range{}, parseAttempt),
 			cli.BoolOption("timestamps", "print the time before each line")),
 		Description: `EXAMPLES
@@ -33,13 +33,15 @@ func logsCommand(a *cli.App) *cli.Command {
   runner logs -n 20 1042
 
 logs prints the output of tasks byte for byte: their stdout to stdout, their
-stderr to stderr. For several tasks each line begins with [ID]. A selector means
-all matching tasks, the oldest first. With -f a selector means the tasks that
-run now or start later, until ^C.
+stderr to stderr. For several tasks each line begins with [ID]. With a selector,
+logs prints the output of all matching tasks, the oldest task first. With -f and
+a selector, logs follows the matching tasks that run now or start later, until
+you press ^C.
 
-With -f and an id, logs waits for the start of the task, continues through its
-retries, and ends with it. If the middle of a long output was not stored, a line
-on stderr says so. --json prints the chunks of output as they are stored.
+With -f and an id, logs waits until the task starts, continues through its
+retries, and exits when the task ends. If the middle of a long output was not
+stored, a line on stderr says so. --json prints each stored piece of output as a
+record.
 
 EXIT STATUS
   0      done, in whatever state the tasks ended

@@ -30,16 +30,18 @@ func moveCommand(a *cli.App) *cli.Command {
 move copies all data from SRC to DST; each is a file or postgres://…. It copies
 tasks with their ids, attempts, output, inputs, results, steps and dependencies,
 and schedules, limits, pauses and counters. move creates a missing DST; an
-existing DST must be empty. Stop the workers of both databases first: move fails
-if a worker runs or a task is running.
+existing DST must have no data. Stop the workers of both databases first: move
+fails if a worker runs or a task is running.
 
 From the beginning of the move, SRC and DST reject all writes, also by older
-programs and by plain SQL. So no task can run in both. To continue after an
-interruption, run the same command again. At the end move compares the number of
-rows in both databases and prints them, a line for each table. SRC stays
-readable. Then start the workers on DST.
+programs and by plain SQL, so that no task can run in both databases. To
+continue after an interruption, run the same command again. At the end move
+compares the number of rows in both databases and prints them, a line for each
+table. You can still read SRC. When the move is complete, start the workers on
+DST.
 
---undo cancels an unfinished move: SRC accepts writes again; delete DST.
+--undo cancels an unfinished move, so that SRC accepts writes again. Then delete
+DST.
 
 In a pipe, each line is the name of a table, a tab and its number of rows.
 
@@ -47,7 +49,7 @@ EXIT STATUS
   0   all data is in DST, also if an earlier run moved it; with --undo: SRC
       accepts writes again
   1   a worker runs, DST is not empty, the numbers of rows differ, another move
-      uses one of the databases, or no database
+      uses one of the databases, or there is no database
   2   invalid usage; nothing was changed
   75  a database is busy, full or unreachable; run the same command again`,
 		Flags: []cli.Flag{cli.BoolOption("undo", "cancel an unfinished move")},

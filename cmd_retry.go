@@ -23,11 +23,11 @@ func retryCommand(a *cli.App) *cli.Command {
   runner retry -s failed --since 1h
   runner retry -q mail --in 10m --yes
 
-retry makes finished tasks pending again. They keep their ids, but have no
-attempts, losses and expiry, like new tasks. The history and the output stay. If
-the task was enqueued with --after, it waits again only for the tasks that have
-not finished. Scheduled and retrying tasks become due now; the numbers of their
-attempts and losses stay. Running tasks stay unchanged.
+retry makes finished tasks pending again. They keep their ids, their history and
+their output. Their attempts and losses are counted from 0 again, and they do
+not expire. If the task was enqueued with --after, it waits again only for the
+tasks that have not finished. Scheduled and retrying tasks become due now; the
+numbers of their attempts and losses stay. Running tasks stay unchanged.
 
 A selector without --state selects failed tasks. To run a completed task again,
 give its id. If a selector selects several tasks, retry asks for confirmation on

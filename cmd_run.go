@@ -18,25 +18,25 @@ func runCommand(a *cli.App) *cli.Command {
 		UsageText: `runner run [OPTIONS] [--] COMMAND [ARG...]
 runner run [OPTIONS] --shell SCRIPT`,
 		Flags: append(cli.Without(taskflags.Flags(a), "job", "args", "hold"),
-			cli.BoolOption("result", "print the JSON result instead of the output")),
+			cli.BoolOption("result", "print the JSON result of the task instead of its output")),
 		Description: `EXAMPLES
   runner run -- make test
   runner run --max-attempts 3 --backoff-delay 10s -- fetch-feeds
   runner run --shell 'pg_dump app | gzip > app.gz'
 
-run does the same as enqueue --wait, but it also starts a worker for this task
-alone. So it works without runner work. If another worker is free, that worker
-may run the task instead.
-run prints the whole output of the command and exits with its status. The task
-stays in the history: runner list, runner logs.
+run does the same as enqueue --wait, but it also starts a worker that runs only
+this task. So you can use run without runner work. If another worker is free,
+that worker may run the task instead. run prints the whole output of the command
+and exits with its status. The task stays in the history: runner list, runner
+logs.
 
-The first ^C, TERM or HUP cancels the task and waits for its end. The second
-one kills it.
+On the first ^C, TERM or HUP, run cancels the task and waits until it has ended.
+On the second, run kills the task.
 
 EXIT STATUS
-  that of the task  the command ended by itself
+  status of task    the command ended by itself
   2                 invalid usage; nothing was run
-  124               timeout of the task (--timeout)
+  124               the task ran longer than its --timeout
   125               the task was cancelled, expired, deleted or lost, or runner
                     itself failed
   126, 127          the command cannot be executed, or was not found

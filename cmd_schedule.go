@@ -38,7 +38,7 @@ several workers run.
 
 EXIT STATUS
   0   done
-  1   no database, or a schedule exists with another definition
+  1   no database, or a schedule of this name has another definition
   2   invalid usage; nothing was changed
   3   the schedule does not exist
   75  the database is busy, or the disk is full`,
@@ -54,12 +54,12 @@ func scheduleListCommand(a *cli.App) *cli.Command {
   runner schedule list
   runner schedule list --json --reveal >schedules.jsonl
 
-NEXT is the next tick. LAST is the state of the last task and when it was due.
-In a pipe, tabs separate name, cron, zone, next_at, last_state, last_at,
-last_duration (seconds), skipped and job.
+NEXT is the time of the next tick. LAST is the state of the last task, and the
+time at which that task was due. In a pipe, tabs separate name, cron, zone,
+next_at, last_state, last_at, last_duration (seconds), skipped and job.
 
-runner schedule apply reads the output of --json. Add --reveal if a task has
-variables or input.
+runner schedule apply reads the output of --json. If a task has variables or
+input, add --reveal, because apply rejects hidden values.
 
 EXIT STATUS
   0   done; also if there is no schedule
@@ -116,7 +116,7 @@ func scheduleShowCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a schedule, its next ticks and its last tasks",
 		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and of tasks (5)", 5, 0), cli.RevealOption(),
+		Flags: []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and number of tasks to show (5)", 5, 0), cli.RevealOption(),
 			cli.FormatOption()},
 		Description: `EXAMPLES
   runner schedule show backup

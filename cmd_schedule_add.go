@@ -25,19 +25,19 @@ func scheduleAddCommand(a *cli.App) *cli.Command {
 runner schedule add NAME --cron EXPR [OPTIONS] --shell SCRIPT
 runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 		Flags: append([]cli.Flag{
-			cli.TextOption("cron", "EXPR", "ticks: five cron fields, @daily, @every 90s or @reboot", ""),
-			cli.TextOption("zone", "ZONE", "time zone of the fields, such as Europe/Berlin (that of the system)", ""),
+			cli.TextOption("cron", "EXPR", "times of the ticks: five cron fields, @daily, @every 90s or @reboot", ""),
+			cli.TextOption("zone", "ZONE", "time zone of the cron fields, such as Europe/Berlin (the zone of the system)", ""),
 			cli.ChoiceOption("overlap", "if the last task is unfinished at a tick: skip the tick, allow both tasks, or "+
 				"replace the old task (skip)",
 				string(jobs.OverlapSkip), string(jobs.OverlapSkip), string(jobs.OverlapAllow), string(jobs.OverlapReplace)),
-			cli.ChoiceOption("catch-up", "for missed ticks: add one task for all, skip them, or add a task for all of them (one)",
+			cli.ChoiceOption("catch-up", "for missed ticks: add one task for all of them, no task, or a task for each tick (one)",
 				string(jobs.CatchUpOne), string(jobs.CatchUpOne), string(jobs.CatchUpSkip), string(jobs.CatchUpAll)),
 			cli.DurationOption("catch-up-window", "with --catch-up all: ignore missed ticks that are older than this (1d)",
 				24*time.Hour),
-			cli.DurationOption("jitter", "start each task up to this time after its tick, by chance (0)", 0),
+			cli.DurationOption("jitter", "delay each task by a random time of at most DUR after its tick (0)", 0),
 			cli.DurationOption("alert-after",
-				"raise an alert and run --on-failure if no task completes for this time, or if one runs much longer than usual (never)", 0),
-			cli.BoolOption("replace", "replace an existing schedule; keep its history and its pause"),
+				"raise an alert and run --on-failure if no task completes for this time, or if a task runs much longer than usual (never)", 0),
+			cli.BoolOption("replace", "if the schedule exists, replace its definition; keep its history and its pause"),
 		}, cli.Without(taskflags.Flags(a), taskflags.OfOneTask()...)...),
 		Description: `EXAMPLES
   runner schedule add backup --cron '0 3 * * *' -- backup.sh --full
@@ -45,29 +45,31 @@ runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
   runner schedule add report --cron '0 6 * * MON' --zone Europe/Berlin \
     --expires-in 2h --job report.weekly --args '{"days":7}'
 
-schedule add prints the name on stdout and the next three ticks on stderr. It
-does nothing if the schedule exists with the same definition. It fails if the
-definition differs, unless --replace is set. The command begins at the first
-word after NAME, and its program is looked up now.
+schedule add prints the name on stdout and the next three ticks on stderr. If
+the schedule exists with the same definition, schedule add does nothing. If the
+definition differs, it fails, unless --replace is set. The command begins at the
+first word after NAME; schedule add looks up the program now.
 
 EXPR has the fields of cron: minute, hour, day of month, month, day of week. A
-field can have lists, ranges, steps and names (jan, MON). If both day fields are
-set, a day that matches one of them is enough. EXPR can also be @hourly, @daily,
-@weekly, @monthly, @yearly, @every 90s or @reboot: when the first worker starts
-after a boot of the machine (Linux).
+field can have lists, ranges, steps and names (jan, MON). If both the day of
+month and the day of week are set, a day that matches one of them is enough.
+EXPR can also be @hourly, @daily, @weekly, @monthly, @yearly, @every 90s or
+@reboot. @reboot ticks when the first worker starts after the machine has booted
+(Linux).
 
 When daylight saving time begins, the clock skips some times. A tick at a
-skipped time comes at the first minute that exists again. When daylight saving
-time ends, the clock shows some times twice. A tick at such a time comes only
-once. If the hour is * or */n, there is no tick at a skipped time, and two at a
-time that comes twice.
+skipped time comes at the first minute after the skipped times. When daylight
+saving time ends, the clock shows some times twice. A tick at a repeated time
+comes only once. But if the hour field is * or */n, there is no tick at a
+skipped time, and there are two ticks at a repeated time.
 
 A tick counts as missed if workers notice it more than a minute late. With
---overlap replace, the old task ends before the new one starts.
+--overlap replace, the old task is cancelled and ends before the new task
+starts.
 
 EXIT STATUS
   0   the database has the schedule with this definition
-  1   program not found, or the schedule exists with another definition
+  1   program not found, or the schedule has another definition (--replace)
   2   invalid usage; nothing was changed
   75  database busy or disk full; nothing was changed, safe to try again`,
 		Action: cli.Action(a, true, readScheduleAddOptions, runScheduleAdd),

@@ -22,21 +22,22 @@ func scheduleApplyCommand(a *cli.App) *cli.Command {
   runner schedule apply schedules.jsonl --dry-run
   runner schedule apply schedules.jsonl --prune
 
-schedule apply adds and changes schedules as FILE says. FILE has JSON Lines as
-schedule list --json prints them, a line for each schedule. The keys name, cron
-and task are required; a missing key or null means the default. apply is one
-transaction: if a line is invalid, apply names it and changes nothing. To apply
-the same file again changes nothing.
+schedule apply adds and changes schedules so that they match FILE. FILE has the
+format of schedule list --json: JSON Lines, with a line for each schedule. The
+keys name, cron and task are required; a missing key or null means the default.
+apply is one transaction: if a line is invalid, apply names it and changes
+nothing. If you apply the same file again, nothing changes.
 
 A new schedule with "paused" starts paused. An existing schedule keeps its pause
 and its history. apply ignores the keys that report history (next_at, last_*,
-skipped). It rejects lines with hidden variables or input: export with --reveal.
+skipped). It rejects lines whose variables or input are hidden: use schedule
+list --reveal to write FILE.
 
 apply prints a line for each schedule: its name and added, changed, unchanged or
 removed. In a pipe, a tab separates them.
 
 EXIT STATUS
-  0   the schedules are as the file says
+  0   the schedules match the file
   1   a line is invalid, or no database; nothing was changed
   2   invalid usage
   75  the database is busy, or the disk is full`,
@@ -63,22 +64,23 @@ func scheduleImportCommand(a *cli.App) *cli.Command {
 		Name: "import", Usage: "add the entries of a crontab",
 		UsageText: "runner schedule import FILE|- [--system] [--update] [--skip-refused]\n" +
 			"[--prefix TEXT] [--dry-run]",
-		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text before each name", ""),
-			cli.BoolOption("system", "FILE has a column for the user, as /etc/crontab"),
+		Flags: []cli.Flag{cli.TextOption("prefix", "TEXT", "text to put before the name of each schedule", ""),
+			cli.BoolOption("system", "FILE has a column for the user, as /etc/crontab has"),
 			cli.BoolOption("update", "change existing schedules that differ"),
-			cli.BoolOption("skip-refused", "import the other lines if some are rejected; exit 1"), cli.DryRunOption()},
+			cli.BoolOption("skip-refused", "if import rejects some lines, import the other lines and exit 1"), cli.DryRunOption()},
 		Description: `EXAMPLES
   crontab -l | runner schedule import - --dry-run
   crontab -l | runner schedule import - && crontab -r
   runner schedule import /etc/crontab --system --skip-refused
 
 FILE is the crontab of a user, as crontab -l prints it. Environment lines apply
-to the entries below them. SHELL runs the commands, CRON_TZ is the time zone,
-and RANDOM_DELAY becomes --jitter. As in cron, % ends a command and begins its
-input. Commands run in the home directory. MAILTO becomes a hook (--on-output)
-that mails the end of the output with sendmail. If import cannot keep the
-meaning of some lines, it names all of them and imports nothing, or with
---skip-refused the other lines.
+to the entries below them. The shell of SHELL runs the commands, CRON_TZ sets
+the time zone, and RANDOM_DELAY becomes --jitter. As in cron, the first % ends a
+command, and the text after it is the input of the command. Commands run in the
+home directory. MAILTO becomes a hook (--on-output) that mails the end of the
+output with sendmail. Some lines of cron have no equivalent in runner. import
+names all these lines and imports nothing; with --skip-refused it imports the
+other lines.
 
 With --system the sixth field of an entry is a user. import takes the entries of
 the user who runs it and rejects those of others.
@@ -88,9 +90,9 @@ again, nothing changes. import does not overwrite an existing schedule that
 differs, except with --update.
 
 EXIT STATUS
-  0   every entry is a schedule
-  1   a line was rejected, or no database; nothing was changed, or with
-      --skip-refused the other lines were imported
+  0   each entry of the file is a schedule now
+  1   a line was rejected, or there is no database; nothing was changed. With
+      --skip-refused, the other lines were imported
   2   invalid usage
   75  the database is busy, or the disk is full`,
 		Action: func(c *cli.Context) error {

@@ -21,8 +21,8 @@ func scheduleRunCommand(a *cli.App) *cli.Command {
   runner schedule run backup
   runner wait "$(runner schedule run backup)"
 
-schedule run enqueues a task even if the schedule is paused or its last task is
-unfinished. It prints the id of the task on stdout.
+schedule run enqueues a task of the schedule, even if the schedule is paused or
+its last task is unfinished. It prints the id of the task on stdout.
 
 EXIT STATUS
   0   the task is on the disk

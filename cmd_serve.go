@@ -26,15 +26,16 @@ func serveCommand(a *cli.App) *cli.Command {
   ssh -L 8484:127.0.0.1:8484 HOST      # to open the pages of another machine
 
 serve shows queues, tasks, output and schedules in a browser, until a signal
-stops it. On a terminal it prints the address with a token; open that address.
-The token is in a file that only this user can read (runner.db.d/token). If its
-output is a pipe or a file, serve prints the address without the token, and the
-path of the token file.
-Every page and every action needs the token.
+stops it. On a terminal serve prints the address with a token; open that
+address. The token is in the file runner.db.d/token, which only your user can
+read. If the output of serve is a pipe or a file, serve prints the address
+without the token, and the path of the token file. Every page and every action
+needs the token.
 
-The pages can retry, cancel and delete tasks and pause queues and schedules.
-They cannot enqueue commands. runner work --serve ADDR serves the same pages.
-Each option has an environment variable, such as RUNNER_LISTEN=127.0.0.1:9000.
+On the pages you can retry, cancel and delete tasks, and pause queues and
+schedules. You cannot enqueue commands. runner work --serve ADDR serves the same
+pages. Each option has an environment variable, such as
+RUNNER_LISTEN=127.0.0.1:9000.
 
 Two pages need no token. /healthz answers 200 while the process runs. /readyz
 answers 200 if the database accepts writes and a worker runs.
@@ -42,7 +43,7 @@ answers 200 if the database accepts writes and a worker runs.
 EXIT STATUS
   0   stopped by a signal
   1   no database, or the address cannot be used
-  2   invalid usage, or an address that other machines can reach
+  2   invalid usage, or other machines can reach the address (see --insecure)
   75  the database was busy for too long`,
 		Flags: cli.FromEnvironment(append([]cli.Flag{
 			cli.TextOption("listen", "ADDR", "address: HOST:PORT or unix:PATH (127.0.0.1:8484)", "127.0.0.1:8484"),

@@ -37,17 +37,17 @@ func serviceCommand(a *cli.App) *cli.Command {
   sudo runner service uninstall
 
 A service starts the worker when the machine starts, and restarts it after a
-failure. Without --user it is a service of the machine, and root installs it. To
-see its state and its log:
+failure. Without --user it is a service of the machine, and root must install
+it. To see the state and the log of the service:
 
   systemctl status runner
   journalctl -u runner -f
 
-With --user: systemctl --user status runner, journalctl --user -u runner.
+With --user, use systemctl --user status runner and journalctl --user -u runner.
 
 EXIT STATUS
   0   done
-  1   systemd does not run here, or it reported an error
+  1   systemd does not run here, or systemd reported an error
   2   invalid usage`,
 	}
 }
@@ -57,7 +57,7 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
 		Name: "install", Usage: "write and enable the unit, and start the worker",
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
 		Flags: []cli.Flag{
-			cli.BoolOption("user", "install a service of your own, without root"), unitNameOption(),
+			cli.BoolOption("user", "install a service of your own user, without root"), unitNameOption(),
 			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks (runner, which is created)", "runner",
 				parseUnitName),
 		},
@@ -68,23 +68,25 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
     --run-as reports
 
 install writes a unit that runs this program, enables it, and starts the worker.
-The unit is that of contrib/systemd. If a package has installed that unit,
-install uses it. A second install changes only what differs, and restarts the
-worker only if the unit has changed.
+It writes the unit of contrib/systemd. If a package has installed the unit
+already, install uses the unit of the package. If you run install again, it
+changes only settings that differ, and restarts the worker only if the unit has
+changed.
 
-The database is --db or $RUNNER_DB. If neither is set, the database is
-/var/lib/runner/runner.db. For a user other than runner, it is then
-/var/lib/NAME/runner.db; with --user, ~/.local/state/runner/runner.db.
+The service uses the database of --db or $RUNNER_DB. If neither is set, it uses
+/var/lib/runner/runner.db, or with a --run-as user other than runner,
+/var/lib/NAME/runner.db, or with --user, ~/.local/state/runner/runner.db.
 
-Set options of the worker as variables in /etc/default/NAME, and with --user in
-~/.config/NAME.env, such as RUNNER_CONCURRENCY=8. Then run systemctl restart
-NAME. To change the unit, run systemctl edit NAME.
+Set the options of the worker as variables, such as RUNNER_CONCURRENCY=8, in
+/etc/default/NAME, or with --user in ~/.config/NAME.env. Then run systemctl
+restart NAME. To change the unit, run systemctl edit NAME.
 
-In a pipe, tabs separate unit, file, changed or unchanged, and database.
+In a pipe, tabs separate the unit, its file, "changed" or "unchanged", and the
+database.
 
 EXIT STATUS
   0   the service is enabled and runs
-  1   systemd does not run here, or it reported an error
+  1   systemd does not run here, or systemd reported an error
   2   invalid usage`,
 		Action: func(c *cli.Context) error { return installService(c, a) },
 	}
@@ -94,18 +96,18 @@ func serviceUninstallCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "uninstall", Usage: "stop the worker, disable and remove its unit",
 		UsageText: "runner service uninstall [--user] [--name NAME]",
-		Flags:     []cli.Flag{cli.BoolOption("user", "uninstall your own service"), unitNameOption()},
+		Flags:     []cli.Flag{cli.BoolOption("user", "uninstall the service of your own user"), unitNameOption()},
 		Description: `EXAMPLES
   sudo runner service uninstall
   runner service uninstall --user
 
-uninstall stops the worker and disables the unit. Running tasks get the time of
-work --grace to end. uninstall removes the unit file that install wrote. The
-database, the settings and the user stay.
+uninstall stops the worker and disables the unit. Running tasks get the --grace
+time of the worker to end. uninstall removes the unit file that install wrote.
+The database, the settings and the user stay.
 
 EXIT STATUS
   0   the service does not exist any more
-  1   systemd does not run here, or it reported an error
+  1   systemd does not run here, or systemd reported an error
   2   invalid usage`,
 		Action: func(c *cli.Context) error { return uninstallService(c, a) },
 	}

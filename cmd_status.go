@@ -15,9 +15,10 @@ func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "status", Category: "Inspect", Usage: "show queues, workers and problems",
 		UsageText: "runner status [-q NAME]... [-f [--batch ID]] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with figures of the last hour; repeatable",
+		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with numbers of the last hour; repeatable",
 			cli.One(cli.ParseQueue)),
-			cli.BoolOption("follow f", "print again every 2s, with charts of the last hour, until ^C; a line a minute without a terminal"),
+			cli.BoolOption("follow f", "print the status every 2s, with charts of the last hour, until ^C; "+
+				"without a terminal, print one line every minute"),
 			cli.Scalar("batch", "ID", "with --follow: show the progress of this batch", 0, cli.ParseID),
 			cli.FormatOption()},
 		Description: `EXAMPLES
@@ -27,38 +28,40 @@ func statusCommand(a *cli.App) *cli.Command {
   runner status -f --batch 1042
 
 The first line of status says whether workers run. Then status prints the
-queues, the workers, and the problems, each with a command to type.
+queues, the workers, and the problems. With each problem it prints a command
+that you can type.
 
-With -f a bar shows how many tasks have ended since then, of those and the ones
-that wait or run, and their rate, the estimated time left and the failures. With
---batch it shows the tasks of the batch. The screen is cut to the height of the
-terminal. ^C ends -f with exit status 0. Without a terminal -f prints a line
-with a summary every minute.
+With -f, a bar shows the progress: how many tasks have ended since status
+started, how many still wait or run, the rate, the estimated time left and the
+number of failed tasks. With --batch, the bar counts only the tasks of the
+batch. status prints only as many lines as the terminal has. ^C ends -f with
+exit status 0. Without a terminal -f prints a line with a summary every minute.
 
 COLUMNS
-  PENDING SCHED BLOCK RETRY RUN   number of tasks in this state
+  PENDING SCHED BLOCK RETRY RUN   number of tasks in each state
   FAILED 24H, DONE 24H            tasks that failed or completed in 24 hours
   OLDEST                          age of the oldest pending task
   paused                          no task of the queue starts (runner resume)
-  limit                           the queue is at its limit (runner limit list)
+  limit                           the queue is full (runner limit list)
   SLOTS                           busy slots/all slots
   With -q, for the last hour:
-  STARTS     attempts that started
-  WAIT       time from when a task was due until it started: median and 95th
+  STARTS     number of attempts that started
+  WAIT       time between the due time and the start of a task: median and 95th
              percentile
   RUN        duration of each task's last attempt: median and 95th percentile
-  LIMIT      of the queue: running/maximum, starts/time
-  The figures are exact up to 10,000 ended tasks of all queues. Above that they
-  describe the last 10,000, and STARTS is an estimate from counters.
+  LIMIT      limit of the queue: running/maximum, starts/time
+  The numbers are exact if at most 10,000 tasks of all queues have ended in the
+  hour. If more have ended, the numbers describe the last 10,000, and STARTS is
+  an estimate from counters.
   A narrow terminal omits some columns.
   In a pipe, tabs separate the fields of a line. The first field is queue,
-  worker, schedule or problem; the others are in the order of --json.
+  worker, schedule or problem; the other fields have the order of --json.
 
 EXIT STATUS
   0   the database can be read; also if there are problems
   1   no database, or it cannot be read
   2   invalid usage
-  3   no tasks in the batch of --batch
+  3   the batch of --batch has no tasks
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readStatusOptions, runStatus),
 	}

@@ -22,9 +22,9 @@ func waitCommand(a *cli.App) *cli.Command {
 		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--output|--result]",
 		Flags: append(a.Selectors(),
 			cli.DurationOption("timeout", "stop waiting after this time, exit 124 (never)", 0),
-			cli.BoolOption("any", "wait for the first task that finishes, exit with its status"),
-			cli.BoolOption("output o", "print the output of the tasks; if there are several, with [ID] before each line"),
-			cli.BoolOption("result", "print the JSON result of each task, or null, on a line")),
+			cli.BoolOption("any", "wait until one of the tasks finishes; exit with the status of that task"),
+			cli.BoolOption("output o", "print the output of the tasks; with several tasks, [ID] comes before each line"),
+			cli.BoolOption("result", "print the JSON result of each task, or null, on a line of its own")),
 		Description: `EXAMPLES
   runner wait 1042                     # exit with the status of the task
   runner wait --output 1042            # also print its output
@@ -32,22 +32,22 @@ func waitCommand(a *cli.App) *cli.Command {
   runner wait -q media && runner enqueue -- publish.sh
   runner wait --batch 41               # the id that enqueue --each has printed
 
-wait prints nothing if the tasks complete soon. After a second of waiting for
-several tasks, a terminal shows how many have ended, how many of them failed,
-their rate, and an estimate of the time left. Without a terminal a line with
-these numbers goes to stderr every minute. With a selector, wait waits for the
-matching tasks that are unfinished when it starts. If there are none, it exits
-0. With --batch it also counts the tasks that have already failed. ^C and
+If you wait for several tasks, wait shows the progress on a terminal after a
+second: how many tasks have ended, how many of them failed, their rate, and an
+estimate of the time left. Without a terminal, wait prints a line with these
+numbers on stderr every minute. With a selector, wait waits for the matching
+tasks that are unfinished when it starts. If there are no such tasks, wait exits
+0. With --batch, tasks of the batch that have already failed also count. ^C and
 --timeout end only the wait; the tasks continue. --json prints the record of
-each task when it ends, and no progress.
+each task when the task ends, and no progress.
 
 EXIT STATUS with one task or --any
   0         the task completed
-  1         a function failed, or its result is not JSON
+  1         a task with --job failed, or its result is not JSON
   2         invalid usage
-  124       --timeout, or timeout of the task; stderr says which
-  125       no result: the task was cancelled, expired, deleted or lost, or does
-            not exist, some of its output is missing, or runner itself failed
+  124       --timeout of wait, or the task timed out; stderr says which
+  125       no result: the task was cancelled, expired, deleted or lost,
+            or does not exist, some of its output is missing, or runner failed
   126, 127  the command cannot be executed, or was not found
   128+n     signal n killed the command, or ended the waiting
   others    exit status of the command
@@ -57,7 +57,9 @@ EXIT STATUS with several tasks
   1         some tasks did not complete
   3         some tasks do not exist
   124       --timeout
-  others    2 invalid usage, 75 database busy, 128+n signal n`,
+  2         invalid usage
+  75        the database is busy
+  128+n     signal n ended the waiting`,
 		Action: func(c *cli.Context) error {
 			o, err := readWaitOptions(c, a.Now())
 			if err != nil {

@@ -36,31 +36,31 @@ func workCommand(a *cli.App) *cli.Command {
   runner work --on-failure 'mail -s "task $RUNNER_EVENT_TASK failed" ops'
 
 work runs the commands of tasks in the foreground. In each queue the task with
-the highest priority starts first, then the oldest one; queues take turns.
-Functions (--job) run in the program that registers them on the same database.
-work creates a missing database. The log goes to stderr; stdout stays empty
-without --tee.
+the highest priority starts first, then the oldest task; the worker takes tasks
+from its queues in turn. The functions of --job run in the Go program that
+registers them, not in runner work. work creates a missing database. The log
+goes to stderr; work prints on stdout only with --tee.
 
 Each option has an environment variable, such as RUNNER_CONCURRENCY=8 or
 RUNNER_QUEUE=mail,media=2.
 
 A user with write access to the database can run commands as the user of the
-worker. So work refuses a database that other users can write, or whose
-directory they can write, unless --insecure-perms is set.
+worker. Therefore work rejects a database if other users can write the file or
+its directory, unless --insecure-perms is set.
 
 --on-failure enqueues a command for each task that has failed and is not
-retried. The command is a task of its own in the same queue. It may take a
-minute, and it is tried up to 10 times. Variables such as RUNNER_EVENT_TASK and
-RUNNER_EVENT_ERROR describe the failed task, and stdin has the last 50 lines of
-its output. --on-success and --on-output do the same for a task that completes,
-and for one that has printed something.
+retried. That command runs as a task of its own in the same queue, with a
+timeout of a minute and up to 10 attempts. Variables such as RUNNER_EVENT_TASK
+and RUNNER_EVENT_ERROR describe the failed task, and stdin has the last 50 lines
+of its output. --on-success does the same for a task that completes, and
+--on-output for a task that has printed something.
 
 SIGNALS
-  TERM, INT  start no more tasks; running tasks get --grace to end, then TERM.
-             A command that exits 0 after TERM has completed; any other command
+  TERM, INT  start no more tasks; after --grace, send TERM to the running tasks.
+             A command that then exits 0 has completed; with any other status it
              runs again on the next worker
-  again      kill the running tasks now, exit 1
-  HUP        on a terminal: as TERM
+  again      at the second TERM or INT: kill the running tasks now, exit 1
+  HUP        on a terminal: the same as TERM
   USR1       log the running and waiting tasks
 
 EXIT STATUS
@@ -94,30 +94,31 @@ func workFlags() []cli.Flag {
 		cli.Repeated("queue q", "NAME[=MAX]", "run tasks of this queue only, at most MAX at once; repeatable (all queues)",
 			cli.One(parseQueueMax)),
 		cli.Scalar("claim-ahead", "N",
-			"while tasks take less than 10ms each, claim up to N tasks before a slot is free, at most 1000; 0: none (0)", 0, parseAhead),
-		cli.BoolOption("until-empty", "run all tasks that are due or become due meanwhile, then exit"),
+			"while tasks take less than 10ms each, claim up to N tasks (at most 1000) before a slot is free; 0: none (0)", 0, parseAhead),
+		cli.BoolOption("until-empty", "exit when no task is due any more"),
 		cli.DurationOption("grace", "after a signal, let running tasks continue for this time (30s)", 30*time.Second),
-		cli.DurationOption("timeout", "time limit of an attempt, for commands without --timeout (none)", 0),
-		cli.BoolOption("leave-children", "let processes live on that commands leave behind, also without enqueue --leave-children"),
-		cli.Scalar("lease", "DUR", "time without a heartbeat after which other workers take over; at least 5s (60s)", time.Minute,
-			parseLease),
-		cli.ChoiceOption("sync", "what a power failure may undo: nothing, the last writes, or the last --write-every (full)",
+		cli.DurationOption("timeout", "time limit of each attempt, for commands that were enqueued without --timeout (none)", 0),
+		cli.BoolOption("leave-children", "use --leave-children for all commands: do not kill the background processes of commands"),
+		cli.Scalar("lease", "DUR", "if the worker sends no heartbeat for this time, other workers take over its tasks; at least 5s (60s)",
+			time.Minute, parseLease),
+		cli.ChoiceOption("sync",
+			"what a power failure may undo: full: nothing; normal: the last writes; flash: the writes of the last --write-every (full)",
 			"full", "full", "normal", "flash"),
-		cli.DurationOption("write-every", "with --sync flash: collect the writes of this time into one (5s)", 5*time.Second),
+		cli.DurationOption("write-every", "with --sync flash: write to the disk once in this time (5s)", 5*time.Second),
 		cli.DurationOption("max-wait",
-			"tasks that have been due for longer than this start first in their queue, whatever their priority (off)", 0),
+			"in each queue, start tasks first that have been due for longer than this, even if their priority is lower (off)", 0),
 		cli.Scalar("max-load", "LOAD", "start no task while the load average of the last minute is above LOAD (off)", 0.0, parseLoad),
-		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory (off)", 0),
-		cli.SizeOption("output-limit", "size of an attempt's output that is stored, for tasks without --output-limit; 0: nothing (1MiB)",
+		cli.SizeOption("min-free-memory", "start no task while the machine has less free memory than this (off)", 0),
+		cli.SizeOption("output-limit", "store at most this much output of each attempt, for tasks without --output-limit; 0: none (1MiB)",
 			taskspec.DefaultOutputLimit),
 		cli.TextOption("log-dir", "DIR", "also write the output of each attempt to a file in DIR, such as 41-1.log", ""),
 		cli.SizeOption("log-size",
-			"maximum size of a file of --log-dir; at this size it is renamed to NAME.1 and a new one begins; 0: no limit (1GiB)", 1<<30),
+			"rename a file of --log-dir to NAME.1 at this size and begin a new file; 0: no limit (1GiB)", 1<<30),
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
-		cli.TextOption("on-failure", "CMD", "use this --on-failure for tasks that have none: run CMD as a task for each failed task", ""),
-		cli.TextOption("on-success", "CMD", "use this --on-success for tasks that have none", ""),
-		cli.TextOption("on-recovery", "CMD", "use this --on-recovery for tasks that have none", ""),
-		cli.TextOption("on-output", "CMD", "use this --on-output for tasks that have none", ""),
+		cli.TextOption("on-failure", "CMD", "run CMD as a task for each failed task that has no --on-failure of its own", ""),
+		cli.TextOption("on-success", "CMD", "run CMD as a task for each completed task that has no --on-success of its own", ""),
+		cli.TextOption("on-recovery", "CMD", "use this --on-recovery for tasks that have no --on-recovery of their own", ""),
+		cli.TextOption("on-output", "CMD", "use this --on-output for tasks that have no --on-output of their own", ""),
 		cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never (7d)", 7*24*time.Hour),
 		cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never (30d)", 30*24*time.Hour),
 		cli.Scalar("name", "TEXT", "name of this worker (HOST:PID)", "", parseWorkerName),
@@ -126,7 +127,7 @@ func workFlags() []cli.Flag {
 		cli.ChoiceOption("log-format",
 			"format of the log; auto chooses one for a terminal, for the systemd journal or for a file (auto)",
 			"auto", "auto", "text", "json"),
-		cli.ChoiceOption("log-level", "lowest level of messages in the log (info)", "info", "debug", "info", "warn", "error"),
+		cli.ChoiceOption("log-level", "log only messages of this level or a higher one (info)", "info", "debug", "info", "warn", "error"),
 	}, cli.Group("Dashboard", pages.Options()...)...))
 }
 

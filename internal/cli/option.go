@@ -169,16 +169,16 @@ func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usag
 
 // GlobalOptions returns the options that all commands have. The user may also type them before the name of the command.
 func GlobalOptions() []*Option {
-	busy := DurationOption("busy-timeout", "wait this long for a busy database, then exit 75 (10s)", 10*time.Second)
+	busy := DurationOption("busy-timeout", "wait at most this long for a busy database; then exit with status 75 (10s)", 10*time.Second)
 	busy.env = "RUNNER_BUSY_TIMEOUT"
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "file of the database, or postgres://…; $RUNNER_DB", ""), // FindDatabase reads the variable
+		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // FindDatabase reads the variable
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
-		ChoiceOption("color", "use of colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
+		ChoiceOption("color", "when to print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,
-		BoolOption("verbose v", "print details on stderr: database, retries, causes"),
+		BoolOption("verbose v", "print more on stderr: the database, retries and the causes of errors"),
 		BoolOption("help h", "print this text"),
 		BoolOption("version V", "print the version and commit of runner"),
 	}
@@ -190,7 +190,9 @@ func FormatOption() *Option {
 	return TextOption("format", "TEMPLATE", "Go template for each record; keys as in --json", "")
 }
 
-func RevealOption() *Option { return BoolOption("reveal", "show the input and the values of env") }
+func RevealOption() *Option {
+	return BoolOption("reveal", "show the input and the values of variables")
+}
 
 // Group sets the heading of a list of options in the help.
 func Group(heading string, list ...Flag) []Flag {

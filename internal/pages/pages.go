@@ -21,11 +21,11 @@ import (
 func Options() []cli.Flag {
 	return []cli.Flag{
 		cli.BoolOption("read-only", "show tasks, but do not allow changes"),
-		cli.TextOption("base-path", "PATH", "path of the first page (/)", "/"),
-		cli.TextOption("public-url", "URL", "address of the pages behind a proxy, for RUNNER_EVENT_URL of hooks, too", ""),
-		cli.ChoiceOption("auth", "none is allowed with a unix socket only (token)", "token", "token", "none"),
+		cli.TextOption("base-path", "PATH", "URL path of the first page (/)", "/"),
+		cli.TextOption("public-url", "URL", "address at which users reach the pages through a proxy; hooks get it in RUNNER_EVENT_URL", ""),
+		cli.ChoiceOption("auth", "whether the pages need the token; none is allowed with a unix socket only (token)", "token", "token", "none"),
 		cli.TextOption("token-file", "FILE", "file with the token; created if missing (runner.db.d/token)", ""),
-		cli.BoolOption("print-token", "print the address with the token also to a pipe or a log"),
+		cli.BoolOption("print-token", "print the address with the token even if the output is a pipe or a log"),
 		cli.BoolOption("hide-args", "do not show arguments, commands, results and output"),
 		cli.BoolOption("insecure", "allow an address that other machines can reach, without TLS"),
 	}
