@@ -38,7 +38,7 @@ by a tab.
 
 EXIT STATUS
   0   the copy is complete
-  1   the file exists or cannot be written, or there is no database
+  1   the file exists or cannot be written, or no database; nothing was changed
   2   invalid usage
   75  the database is busy, or the disk is full`,
 		Flags:  []cli.Flag{cli.BoolOption("force", "replace FILE if it exists and is a regular file")},

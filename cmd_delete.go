@@ -36,8 +36,8 @@ EXIT STATUS
   1   a given task has not finished; the other tasks are deleted. Also if you
       answered no: nothing was deleted
   2   invalid usage; nothing was deleted
-  3   some ids do not exist; the other tasks are deleted. Also if
-      the cursor does not exist
+  3   some ids do not exist; the other tasks are deleted. Also if the
+      cursor does not exist
   75  the database is busy, or the disk is full`,
 		Flags:  bulk.Options(a, cli.TextOption("cursor", "NAME", "remove this cursor of OnFinished; delete no task", "")),
 		Action: cli.Action(a, false, readDeleteOptions, runDelete),

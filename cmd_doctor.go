@@ -33,7 +33,7 @@ and hint. In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
   clock        whether it is behind the times in the database, or has jumped
   workers      running and lost workers, last heartbeat, outdated programs
   queues       paused queues, and queues without a worker
-  schedules    late or failed schedules, skipped ticks, missing programs
+  schedules    late or failed schedules, skipped ticks, missing programs/files
   backup       age of the last copy by runner backup
   other db     databases in other places where runner looks for one
 

@@ -70,12 +70,12 @@ UNIQUE KEYS
 A task holds its unique key until it finishes. While a task holds the key,
 enqueue adds no other task with the key and prints the id of the task that holds
 the key. With --unique-for DUR, the task holds the key for at least DUR after
-the enqueue, even if the task has finished or was deleted. You can then repeat a
-failed enqueue with the same options: the task is added only once. With
---unique-states, a finished task holds the key while it is in one of these
-states. With --unique-period, enqueue adds one task in each period; a period of
-24h begins at midnight UTC. With --unique-args, the key is the command line.
-Without --unique-for, runner delete frees the key.
+the enqueue, even if the task has finished and the worker has deleted it (work
+--keep). You can then repeat a failed enqueue with the same options: the task is
+added only once. With --unique-states, a finished task holds the key while it is
+in one of these states. With --unique-period, enqueue adds one task in each
+period; a period of 24h begins at midnight UTC. With --unique-args, the key is
+the command line. runner delete frees the key of a task in all these cases.
 
 EACH
 --each adds a task for each line of stdin or of --arg-file, as xargs -n1 and

@@ -122,9 +122,9 @@ func scheduleShowCommand(a *cli.App) *cli.Command {
   runner schedule show backup
   runner schedule show backup -n 20 --reveal
 
-Without --reveal the values of variables are shown as •••, in JSON as null.
-In a pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record,
-then a line "run<tab>ID<tab>STATE<tab>TIME" for each of the last tasks.
+Without --reveal the values of variables are shown as •••, in JSON as null. In a
+pipe, show prints a line "KEY<tab>VALUE" for each key of the JSON record, then a
+line "run<tab>ID<tab>STATE<tab>TIME" for each of the last tasks.
 
 EXIT STATUS
   0   done

@@ -85,9 +85,9 @@ other lines.
 With --system the sixth field of an entry is a user. import takes the entries of
 the user who runs it and rejects those of others.
 
-import names each schedule after its command. If you import the same file
-again, nothing changes. import does not overwrite an existing schedule that
-differs, except with --update.
+import names each schedule after its command. If you import the same file again,
+nothing changes. import does not overwrite an existing schedule that differs,
+except with --update.
 
 EXIT STATUS
   0   each entry of the file is a schedule now

@@ -42,7 +42,7 @@ COLUMNS
   FAILED 24H, DONE 24H            tasks that failed or completed in 24 hours
   OLDEST                          age of the oldest pending task
   paused                          no task of the queue starts (runner resume)
-  limit                           the queue is full (runner limit list)
+  limit                           the queue is at its limit (runner limit list)
   SLOTS                           busy slots/all slots
   With -q, for the last hour:
   STARTS     number of attempts that started

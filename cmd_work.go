@@ -95,7 +95,7 @@ func workFlags() []cli.Flag {
 			cli.One(parseQueueMax)),
 		cli.Scalar("claim-ahead", "N",
 			"while tasks take less than 10ms each, claim up to N tasks (at most 1000) before a slot is free; 0: none (0)", 0, parseAhead),
-		cli.BoolOption("until-empty", "exit when no task is due any more"),
+		cli.BoolOption("until-empty", "run all due tasks, also tasks that become due in the meantime; then exit"),
 		cli.DurationOption("grace", "after a signal, let running tasks continue for this time (30s)", 30*time.Second),
 		cli.DurationOption("timeout", "time limit of each attempt, for commands that were enqueued without --timeout (none)", 0),
 		cli.BoolOption("leave-children", "use --leave-children for all commands: do not kill the background processes of commands"),
