@@ -125,3 +125,38 @@ func BenchmarkClaimJobs(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTick enqueues the tasks of a schedule that has the given number of unfinished tasks. Their number must not slow a tick down.
+func BenchmarkTick(b *testing.B) {
+	for _, unfinished := range []int{0, 10_000} {
+		b.Run(fmt.Sprint(unfinished), func(b *testing.B) {
+			d, err := Open(b.Context(), filepath.Join(b.TempDir(), "tick.db"), Options{Create: true, Normal: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer d.Close()
+			at := time.Now()
+			s := jobs.Schedule{Name: "reading", Cron: "@every 1s", Overlap: jobs.OverlapAllow, CatchUp: jobs.CatchUpOne, NextAt: at,
+				CatchUpWindow: time.Hour, Spec: jobs.Shell("true").With()}
+			if err := d.ChangeSchedules(b.Context(), "", at, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+				return []jobs.Schedule{s}, nil, nil
+			}); err != nil {
+				b.Fatal(err)
+			}
+			tick := func() {
+				at = at.Add(time.Second)
+				if _, err := d.Tick(b.Context(), at, true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
+					return []time.Time{at}, at.Add(time.Second), nil
+				}, nil); err != nil {
+					b.Fatal(err)
+				}
+			}
+			for range unfinished {
+				tick()
+			}
+			for b.Loop() {
+				tick()
+			}
+		})
+	}
+}

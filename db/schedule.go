@@ -21,7 +21,7 @@ import (
 //     schedules that are due.
 //   - Each change of a schedule sets next_at in the same transaction. So no worker enqueues a task by an old cron expression.
 //   - The table schedule_open has a row for each unfinished task of a schedule. It may also have rows of tasks that have ended, because the
-//     end of a task does not change this table. The insert of the next task of the schedule deletes such rows.
+//     end of a task does not change this table. The insert of the next task of the schedule deletes some of these rows.
 //   - The columns kept_* hold what the schedule needs to know of tasks that were deleted, such as the state of its last task.
 
 // selectSchedules reads schedules. The caller may append a WHERE clause or an ORDER BY clause.
@@ -81,7 +81,8 @@ var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + 
 var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
 // These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists the unfinished tasks of
-// schedule [1], and says whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted.
+// schedule [1], and says whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted, among
+// the 20 oldest: its time must not grow with the number of unfinished tasks.
 // addOpen adds task [2]. findOpen adds all unfinished tasks of a new schedule: there may be tasks of a deleted schedule of the same name.
 // reopenTask adds task [1] again, which had finished and was retried.
 var (
@@ -89,8 +90,9 @@ var (
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id) AS cancel_requested
 FROM {schedule_open} {join_in_order} {tasks} ON tasks.id = task_id
 WHERE schedule_open.schedule = ? AND tasks.finished_at IS NULL ORDER BY task_id`)
-	dropClosed = command(`DELETE FROM {schedule_open} WHERE schedule = ? AND NOT EXISTS (
-	SELECT 1 FROM {tasks} WHERE id = task_id AND finished_at IS NULL)`)
+	dropClosed = command(`DELETE FROM {schedule_open} WHERE schedule = ?1 AND task_id IN (
+	SELECT task_id FROM {schedule_open} AS oldest WHERE oldest.schedule = ?1 ORDER BY task_id LIMIT 20)
+	AND NOT EXISTS (SELECT 1 FROM {tasks} WHERE id = task_id AND finished_at IS NULL)`)
 	addOpen  = command(`INSERT INTO {schedule_open} (schedule, task_id) VALUES (?, ?) ON CONFLICT DO NOTHING`)
 	findOpen = command(`INSERT INTO {schedule_open} (schedule, task_id) SELECT schedule, id FROM {tasks} WHERE schedule = ?
 		AND finished_at IS NULL ON CONFLICT DO NOTHING`)
