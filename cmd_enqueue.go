@@ -51,13 +51,12 @@ prints the id, the task is on the disk and survives a power failure.
 
 The command begins at the first word that is not an option, so the options of
 runner stand before it. No shell runs the command, except with --shell. enqueue
-looks up the program when you enqueue the task: in the current PATH or, if its
-name has a slash, relative to --cwd.
+looks up the program now: in the current PATH or, if its name has a slash,
+relative to --cwd.
 
 The database stores the value of a variable that -e sets. Use --env-file for
-secrets: the worker reads the file at each start of the task, and the database
-does not store its content. The file must be a regular file of at most 1 MiB,
-with NAME=VALUE lines and # comments.
+secrets: the worker reads the file at each start, and the database does not
+store its content. The file has NAME=VALUE lines and # comments, at most 1 MiB.
 
 MORE EXAMPLES
   runner enqueue --after 1036 -- test.sh
@@ -68,14 +67,14 @@ MORE EXAMPLES
 
 UNIQUE KEYS
 A task holds its unique key until it finishes. While a task holds the key,
-enqueue adds no other task with the key and prints the id of the task that holds
-the key. With --unique-for DUR, the task holds the key for at least DUR after
-the enqueue, even if the task has finished and the worker has deleted it (work
---keep). You can then repeat a failed enqueue with the same options: the task is
-added only once. With --unique-states, a finished task holds the key while it is
-in one of these states. With --unique-period, enqueue adds one task in each
-period; a period of 24h begins at midnight UTC. With --unique-args, the key is
-the command line. runner delete frees the key of a task in all these cases.
+enqueue adds no other task with the key and prints the id of that task. With
+--unique-for DUR, the task holds the key for at least DUR after the enqueue,
+even if it has finished and a worker has deleted it (work --keep). You can then
+repeat a failed enqueue with the same options: the task is added only once. With
+--unique-states, a finished task holds the key while it is in one of these
+states. With --unique-period, enqueue adds one task in each period; a period of
+24h begins at midnight UTC. With --unique-args, the key is the command line.
+runner delete frees the key of a task in all these cases.
 
 EACH
 --each adds a task for each line of stdin or of --arg-file, as xargs -n1 and
@@ -95,11 +94,10 @@ BATCH
 --batch reads JSON Lines. A line is an object with the keys of list --json, or
 an array with the words of a command. Keys:
 ` + batch.Keys() + `
-Durations are in seconds, and input is base64. after and after_any name tasks of
-earlier lines by the id of these lines. Options of enqueue set the defaults of
-all lines. enqueue adds all tasks in one transaction: if a line is invalid,
-enqueue names the line and adds no task. With -w enqueue waits for all tasks of
-the batch and shows the progress, as wait does.
+Durations are in seconds, and input is base64. after and after_any name earlier
+lines by their id. Options set the defaults of all lines. A batch is one
+transaction: if a line is invalid, enqueue names the line and adds no task. With
+-w enqueue waits for all tasks of the batch and shows the progress.
 
 EXIT STATUS
   0   the task is on the disk; with --wait: the task completed

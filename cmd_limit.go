@@ -50,7 +50,7 @@ func limitSetCommand(a *cli.App) *cli.Command {
 		Flags: []cli.Flag{
 			cli.IntOption("running", "N", "maximum number of running tasks (1 for a lane)", 0, 0),
 			cli.Scalar("rate", "N/DUR", "maximum number of starts in a period, such as 100/1m", startRate{}, parseRate),
-			cli.IntOption("burst", "N", "maximum number of starts at the same moment; with 1, starts are evenly spaced (N of --rate)", 0, 0),
+			cli.IntOption("burst", "N", "maximum number of starts at the same moment; 1 spaces the starts evenly (N of --rate)", 0, 0),
 		},
 		Description: `EXAMPLES
   runner limit set queue:media --running 2

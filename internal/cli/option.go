@@ -176,9 +176,9 @@ func GlobalOptions() []*Option {
 	return []*Option{
 		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // FindDatabase reads the variable
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
-		ChoiceOption("color", "when to print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
+		ChoiceOption("color", "print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,
-		BoolOption("verbose v", "print more on stderr: the database, retries and the causes of errors"),
+		BoolOption("verbose v", "print the database, retries and error causes on stderr"),
 		BoolOption("help h", "print this text"),
 		BoolOption("version V", "print the version and commit of runner"),
 	}
