@@ -39,8 +39,9 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // The function can end single tasks with BatchTask.End. The result of the function is the outcome of all other tasks: nil completes them,
 // and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and retries. The timeout
 // or the cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. The
-// context ctx of the function ends when the worker stops. It also ends when the contexts of all remaining tasks have ended; a task remains
-// until the function calls End for it. The context ctx belongs to no task, so the functions of package runner take BatchTask.Context.
+// context ctx of the function ends when the worker stops: Grace (see runner.Options) after the end of the context of Work. It also ends
+// when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The context ctx belongs to no
+// task, so the functions of package runner take BatchTask.Context.
 //
 // A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
 // a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The slice has the same order. The

@@ -50,12 +50,15 @@ const (
 	OverlapReplace Overlap = "replace" // cancel the earlier task, and add the new task when it has ended
 )
 
-// CatchUp is the rule for missed ticks: those that are more than a minute old when a worker sees them.
+// CatchUp is the rule for several ticks that are due at once, and for missed ticks: those that are more than a minute old when a worker
+// sees them. With CatchUpOne and CatchUpSkip one task stands for all ticks that are due at once, even if the ticks are seconds apart. For a
+// task for each tick, such as a reading each second, use CatchUpAll, and set CatchUpWindow to the age of the oldest tick that is still of
+// use.
 type CatchUp string
 
 // The values of Schedule.CatchUp.
 const (
-	CatchUpOne  CatchUp = "one"  // enqueue one task, for the last tick
-	CatchUpSkip CatchUp = "skip" // enqueue no task
+	CatchUpOne  CatchUp = "one"  // enqueue one task, for the last due tick
+	CatchUpSkip CatchUp = "skip" // enqueue one task, for the last due tick, or no task if that tick was missed
 	CatchUpAll  CatchUp = "all"  // enqueue a task for each tick within CatchUpWindow, but at most for the last 100 ticks
 )

@@ -30,6 +30,7 @@ func Logger(ctx context.Context) *slog.Logger { return engine.Logger(ctx) }
 // Progress reports how far the attempt that runs with ctx has come. The amounts done and total are in any unit. A total of 0 or less means
 // that the total is unknown. A text of more than 200 bytes is cut. The last report appears in the task's Progress and in lists
 // within half a second. The report stays there after the attempt, until the next attempt begins.
+// A report after FinishTx is dropped, so report before it.
 //
 // A function can call Progress in every iteration of a loop, because the worker writes the reports of all its tasks together, twice a
 // second. Progress is safe for use by many goroutines, returns at once, and does nothing outside of an attempt.

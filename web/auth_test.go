@@ -176,7 +176,7 @@ func TestAHandlerWithoutAuthorizeServesNothing(t *testing.T) {
 	r := open(t)
 	refuse := func(*http.Request) error { return errors.New("secret reason") }
 	for name, authorize := range map[string]func(*http.Request) error{"nil": nil, "refused": refuse} {
-		server := &site{t: t, client: http.DefaultClient}
+		server := &site{t: t, client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
 		mux := http.NewServeMux()
 		mux.Handle("/", web.Handler(r, web.Options{Authorize: authorize}))
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -192,6 +192,9 @@ func TestAHandlerWithoutAuthorizeServesNothing(t *testing.T) {
 				!strings.Contains(body, "Authorize") {
 				t.Errorf("%s: %s: got status %d, want 403 without the reason: %s", name, route.path, status, body)
 			}
+		}
+		if status, _, _ := server.do(server.request("GET", "/healthz", nil)); status != http.StatusOK {
+			t.Errorf("%s: /healthz: got status %d, want 200, which needs no Authorize", name, status)
 		}
 	}
 }

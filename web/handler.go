@@ -72,7 +72,8 @@ type Options struct {
 	// HideArgs hides arguments, commands, results and output. Defaults to false.
 	HideArgs bool
 	// Authorize decides whether a request may see and do everything. If it returns an error, the response is 403
-	// without the text of the error. If Authorize is nil, every response is 403.
+	// without the text of the error. If Authorize is nil, every response is 403. The paths /healthz and /readyz need no
+	// Authorize.
 	Authorize func(*http.Request) error
 	// Log is the logger for errors of the database and for the actions of users. Defaults to no log.
 	Log *slog.Logger
@@ -110,8 +111,9 @@ type handler struct {
 //go:embed static
 var static embed.FS
 
-// Handler serves the pages of r. It reads r's database and starts no worker. Requests that change something must have
-// the same origin, which net/http's CrossOriginProtection checks.
+// Handler serves the pages of r, and below the same BasePath /metrics for Prometheus, /api/v1/, /healthz and /readyz. Authorize decides
+// about all of these paths except /healthz and /readyz. Handler reads r's database and starts no worker. Requests that change something
+// must have the same origin, which net/http's CrossOriginProtection checks.
 func Handler(r *runner.Runner, o Options) http.Handler { return newHandler(r, o) }
 
 func newHandler(r *runner.Runner, o Options) *handler {

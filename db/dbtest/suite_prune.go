@@ -10,7 +10,6 @@ import (
 	"example.com/runner/internal/lifecycle"
 	"example.com/runner/internal/taskjson"
 	"example.com/runner/internal/taskspec"
-	"example.com/runner/internal/testkit"
 	"example.com/runner/jobs"
 )
 
@@ -57,11 +56,14 @@ func (s *store) allIDs() []int64 {
 var prunes = group{
 	"a tick forgets some of the ended tasks of its schedule": func(s *store) {
 		w := s.worker()
-		schedule := taskspec.WithDefaults(jobs.Schedule{Name: "reading", Cron: "@every 1s", Overlap: jobs.OverlapAllow, Spec: commandSpec()})
+		schedule := taskspec.WithDefaults(jobs.Schedule{Name: "reading", Cron: "@every 1s", Overlap: jobs.OverlapAllow,
+			Spec: commandSpec()})
 		schedule.NextAt = s.now
-		testkit.NoError(s.T, s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
+		if err := s.ChangeSchedules(s.Context(), "", s.now, func([]jobs.Schedule) ([]jobs.Schedule, []string, error) {
 			return []jobs.Schedule{schedule}, nil, nil
-		}))
+		}); err != nil {
+			s.Fatal(err)
+		}
 		tick := func() {
 			s.Helper()
 			s.sleep(time.Second)
@@ -69,21 +71,26 @@ var prunes = group{
 				return []time.Time{s.now}, s.now.Add(time.Second), nil
 			}, nil))(s)
 		}
-		rows := func() int64 { return s.number(`SELECT count(*) FROM schedule_open`) }
+		want := func(when string, want int64) {
+			s.Helper()
+			if got := s.number(`SELECT count(*) FROM schedule_open`); got != want {
+				s.Errorf("%s: got %d rows, want %d", when, got, want)
+			}
+		}
 		for range 50 {
 			tick()
 		}
-		testkit.Equal(s.T, "rows of unfinished tasks", rows(), 50)
+		want("50 unfinished tasks", 50)
 		var list []db.Finish
 		for _, t := range s.claim(w, 50) {
 			list = append(list, db.Finish{Task: t, Outcome: s.withTimes(t, lifecycle.Outcome{})})
 		}
 		s.finishAll(w, list...)
 		tick()
-		testkit.Equal(s.T, "rows after a tick, which looks at 20 of them", rows(), 50-20+1)
+		want("a tick, which looks at 20 of them", 50-20+1)
 		tick()
 		tick()
-		testkit.Equal(s.T, "rows after two more ticks", rows(), 3)
+		want("two more ticks", 3)
 	},
 	"prune deletes old tasks with all their data and keeps the others": func(s *store) {
 		w := s.worker()

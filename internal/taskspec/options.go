@@ -81,7 +81,8 @@ var taskOptions = []OptionInfo{
 		Doc:    "maximum number of attempts; null means the maximum of the job, which is stored when the task first starts",
 		column: func(s *jobs.Spec) any { return &s.MaxAttempts }},
 	{Key: "max_losses", Group: "Retry", Flag: "max-losses", Value: "N", Help: "maximum number of restarts after the task lost its worker",
-		Doc:    "maximum number of restarts after the task lost its worker. If this is 0 and `max_attempts` is 1, the task starts at most once",
+		Doc: "maximum number of restarts after the task lost its worker. If this is 0 and `max_attempts` is 1, " +
+			"the task starts at most once",
 		column: func(s *jobs.Spec) any { return &s.MaxLosses }},
 
 	{Key: "unique_for", Group: "Order", Flag: "unique-for",
