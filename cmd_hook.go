@@ -44,7 +44,8 @@ func hookSetCommand(a *cli.App) *cli.Command {
 		Flags: []cli.Flag{
 			cli.TextOption("on-failure", "CMD", "run CMD as a task if a task fails and is not retried", ""),
 			cli.TextOption("on-success", "CMD", "run CMD when a task completes", ""),
-			cli.TextOption("on-recovery", "CMD", "run CMD when a task completes after a failure of its schedule or --unique key", ""),
+			cli.TextOption("on-recovery", "CMD",
+				"run CMD when a task completes and the previous task of its schedule or --unique key failed", ""),
 			cli.TextOption("on-output", "CMD", "run CMD when a task ends and has printed something", ""),
 		},
 		Description: `EXAMPLES

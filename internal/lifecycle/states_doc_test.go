@@ -44,7 +44,8 @@ processes of the task, and once when it *returns* the task.
 * *return* ends an attempt that was lost with its worker, or that its worker interrupted in order to stop. The task returns to its queue.
 * *snooze* ends an attempt of a function that asks to be called again later.
 * *hold* is ` + "`runner hold`" + `. A held task stays blocked until ` + "`runner release`" + `. If nothing else blocks the task then,
-  the release makes the transition *free*. A held task gives up its lane. The tasks that it waits for can end while it is held.
+  the task makes the transition *free*, to pending or scheduled. A held task gives up its lane. The tasks that it waits for can end while
+  it is held.
 * *edit* is ` + "`runner edit`" + ` or ` + "`enqueue --unique-mode replace`" + `. Most edits change no state.
   An edit of the due time or of the lane can change the state.
 

@@ -168,7 +168,7 @@ var taskOptions = []OptionInfo{
 		Doc:    "command that runs as a task of its own if the task completes",
 		stored: func(o *jobs.Options) any { return &o.OnSuccess }, check: validHook},
 	{Key: "on_recovery", Group: "Hooks", Flag: "on-recovery", Value: "CMD",
-		Help: "run CMD when this task completes after a failure of its schedule or --unique key",
+		Help: "run CMD as a task when this task completes and the previous task of its schedule or --unique key failed",
 		Doc: "command that runs as a task of its own if the task completes and the previous task (of the same schedule, or with the same " +
 			"unique key) failed",
 		stored: func(o *jobs.Options) any { return &o.OnRecovery }, check: validHook},
