@@ -163,7 +163,7 @@ func (g *admission) capacityOf(queue, job string) int {
 }
 
 // jobs returns a copy of list for a claim from a queue. In the copy the name of a job is empty if the job may start no task in that queue
-// now. If the name of the queue is empty, jobs also accepts tasks whose batch is not full.
+// now. If the name of the queue is empty, jobs ignores batches: the claim of a suspect does not wait until its batch is full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list

@@ -178,8 +178,9 @@ func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, 
 // data, and as a power cut would leave them, with the synced data only. Then it checks each saved state.
 func TestAScenarioSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, Options{}) }
 
-// TestAScenarioOnFlashSurvivesKillsAndPowerCuts does the same with Options.Flash. A power cut may then undo the writes since the last sync,
-// although they were confirmed. The syncs that Options.Flash makes do not go through SQLite, so this test does not see them.
+// TestAScenarioOnFlashSurvivesKillsAndPowerCuts repeats TestAScenarioSurvivesKillsAndPowerCuts with Options.Flash. A power cut may then
+// undo the writes since the last sync, although their calls have returned. The syncs that Options.Flash makes do not go through SQLite, so
+// this test does not see them.
 func TestAScenarioOnFlashSurvivesKillsAndPowerCuts(t *testing.T) { killsAndPowerCuts(t, onFlash) }
 
 func killsAndPowerCuts(t *testing.T, o Options) {

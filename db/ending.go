@@ -36,7 +36,7 @@ func parseEnding(text string) (ending, bool) {
 			e.job, line = first, rest
 		}
 	}
-	e.line = strings.TrimSuffix(strings.TrimSpace(line), "…") // lists end a line that they have cut with this mark
+	e.line = strings.TrimSuffix(strings.TrimSpace(line), "…") // a list that has cut a line puts this mark at its end
 	return e, ok
 }
 

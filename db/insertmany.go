@@ -45,7 +45,7 @@ type inserter struct {
 	most  int         // greatest number of tasks that wait
 	ids   []int64     // ids of the added tasks; only flush uses this field
 	batch int64       // id of the batch that the current call has begun; 0 if it has begun none
-	from  int         // index in added of the first task of the call that began the batch
+	from  int         // where in added the first task of the call is that began the batch
 	added []Inserted  // results of all calls; the tasks that wait have no id yet
 	waits []any       // values of the tasks that wait
 	bytes int         // bytes of the arguments of these tasks

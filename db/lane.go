@@ -79,7 +79,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	for _, h := range holders {
 		taken[h.Slot] = true
 	}
-	var slot int64 // slots below are taken
+	var slot int64 // all slots of the lane with a lower number are taken
 	for held, others := len(holders), unstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
 		var next, generation int64
 		err := t.scan(laneNext, []any{lane}, &next, &generation)
@@ -107,7 +107,7 @@ func (t *tx) holders(lane string) (holders []laneHolder, err error) {
 	return holders, err
 }
 
-// unstarted counts the tasks that hold a lane but have not started yet, so that the token bucket of the lane does not include their starts.
+// unstarted counts the tasks that hold a lane but have not started yet. The token bucket of the lane does not include their starts.
 func unstarted(holders []laneHolder) (n int) {
 	for _, h := range holders {
 		if h.State == string(jobs.Pending) {
@@ -128,8 +128,8 @@ var (
 		AND generation_id = ?`)
 )
 
-// startHolder makes a due task that holds its lane pending, for its next attempt. If the rate of the lane does not allow the start yet, it
-// delays the task.
+// startHolder is for a due task that already holds its lane. It makes the task pending for its next attempt. If the rate of the lane does
+// not allow the start yet, it delays the task.
 func (t *tx) startHolder(r *row, now time.Time) error {
 	limit, err := t.laneLimit(string(r.Lane))
 	if err != nil {

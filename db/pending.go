@@ -56,8 +56,9 @@ func onlyPending(f jobs.Filter) bool {
 		!comparesText(f) && f.Since.IsZero() && f.Until.IsZero() && f.FinishedBefore.IsZero()
 }
 
-// listPending returns the newest tasks that a filter for pending tasks selects. It reads only the newest tasks of each level and merges
-// them. The result whole is false if the queues have more than maxLevels levels.
+// listPending returns the newest tasks that a filter for pending tasks selects. A level is a priority of a job in a
+// queue. listPending reads only the newest tasks of each level and merges them. The result whole is false if the queues have more than
+// maxLevels levels.
 func (d *DB) listPending(ctx context.Context, f jobs.Filter, limit int) (tasks []jobs.Task, whole bool, err error) {
 	var queues []string
 	for _, queue := range f.Queues {

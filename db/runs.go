@@ -42,9 +42,9 @@ type WorkerRuns struct {
 	Runs      []Run     // ordered by the time of their start
 }
 
-// RunsByWorker returns the attempts that ended at the time since or later, and the running attempts, grouped by worker. Of the ended
-// attempts it reads only the last ones, up to the number in most. If more have ended, the list has only the attempts that ended at the time
-// from or later, and from is later than since. The attempts of deleted tasks are missing.
+// RunsByWorker returns the attempts that ended at the time since or later, and the running attempts, grouped by worker. Each of its three
+// statements reads at most as many rows as the parameter most says. The result from is the time from which the list is complete: it is
+// since, or a later time if a statement has read its greatest number of rows. The attempts of deleted tasks are missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`

@@ -38,7 +38,7 @@ type Runner struct {
 	stop    context.CancelFunc // stops the current Work in the same way as the end of its context
 	closed  bool
 	closing chan struct{}  // closed by Close
-	works   sync.WaitGroup // counts the current Work
+	works   sync.WaitGroup // Close waits for it; it is not zero while Work runs
 	fenced  atomic.Int64
 	leaked  atomic.Int64
 }

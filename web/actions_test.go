@@ -124,7 +124,7 @@ func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
 	if _, err := r.Delete(t.Context(), old[:1]); err != nil {
 		t.Fatal(err)
 	}
-	other := serve(t, r, web.ServerOptions{}) // this server did not ask the question
+	other := serve(t, r, web.ServerOptions{}) // this server has not asked the user, so it does not know the tasks of the question
 	status, body := other.post("/actions/retry", form)
 	testkit.Equal(t, "status of a server that does not know the set", status, http.StatusConflict)
 	testkit.Contains(t, body, "Nothing was changed: 4 tasks matched when you were asked, and now it is 3.")

@@ -17,7 +17,7 @@ import (
 type queueCounts struct {
 	mu      sync.Mutex
 	last    []runner.Queue
-	pending []admin.PendingCount // numbers of pending tasks in last, corrected for later actions
+	pending []admin.PendingCount // last count of the pending tasks, by queue and job; later actions have changed it
 	total   int                  // number of tasks in pending
 	err     error
 	at      time.Time     // end of the last read; zero if there was none

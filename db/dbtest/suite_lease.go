@@ -52,7 +52,7 @@ var leases = group{
 		}
 		s.sleep(19 * time.Second)
 		stuck()
-		s.sleep(2 * time.Second) // a command gets SIGKILL 10 s after the request
+		s.sleep(2 * time.Second) // a command gets SIGKILL 10 s after the request to cancel it, and counts as stuck 10 s later
 		stuck(claimed[1].ID)
 		s.sleep(51 * time.Second)
 		stuck(claimed[0].ID, claimed[1].ID)

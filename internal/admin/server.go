@@ -37,7 +37,8 @@ func Health(ctx context.Context, r *runner.Runner, now time.Time) (*ServerHealth
 	return store(r).Health(ctx, now)
 }
 
-// ServerProblems returns the conditions on a server that need attention. Object is the object that has the problem:
+// ServerProblems returns the conditions on a server that need attention. Object is the object that has the problem. A capitalized word in
+// the list is its type:
 //
 //	lock_held             a Session has held the write lock for more than ten seconds
 //	idle_in_transaction   a Session has had an open transaction for more than a minute, and is idle
@@ -49,7 +50,7 @@ func Health(ctx context.Context, r *runner.Runner, now time.Time) (*ServerHealth
 //	standby_behind        a Standby is late in applying the write-ahead log
 //	replica_behind        this server is itself a Replica, and it is late in applying the log, or receives none
 //	autovacuum_off        the setting autovacuum is off; Object is nil
-//	missing_rights        the role of this process lacks Rights that a worker needs, although it may write something
+//	missing_rights        the role of this process lacks Rights that a worker needs, and it is not a role that only reads
 //
 // If several objects have the same problem, it returns only the worst one. It returns nothing for a database in a file, for which h is nil.
 func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {

@@ -112,7 +112,7 @@ func own(root *os.Root, database string) error {
 // Close closes the directory.
 func (f *Files) Close() error { return f.root.Close() }
 
-// Record returns a handler that runs h and has a file for each attempt.
+// Record returns a handler that runs h. During an attempt Copy writes the output of the attempt to a file of its own.
 func (f *Files) Record(h jobs.Handler) jobs.Handler {
 	run := h.Run
 	h.Run = func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {

@@ -48,7 +48,7 @@ func TestAValidHistoryHasNoViolation(t *testing.T) {
 
 // TestACancelledLossIsReportedByTheWorker checks two histories. In both, a client cancels a running task, and then the task is lost because
 // its guardian dies. In the first history the worker is alive and reports the loss itself, as it must. In the second history a reaper
-// reports the loss before the lease has ended, which violates I3.
+// reports the loss before the lease has ended. That violates I3 of docs/reliability.md: no worker takes a task from a live worker.
 func TestACancelledLossIsReportedByTheWorker(t *testing.T) {
 	s := newHistory()
 	s.join("w1", 11)

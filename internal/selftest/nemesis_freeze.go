@@ -123,7 +123,7 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 // sweepBegins waits until another worker kills a command of a stopped worker. It returns false if no command dies
 // in time.
 func (n *nemesis) sweepBegins(worker int) bool {
-	n.sleep(Lease * 9 / 10) // commands that end by themselves before the end of the lease must not count, so wait first
+	n.sleep(Lease * 9 / 10) // list commands only shortly before the lease ends: few of them then end by themselves
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, pid := range commands {

@@ -211,7 +211,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		return exit, false
 	}
 	if err != nil {
-		os.Exit(1) // the exit status of the leader is unknown, as in awaitLeader
+		os.Exit(1) // the exit status of the command is unknown; without its guardian the attempt counts as lost
 	}
 	a.ended = true
 	exit = Exit{Code: status.ExitStatus()}

@@ -49,7 +49,7 @@ func ownCgroup() string {
 }
 
 // makeCgroup creates the cgroup of a guardian if permitted. After a cgroup was killed, some kernels (6.18 is one) also
-// kill every process that starts in it or from within it later. So a guardian uses a cgroup only until it is killed.
+// kill every process that starts in that cgroup later. So a guardian uses a cgroup only until it is killed.
 // makeCgroup tests a new cgroup before the guardian uses it.
 func (g *guardian) makeCgroup() {
 	dir := g.lock.cgroupDir(g.slot)

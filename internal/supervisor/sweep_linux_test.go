@@ -19,7 +19,8 @@ func startMarked(t *testing.T, worker string, k Key) (p *Process, child int) {
 		t.Fatal(err)
 	}
 	defer start.Close()
-	c := shell("read start; env -i setsid sleep 60 & echo $!; exec sleep 60") // the child waits for this line until the mark is set
+	// The command reads a line first, so it starts its child only when the mark is set.
+	c := shell("read start; env -i setsid sleep 60 & echo $!; exec sleep 60")
 	c.Stdin = in
 	p, r := startPiped(t, c)
 	in.Close()

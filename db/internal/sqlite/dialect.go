@@ -44,7 +44,7 @@ var fragments = sqltext.Parts{
 	// old_snapshot reports whether the transaction may read an old snapshot, without the writes that were committed since it began. In a
 	// file such a transaction cannot write.
 	"old_snapshot": "FALSE",
-	// cancelled_outcome is the outcome of the last attempt with the reason cancelled and the error in the next parameter.
+	// cancelled_outcome is the outcome of the last attempt, with two changes: its reason is cancelled, and its error is the next parameter.
 	"cancelled_outcome": `json_set(coalesce(outcome, '{"duration":0}'), '$.reason', 'cancelled', '$.error', ?)`,
 
 	// The id of a new task is a parameter: this process can compute it, because it holds the write lock.

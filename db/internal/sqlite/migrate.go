@@ -186,7 +186,8 @@ func (d *File) migrate(ctx context.Context) error {
 	return d.Explain(err)
 }
 
-// checkNames returns an error if the database of the other program already uses a name that runner needs.
+// checkNames returns an error if the file already has a table or index with a name that runner needs. The file may belong to another
+// program (Options.Beside).
 func (d *File) checkNames(ctx context.Context) error {
 	names := schema.Names()
 	for i := range names {

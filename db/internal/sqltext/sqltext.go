@@ -29,7 +29,7 @@ type Statement struct {
 	Parts    Parts // templates for the marks that only this statement uses
 	Reads    bool  // whether the statement changes nothing
 	Once     bool  // whether the statement was built for one use, so that no code stores its prepared or rendered form
-	NoAlias  bool  // whether the names of tables are rendered without an alias; such a statement has no marks for fragments
+	NoAlias  bool  // whether the names of tables are rendered without an alias; the statement then uses no Fragments of a Dialect
 }
 
 // Parts holds the template for each mark, by the name of the mark.

@@ -131,7 +131,7 @@ func Plans(t testing.TB, settings, statements map[string]string) map[string]stri
 	return plans
 }
 
-// emptyTables creates runner's tables in the schema ours on a new server. It returns a connection to that server.
+// emptyTables creates runner's tables in the schema "ours" of a new server. It returns a connection to that server.
 func emptyTables(t testing.TB) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), Start(t).Address("postgres"))
