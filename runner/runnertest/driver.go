@@ -12,6 +12,7 @@ import (
 	_ "modernc.org/sqlite" // the driver that wrapper wraps
 
 	"example.com/runner/db"
+	"example.com/runner/internal/access"
 	"example.com/runner/runner"
 )
 
@@ -142,6 +143,13 @@ func (t transaction) Commit() error {
 	if err != nil {
 		_ = t.Tx.Rollback() // fails if the transaction was committed
 	}
+	// With Options.Alone a Runner does not watch the file, so it learns of the commit here.
+	kits.Range(func(r, _ any) bool {
+		if r.(*runner.Runner).Path() == t.path {
+			access.Notify(r)
+		}
+		return true
+	})
 	return err
 }
 
