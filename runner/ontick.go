@@ -19,9 +19,10 @@ import (
 //
 // Work calls the function outside of every transaction, for one tick at a time. Other schedules wait until it returns, so it should be
 // quick; its context ends after 30 seconds, and at the end of Work. If it returns an error, panics, or returns an invalid Spec, Work logs
-// the error and calls it again after a second. The tick stays due. If a tick is late by then, Schedule.CatchUp decides, as it does when no
-// worker has run. The function may be called more than once for a tick, also by two workers at the same time, but a tick gets only one
-// task. It is not called for a tick that Overlap skips. RunSchedule calls the function with the present time.
+// the error and calls it again about a second later, for the oldest due tick first. All due ticks stay due meanwhile. If a tick is late by
+// then, Schedule.CatchUp decides, as it does when no worker has run. The function may be called more than once for a tick, also by two
+// workers at the same time, but a tick gets only one task. It is not called for a tick that Overlap skips. RunSchedule calls the function
+// with the present time.
 //
 // OnTick panics if the function is nil, if the schedule has a function already, or while Work runs.
 func (r *Runner) OnTick(schedule string, function func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)) {

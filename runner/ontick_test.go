@@ -117,6 +117,33 @@ func TestAFailingTickFunctionIsCalledAgain(t *testing.T) {
 	}
 }
 
+// The function of a schedule with a tick each second fails for a minute. Work calls it about once a second, and not once for each tick that
+// is due. Then each tick gets its task.
+func TestAFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
+	each := hourly()
+	each.Cron, each.CatchUp, each.Overlap = "@every 1s", jobs.CatchUpAll, jobs.OverlapAllow
+	calls, down := 0, true
+	function := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+		if calls++; down {
+			return jobs.Spec{}, errors.New("not yet")
+		}
+		return hourOf(ctx, tick, spec)
+	}
+	tickTest(t, each, function, func(t *testing.T, r *runner.Runner, ran *[]string) {
+		stop := runnerkit.Work(t, r)
+		time.Sleep(time.Minute + 100*time.Millisecond)
+		if calls < 50 || calls > 125 {
+			t.Errorf("got %d calls in a minute, want one or two a second", calls)
+		}
+		down = false
+		time.Sleep(5 * time.Second)
+		stop()
+		if len(*ran) < 64 || len(*ran) > 66 {
+			t.Errorf("got %d tasks after 65 seconds, want one for each", len(*ran))
+		}
+	})
+}
+
 // TestAWorkerWithoutTheFunctionLeavesTheTick runs a worker that has not registered the function of a schedule, and later a worker that has.
 // Only the second worker handles the tick.
 func TestAWorkerWithoutTheFunctionLeavesTheTick(t *testing.T) {

@@ -1,9 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"example.com/runner/db"
@@ -103,13 +106,20 @@ func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 	return r.e.o.PrepareTick(r.ctx, spec)
 }
 
-// callFunctions makes the Specs that prepare has requested.
+// callFunctions makes the Specs that prepare has requested, for the oldest ticks first. After an error it does not call the function of the
+// same schedule again in this round: other schedules wait for the round, and there may be a hundred more due ticks.
 func (r *tickRound) callFunctions() {
-	for key, w := range r.wanted {
-		ctx, cancel := context.WithTimeout(r.e.stopped, tickFuncTime)
-		spec, err := MakeTickSpec(ctx, r.e.o.OnTick[key.schedule], w.schedule, w.tick)
-		cancel()
-		r.made[key] = madeSpec{spec, err}
+	failed := map[string]error{}
+	for _, key := range slices.SortedFunc(maps.Keys(r.wanted), func(a, b madeKey) int { return cmp.Compare(a.tick, b.tick) }) {
+		made := madeSpec{err: failed[key.schedule]}
+		if made.err == nil {
+			w := r.wanted[key]
+			ctx, cancel := context.WithTimeout(r.e.stopped, tickFuncTime)
+			made.spec, made.err = MakeTickSpec(ctx, r.e.o.OnTick[key.schedule], w.schedule, w.tick)
+			cancel()
+			failed[key.schedule] = made.err
+		}
+		r.made[key] = made
 	}
 }
 
