@@ -50,10 +50,8 @@ func TestFailuresHaveAScaleOfTheirOwn(t *testing.T) {
 	for range 3 {
 		shell(t, r, "exit 1")
 	}
-	for range 40 {
-		shell(t, r, "true")
-	}
 	runnerkit.Drain(t, r)
+	write(t, r, `INSERT INTO counters (queue, state, minute, n) SELECT queue, 'completed', minute, 40 FROM counters WHERE state = 'failed'`)
 	s := serve(t, r, webOptions)
 	text := s.page("/?range=1h")
 	heights, links := barHeights(t, text, "failed")
@@ -62,13 +60,13 @@ func TestFailuresHaveAScaleOfTheirOwn(t *testing.T) {
 		total += height
 		listed += strings.Count(s.page(links[i]), `<tr id="t`)
 	}
-	// With three failures in one minute, their bar has 3/4 of the scale. If the next minute begins between the failures, the scale may be
-	// 2.
+	// With three failures in one minute, their bar has 3/4 of the scale, and its title says "of 43". If the next minute begins between the
+	// failures, two bars share them: the scale is 2, and the titles say "of 41" and "of 42".
 	if total < 30 {
 		t.Errorf("got %v px for 3 failures beside 40 completed tasks, want at least 30", heights)
 	}
 	testkit.Equal(t, "failed tasks behind the links of the bars", listed, 3)
-	testkit.Contains(t, text, " failed</title>", "of 43", "Times in ")
+	testkit.Contains(t, text, " failed</title>", "of 4", "Times in ")
 }
 
 func TestBarsAreProportional(t *testing.T) {
