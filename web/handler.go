@@ -33,7 +33,8 @@
 //		log.Print(http.ListenAndServe("127.0.0.1:8080", nil))
 //	}
 //
-// A handler around it can ask the browser for a password: it sets WWW-Authenticate and responds with 401 before it calls Handler.
+// A handler around it can ask the browser for a password: it sets WWW-Authenticate and responds with 401 before it calls Handler. It should
+// pass on requests for /healthz and /readyz without a password, because health checks send none.
 //
 // Listen serves the same pages on an address of its own, and requires a token. The command "runner serve" uses it.
 //
