@@ -41,7 +41,8 @@ var selectPaused = query(`SELECT queue FROM {pauses}`)
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
-	// filling has the jobs that wait until their last batch in a queue is full. The value is the number of tasks in their full batches.
+	// filling has the jobs whose last batch in a queue is not full, so that the tasks of this batch wait. The value is the number of tasks
+	// that the claim may take instead: those in the full batches.
 	filling map[part]int
 	fills   bool // whether the claim adds tasks to batches; each batch is already counted as a start
 }

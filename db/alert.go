@@ -64,8 +64,9 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 	return alerts, nil
 }
 
-// alert records one alert and appends it to the list. If another worker has already recorded the alert, alert changes nothing. The
-// statement in the parameter record changes a column of the schedule from the value in was to the value in is.
+// alert records one alert and appends it to the list. If another worker has already recorded the alert, alert changes nothing. It runs the
+// statement of the parameter record, which sets a column of the schedule to the parameter is, if the column has the value of the parameter
+// was.
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks

@@ -10,13 +10,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// If no index serves a search, the search compares the tasks one by one. The lists in this file look at a limited number of tasks, in the
-// order of the list, and return the place at which they have stopped. The next list can continue there.
+// If no index serves a search, the search compares the tasks one by one. The list functions in this file look at a limited number of tasks,
+// in the order of the list. They return the last task at which they have looked, so that the next call can continue there.
 
 // newestFloor reads the [2]+1 newest tasks with ids below [1], at the end of the table. It returns the id of the oldest of them.
 var newestFloor = query(`SELECT id FROM {tasks} WHERE id < ? ORDER BY id DESC LIMIT 1 OFFSET 0 + ?`)
 
-// timeFloor returns the time and the id of the last task in one part of a list. The list is in the order of time. Indexes: tasks_failed,
+// timeFloor returns the time and the id of the last task at which a bounded list looks. The list is ordered by time. Indexes: tasks_failed,
 // tasks_finished and tasks_due.
 var timeFloor = query(`SELECT {time} AS at, tasks.id FROM {tasks}{where} ORDER BY {time}{direction}, tasks.id{direction}{limit}`)
 
@@ -48,8 +48,9 @@ func comparesText(f jobs.Filter) bool {
 }
 
 // ListBounded does the same as List for the newest tasks, but it limits the search. If it has to compare tasks one by one, it looks at no
-// more tasks than the number in look. In this case rest is the id of the last task at which it looked. To continue the search, the caller
-// lists the tasks before rest. If it looked at all tasks or found as many as limit, rest is 0.
+// more tasks than the parameter look says. In this case the result rest is the id of the last task at which it looked. To continue the
+// search, the caller lists the tasks with lower ids. If ListBounded looked at all tasks, or found as many as the parameter limit says, rest
+// is 0.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	if onlyPending(f) { // the pending tasks may be older than many finished tasks, so a search by id could end before it finds them
 		if tasks, whole, err := d.listPending(ctx, f, limit); whole || err != nil {
@@ -92,8 +93,8 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 }
 
 // ListByTimeBounded does the same as ListByTime, but it limits the search. If it has to compare tasks one by one, it looks at no more tasks
-// than the number in look. In this case rest is the last task at which it looked. To continue the search, the caller lists the tasks after
-// rest. If it looked at all tasks or found as many as o.Limit, rest is zero.
+// than the parameter look says. In this case the result rest is the last task at which it looked. To continue the search, the caller lists
+// the tasks after this one. If ListByTimeBounded looked at all tasks or found as many as o.Limit, rest is zero.
 func (d *DB) ListByTimeBounded(ctx context.Context, f jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task, rest TimeMark, err error) {
 	scans, err := d.scans(ctx, f)
 	if err != nil {
@@ -136,7 +137,7 @@ type RecentNames struct {
 var recentNames = query(`SELECT DISTINCT queue, job, coalesce(label, '') AS label, coalesce(lane, '') AS lane
 FROM (SELECT queue, job, label, lane FROM {tasks} ORDER BY id DESC LIMIT 0 + ?) AS recent`)
 
-// RecentNames returns the names that the newest tasks use, without duplicates. It looks at no more tasks than the number in look.
+// RecentNames returns the names that the newest tasks use, without duplicates. It looks at no more tasks than the parameter look says.
 func (d *DB) RecentNames(ctx context.Context, look int) ([]RecentNames, error) {
 	return readRows[RecentNames](ctx, d, recentNames, look)
 }

@@ -7,8 +7,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// bucket is the state of a rate limit (a token bucket). A start subtracts Per milliseconds from level, and each millisecond that passes
-// adds Rate to it. With these units all values are integers. The field level is negative after a start that the rate did not allow yet.
+// bucket is the state of a rate limit (a token bucket). A start subtracts the period of the limit (Limit.Per, in milliseconds) from the
+// field level. Each millisecond that passes adds the starts per period (Limit.Rate) to level. So all values are integers. After a start
+// that the rate did not allow yet, level is negative.
 type bucket struct {
 	level int64
 	at    time.Time
@@ -24,7 +25,7 @@ func fullBucket(l jobs.Limit, now time.Time) bucket {
 func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	full := fullBucket(l, now)
 	if gone := now.UnixMilli() - b.at.UnixMilli(); gone > 0 {
-		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // the product gone * Rate could overflow
+		if need := full.level - b.level; gone > need/int64(max(l.Rate, 1)) { // divide, because the product gone * Rate could overflow
 			b.level = full.level
 		} else {
 			b.level += gone * int64(l.Rate)

@@ -38,7 +38,7 @@ func (d *DB) Foreign(ctx context.Context) error {
 	switch frozen, err := d.frozen(ctx); {
 	case err != nil:
 		return d.explainRead(ctx, err)
-	case frozen != (engine.Frozen{}): // a migration adds triggers, and CheckSchema would report them
+	case frozen != (engine.Frozen{}): // a moved database has triggers that CheckSchema would report
 		return frozen.Error(d.path, nil)
 	}
 	return causeOf(ctx, d.engine.CheckSchema(ctx))
@@ -49,7 +49,8 @@ func (d *DB) frozen(ctx context.Context) (engine.Frozen, error) {
 	return engine.ReadFrozen(engine.ReadingFrom(ctx, d.engine), d.sql)
 }
 
-// refused returns a better error for a failed write if the database is frozen: triggers of a frozen database reject all writes.
+// refused returns a better error for a failed write if the database was moved or is incomplete. Triggers of such a database reject all
+// writes.
 func (d *DB) refused(err error) error {
 	if d.engine.Refused(err) {
 		if frozen, _ := d.frozen(context.Background()); frozen != (engine.Frozen{}) {

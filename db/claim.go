@@ -42,9 +42,9 @@ var (
 		Parts: sqltext.Parts{"tasks_of_job": suspectSelect}}
 )
 
-// claimJobs is the template of a claim. SQLite merges the parts in the order of the index, without a sort, and stops at the limit. The
-// compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and take
-// sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each part.
+// claimJobs is the template of a claim. SQLite merges the SELECTs of the jobs in the order of the index, without a sort, and stops at the
+// limit. The compare-and-swap on generation_id gives a task to one worker only. The statement returns the rows in no particular order, and
+// take sorts them. On PostgreSQL the fragment claim_job repeats the ORDER BY in each SELECT.
 //
 // The keyword MATERIALIZED makes SQLite plan the subquery only once. The limit is written "0 + ?". With a bare parameter as the limit,
 // SQLite would prepare the statement again for each value (900 µs instead of 90 µs with 30 jobs).
@@ -79,8 +79,8 @@ type ClaimJob struct {
 
 // Claim is a request for tasks.
 type Claim struct {
-	Free  int           // greatest number of tasks, or of batches for jobs with a Batch
-	Ahead int           // number that the claim subtracts from Free if the database has a limit or a pause
+	Free  int           // greatest number of tasks to claim; a batch counts as one task
+	Ahead int           // how many of Free have no free slot yet; the claim leaves these out if the database has a limit or a pause
 	Only  int64         // id of the only task to claim; 0 for any task
 	Lease time.Duration // time until the lease of a claimed task ends unless a heartbeat renews it
 	Idle  bool          // whether the worker runs no task, so that it can take a suspect
@@ -106,7 +106,7 @@ type claimer struct {
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
 	searched time.Time  // time of the last search that found no overdue task
 	floors   floors
-	above    bool // whether the claim of this cycle uses the floors
+	above    bool // whether the claim of this cycle skips old entries of the index; see floor.go
 }
 
 // newClaimer returns the claimer of a worker that can run the jobs of list.
@@ -193,7 +193,7 @@ func (t *tx) claimOnly(c *claimer, ask Claim, now time.Time) (claimed []jobs.Tas
 	return claimed, next, err
 }
 
-// claimFrom claims tasks from the queues in turn. Or it claims one suspect alone: a task whose next loss could be its last one.
+// claimFrom claims tasks from the queues in turn. If a suspect is pending, it may claim this suspect alone instead (see claimSuspect).
 func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now time.Time) ([]jobs.Task, error) {
 	if len(queues) > 0 {
 		c.last = queues[0]
@@ -239,7 +239,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 	if len(claimed) < ask.Free {
 		c.names = nil
 	}
-	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise no pending task is left for the batches
+	if c.batches && (len(claimed) == ask.Free || ask.Limit != nil || g != nil) { // otherwise the claim has already taken all pending tasks
 		return t.fillBatches(c, claimed, ask, g, seekOverdue, now)
 	}
 	return claimed, nil

@@ -64,7 +64,7 @@ const (
 	// shortest time between two checks of the files, and between two checks of the disk space
 	lookAgain   = time.Millisecond
 	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is at least this long
-	singleAfter = 2 * time.Millisecond   // after a pause this long a write counts as a single write (db/internal/sqlite/lockqueue.go)
+	singleAfter = 2 * time.Millisecond   // a write after so long a pause is a single write; see db/internal/sqlite/lockqueue.go
 )
 
 // writer is the part of DB that owns the write connection.
@@ -158,7 +158,9 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 	switch {
 	case w.db.options.Normal, w.db.options.Flash > 0 && r.level < synced && !w.db.traits.OutlivedByClient:
 		r.level = normal
-	case w.db.traits.OutlivedByClient && !first: // clients outlive a server crash, so only heartbeats may commit asynchronously
+	// clients outlive a server crash and rely on the writes that have returned. Only heartbeats are repeated anyway, so only they may
+	// commit asynchronously.
+	case w.db.traits.OutlivedByClient && !first:
 		r.level = full
 	}
 	r.level = min(r.level, full)
@@ -332,8 +334,8 @@ func (w *writer) commit(group []*request, leader *request) (rest []*request) {
 	return nil
 }
 
-// lookBefore returns an error if the files of the database were replaced. It runs before anything is written. Its caller has the write
-// lock, and may have waited for it.
+// lookBefore returns an error if the files of the database were replaced. It runs before anything is written, but after the writer has got
+// the write lock: the files may have been replaced while the writer waited for the lock.
 func (w *writer) lookBefore() error {
 	if !w.looks() {
 		return nil

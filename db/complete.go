@@ -48,8 +48,8 @@ type completion struct {
 	FinishedAt   int64           `json:"finished_at"`
 }
 
-// completions has the entries of a list of Finish that only complete their task. Entries that also store output or progress are not among
-// them.
+// completions has those entries of a list of Finish that only complete their task. It leaves out entries that also store output or
+// progress.
 type completions struct {
 	rows    []completion
 	at      []int              // for each row: index of its Finish in the list
@@ -140,7 +140,9 @@ func (t *tx) completeAsJSON(worker int64, all completions, done []Finished, now 
 	for k, row := range all.rows {
 		of[row.ID] = k
 	}
-	if len(of) < max(len(all.rows), 2) { // the list has two attempts of one task, of which the first has lost its claim
+	// The caller ends all attempts with finishOne if there is only one, or if two belong to the same task: the first of these has lost its
+	// claim.
+	if len(of) < max(len(all.rows), 2) {
 		return make([]bool, len(done)), nil
 	}
 	text, err := json.Marshal(all.rows)

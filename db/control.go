@@ -95,7 +95,7 @@ func (t *tx) status(id int64) (taskStatus, error) {
 type ActionResult struct {
 	ID    int64
 	State jobs.State // current state; empty if there is no such task
-	Done  bool       // whether the action took effect; also true if a finished task was to be cancelled, where nothing is to be done
+	Done  bool       // whether the action took effect or had nothing to do, such as the cancellation of a finished task
 	Taken bool       // for Retry: whether another task holds its unique key
 }
 

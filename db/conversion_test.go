@@ -19,9 +19,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestAConversionKeepsEverything checks that a conversion changes no value, with three exceptions. The dependencies of tasks from plain SQL
-// may differ, because the old program did not return them before a worker had adopted the tasks. Fields that the old program did not have
-// are empty. Progress reports of the old program may be any JSON value, so the test compares them in their stored form.
+// TestAConversionKeepsEverything checks that a conversion changes no value, with three exceptions. The dependencies of tasks that plain SQL
+// has inserted may differ: the old program returned them only after a worker had read them. Fields that the old program did not have are
+// empty. Progress reports of the old program may be any JSON value, so the test compares them in their stored form.
 func TestAConversionKeepsEverything(t *testing.T) {
 	text, err := os.ReadFile("testdata/schema-11.json")
 	if err != nil {

@@ -27,8 +27,8 @@ import (
 // mostly have the same effect. The value 1 makes every operation fail once.
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
-// point makes one operation fail with an error code: the n-th of the operations that the function counts selects. If ever is true, all
-// later ones fail, too.
+// point makes one operation fail with an error code: the n-th operation for which the function counts returns true. If the parameter ever
+// is true, all later operations for which it returns true fail, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -125,7 +125,7 @@ func everyFailure(t *testing.T, o Options) {
 						l.d = d
 						err = l.run(false)
 					}
-					// a failed read or truncation may have no effect on the result
+					// SQLite may ignore a failed read or truncation, so an error of the disk may cause no error here
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}

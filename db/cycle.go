@@ -28,10 +28,11 @@ type CycleResult struct {
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them
 	Full     bool        // whether the claim has used up a limit on running tasks
 	NextDue  time.Time   // if Looked: time at which the next task becomes due or expires; zero if there is none
-	// NextStart is the time at which a rate limit allows the start of a task that is already due. It is zero if no task waits for a rate
-	// limit, or if the cycle claims nothing.
+	// NextStart is the time at which a later claim can start more tasks that are already due: a rate limit then allows a start, or tasks
+	// stop waiting for a full batch, or the claim reads index entries that this one has skipped (see floor.go). It is zero if no task waits
+	// for that, or if Claim.Free is 0.
 	NextStart time.Time
-	NextLane  time.Time // if Looked: the same as NextStart for the rate limits of lanes
+	NextLane  time.Time // if Looked: time at which the rate limit of a lane allows the start of a due task; zero if none waits
 	DiskFull  error     // error if the disk is nearly full; the cycle has then claimed no task
 }
 

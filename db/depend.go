@@ -38,7 +38,7 @@ var (
 	closeAll = command(`UPDATE {dependencies} SET open = 0 WHERE task_id = ? AND open = 1`)
 )
 
-// reopen opens the dependencies of task [1] on unfinished tasks again.
+// reopen opens those dependencies of task [1] again whose other task is unfinished.
 var reopen = command(`UPDATE {dependencies} SET open = 1 WHERE task_id = ?
 	AND EXISTS (SELECT 1 FROM {tasks} WHERE tasks.id = on_id AND tasks.finished_at IS NULL)`)
 
@@ -93,7 +93,8 @@ type waiting struct {
 	broken          string         // reason for which the new task is cancelled at once; empty if it is not cancelled
 }
 
-// waitsFor reads the states of the tasks that a new task depends on. A task that has already finished counts as if it finished now.
+// waitsFor reads the states of the tasks that a new task depends on. If one of these tasks has already finished with an outcome that does
+// not satisfy the dependency, the new task is cancelled at once.
 func (t *tx) waitsFor(after, afterAny []int64) (waiting, error) {
 	w := waiting{after: after, afterAny: afterAny, open: map[int64]bool{}}
 	for i, id := range append(after[:len(after):len(after)], afterAny...) {

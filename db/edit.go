@@ -13,7 +13,7 @@ import (
 )
 
 // editTask replaces the settings of task [18] of generation [19] with [1] to [16], in the order of insertColumns. [17] is the new state
-// again, as in replaceTask. It changes no row if the task is running or has finished.
+// once more, for the comparison with the old state (see replaceTask). It changes no row if the task is running or has finished.
 var editTask = command(`UPDATE {tasks} SET ` + newSettings + `
 WHERE id = ? AND generation_id = ? AND (state = 'scheduled' OR state = 'pending' OR state = 'blocked' OR state = 'retrying')`)
 
