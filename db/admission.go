@@ -11,7 +11,7 @@ import (
 // Admission decides which pending tasks a claim may start. It admits no task of a paused queue, and no more tasks than the limits of the
 // queue, of the job and of the whole database allow. It ignores lanes, since a task that waits for its lane is not pending (see lane.go).
 //
-// How: a claim reads all pauses and limits once (readAdmission). It counts the tasks that it takes in memory (take). When the claim ends,
+// How: a claim reads all pauses and limits once (readAdmission). In memory it counts the tasks that it takes (take). When the claim ends,
 // it stores the used rates (saveAdmission). So the number of SQL statements of a claim does not depend on the number of tasks; only lanes
 // with a rate limit need a statement for each task. In a database without pauses and limits the admission is nil, and the claim reads only
 // which features are in use.
@@ -44,7 +44,7 @@ type admission struct {
 	// filling has the jobs whose last batch in a queue is not full, so that the tasks of this batch wait. The value is the number of tasks
 	// that the claim may take instead: those in the full batches.
 	filling map[part]int
-	fills   bool // whether the claim adds tasks to batches; each batch is already counted as a start
+	fills   bool // whether the claim now adds tasks to batches that are already counted as starts
 }
 
 // limitState is the state of a limit during one claim.

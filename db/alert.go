@@ -12,7 +12,7 @@ import (
 // There are two kinds of alert for a schedule with alert_after. The schedule is late if no task has completed for too long. It is slow if
 // its last task runs for much longer than usual. Package lifecycle decides whether a schedule is late or slow. An alert runs the hook
 // on_failure of the schedule. Two columns record the alerts, so that each is raised only once: alerted_at is the time of the last alert of
-// a late schedule, and slow_task_id is the task of the last alert of a slow one.
+// a late schedule, and slow_task_id is the task that was too slow at the last alert of a slow schedule.
 
 // selectAlerting reads the schedules with alerts that are not paused. Index: schedules_alert.
 var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND paused_at IS NULL ORDER BY schedules.name`)
@@ -64,9 +64,9 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 	return alerts, nil
 }
 
-// alert records one alert and appends it to the list. If another worker has already recorded the alert, alert changes nothing. It runs the
-// statement of the parameter record, which sets a column of the schedule to the parameter is, if the column has the value of the parameter
-// was.
+// alert records one alert and appends it to the list. If another worker has already recorded the alert, alert changes nothing. The
+// parameter record is a statement that changes a column of the schedule from the old value (the parameter was) to the new value (the
+// parameter is).
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks
@@ -95,7 +95,7 @@ func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time
 	return list, err
 }
 
-// withUsual returns the schedule of row r. If its last task runs, withUsual sets the field Usual.
+// withUsual returns the schedule of row r. If the last task of the schedule runs, withUsual sets the field Usual.
 func (d *DB) withUsual(ctx context.Context, r *scheduleRow) (jobs.Schedule, error) {
 	s, err := r.schedule()
 	if err != nil || s.LastState != jobs.Running {

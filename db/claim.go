@@ -296,8 +296,8 @@ func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	return args
 }
 
-// take runs a claim statement and sets the fields of the tasks that the statement has changed. The parameter most is the maximum number of
-// tasks.
+// take runs a claim statement and returns the claimed tasks. It sets the fields that the statement does not return. The parameter most is
+// the maximum number of tasks.
 func (t *tx) take(c *claimer, text *statement, args []any, most int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	claimed, err := t.claimRows(text, args, most)
 	if err != nil {

@@ -37,8 +37,8 @@ type CycleResult struct {
 }
 
 // Cycle runs one cycle of worker w. If the cycle finishes attempts, the method returns when their ends are durable. The caller can repeat a
-// cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, Beat returns the tasks that
-// the cycle claimed as unacknowledged claims.
+// cycle after an error: the method accepts an end that was already written. If the result of a cycle was lost, the worker does not know the
+// tasks that the cycle claimed. It finds these claims in the result of Beat.
 func (w *Worker) Cycle(ctx context.Context, c Cycle) (CycleResult, error) {
 	finishes := c.Finish
 	var fast CycleResult // results of the fast path, if the cycle has to continue on the slow path

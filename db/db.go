@@ -58,7 +58,7 @@ const DefaultPrefix = sqlite.DefaultPrefix
 // SelectBackend returns the process id of the server's process for the connection.
 const SelectBackend = postgres.SelectBackend
 
-// Identifier returns a name as an identifier of a PostgreSQL server.
+// Identifier returns a name as an identifier for PostgreSQL, in quotes if necessary.
 func Identifier(name string) string { return postgres.Identifier(name) }
 
 // WriteSettings are the parameters of sessions that write.

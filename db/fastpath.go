@@ -21,7 +21,8 @@ import (
 //   - Each message contains an assertion: a statement that divides by zero if the cycle must not take the fast path. The error rolls the
 //     transaction back. The cycle then takes the slow path, which sends the statements one by one.
 //   - A cycle that looks for due tasks reads when the next one is due, before it claims tasks. It takes the slow path only if a task is due
-//     already. Most looks find none. Without this rule, each notice of new tasks would make every worker wait for the lock.
+//     already or a suspect is pending. Most cycles find neither. Without this rule, each notice of new tasks would make every worker wait
+//     for the lock.
 var (
 	assertUnused    = query(`SELECT 1 / CASE WHEN (SELECT {features}) = 0 THEN 1 ELSE 0 END`)
 	assertCompleted = command(`WITH ended AS (` + completeAll + `) SELECT 1 / CASE WHEN count(*) = ? THEN 1 ELSE 0 END FROM ended`)
@@ -32,11 +33,12 @@ var (
 var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
 
-// selectLookAbove does the same as selectLook for the queues of the ranges [1]; see floor.go.
+// selectLookAbove does the same as selectLook for claims with floors (see floor.go). [1] is a JSON array of ranges. The queues are those
+// that selectQueuesAbove returns.
 var selectLookAbove = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + queuesAbove + `) AS pending)`)
 
-// errDue means that a look for due tasks on the fast path has found work that only the slow path does.
+// errDue means that a cycle on the fast path has found a due task or a suspect. Only the slow path handles these.
 var errDue = errors.New("tasks are due")
 
 // slowPathCycles is the number of cycles that take the slow path after a cycle in which an assertion has failed.
@@ -53,8 +55,8 @@ func (w *Worker) fastPath(c Cycle) (completions, bool) {
 }
 
 // fastCycle runs a cycle on the fast path. If an assertion failed, engine.Asserted reports true for the error. The error is errDue if the
-// cycle has found a due task. Even after these errors the cycle may have ended its attempts or claimed tasks: then done.Finished or
-// done.Claimed is not nil.
+// cycle has found a due task or a suspect. Even after these errors the cycle may have ended its attempts or claimed tasks: then
+// done.Finished or done.Claimed is not nil.
 func (w *Worker) fastCycle(ctx context.Context, c Cycle, ends completions) (done CycleResult, err error) {
 	var claiming sync.WaitGroup
 	var claim, finish error

@@ -25,8 +25,8 @@ func only(list []ClaimJob, at int) []ClaimJob {
 // readFilling finds the tasks that wait until their batch is full, and records them in the admission g. It returns g, and the time at which
 // the first of these tasks stops waiting; zero if no task waits.
 //
-// For each job in a queue it reads as many pending tasks as fit into the batches of the free slots. If there are fewer, it has read all of
-// them: the last batch is not full, and readFilling knows how long its tasks have waited.
+// For each job in a queue it reads the first pending tasks, at most as many as fill the batches of all free slots. The tasks after the last
+// full batch wait, until the oldest of them has waited for the job's Wait.
 func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, now time.Time) (*admission, time.Time, error) {
 	var next time.Time
 	for i, job := range c.jobs {

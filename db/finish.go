@@ -190,8 +190,8 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 	}
 }
 
-// finishedBefore reports in InTx whether an attempt has completed its task in a transaction of the caller. If it has, finishedBefore stores
-// the output that the attempt printed after that.
+// finishedBefore reports in the field InTx of its result whether an attempt has completed its task in a transaction of the caller. If it
+// has, finishedBefore stores the output that the attempt printed after that.
 func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	var is bool
 	err := t.scan(selectCompleted, []any{f.Task.ID, f.Task.GenerationID, worker, f.InTx.UnixMilli()}, &is)
@@ -242,7 +242,7 @@ func (t *tx) tryFinish(worker int64, task jobs.Task, f *Finish, now time.Time) (
 
 func (t *tx) writeEnd(worker int64, task jobs.Task, o lifecycle.Outcome, c lifecycle.Change, now time.Time) (n int64, err error) {
 	defer func() { t.wrote = t.wrote || n > 0 }()
-	if c.State == jobs.Completed { // if the result is committed before the cancel request, the result wins
+	if c.State == jobs.Completed { // a completion wins over a cancel request, so completeTask does not look for one
 		return t.exec(completeTask, encodeOutcome(o, "", "", true), nullText(c.Result), o.Started.UnixMilli(), o.Finished.UnixMilli(),
 			now.UnixMilli(), task.ID, task.GenerationID, worker)
 	}

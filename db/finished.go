@@ -13,8 +13,8 @@ import (
 //
 // Invariants:
 //   - The numbers of ends follow the order of their commits. A transaction takes numbers only while it holds the write lock, from a row
-//     that it changes. So a consumer that has read an end misses no end with a lower number. On a server, a transaction of the caller with
-//     an old snapshot cannot change that row, and fails.
+//     that it changes. So a consumer that has read an end misses no end with a lower number. On a server, a transaction of an application
+//     cannot change that row if its snapshot is older than the last change. It then fails.
 //   - A cursor moves only after the consumer has handled the end. A consumer that dies in between gets the end again.
 //   - At most one consumer owns a cursor. The owner has a lease. When the lease ends, another consumer can take over.
 //   - The table keeps an end until all cursors have delivered it.
@@ -29,7 +29,8 @@ SELECT {bigint_param}, id, generation_id, job, queue, label, schedule, state, at
 	FROM {tasks} WHERE id = ? AND finished_at IS NOT NULL`)
 )
 
-// makeCursor adds cursor [1] at the end of the list at the time [2], if the cursor does not exist. removeCursor deletes cursor [1].
+// makeCursor adds cursor [1] at time [2], if it does not exist. The cursor begins after the last end in the list. removeCursor deletes
+// cursor [1].
 var (
 	makeCursor = command(`INSERT INTO {cursors} (name, seq, created_at) VALUES (?, (SELECT max(seq) FROM {finished_seq}), ?)
 ON CONFLICT (name) DO NOTHING`)

@@ -11,17 +11,17 @@ import (
 )
 
 // While any session of a server holds an old snapshot, the server cannot remove the entries of claimed tasks from the index tasks_pending.
-// A claim that begins at the first entry reads all of them. So a worker on a server keeps floors: ids below which no new task was pending
-// at its last look. While the first entries are many, its claims read only the entries above the floors, and the index tasks_again, which
-// has the pending tasks of later generations.
+// A claim that begins at the first entry reads all of them. So a worker on a server keeps floors. A floor is an id: when the worker last
+// looked, no new task up to this id was pending. While the index has many entries of claimed tasks, the claims of the worker read only the
+// entries above the floors, and the index tasks_again, which has the pending tasks of later generations.
 //
-// How: once a second the worker looks at all pending tasks of its jobs, on a connection that only reads and beside its cycles. It uses
-// floors from the time when such a full look has taken longer than floorCost until a full look is faster. Meanwhile a short look every
-// floorStep raises the floors.
+// How: once a second the worker looks at all pending tasks of its jobs (a full look), on a connection that only reads and beside its
+// cycles. If a full look takes longer than floorCost, claims use floors until a full look is faster. Meanwhile the worker makes a short
+// look every floorStep: it looks above the floors only, and raises them.
 //
 // Invariants:
-//   - A floor is at most the highest id that the look before the last one has seen. So tasks may be committed in another order than that of
-//     their ids, within floorStep.
+//   - A floor is at most the highest id that existed at the look before the last one. So a task may be committed up to floorStep after it
+//     got its id.
 //   - A pending task below its floor has a later generation, with few exceptions: its transaction took long, its priority was changed, or
 //     plain SQL has written it. Such a task waits until the next full look. A cycle that has released tasks itself claims without floors.
 //   - A claim uses no floors if the last full look is too old, or if the worker has claimed nothing since that look. So a worker does not
@@ -29,12 +29,12 @@ import (
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (
-	floorCost  = 200 * time.Microsecond // about 5,000 entries
+	floorCost  = 200 * time.Microsecond // time of a full look at about 5,000 entries
 	floorEvery = time.Second            // time between two full looks
 	floorStep  = 100 * time.Millisecond // time between two looks while floors are in use
-	// floorShare limits the share of its time that a worker spends on full looks. After a long time with a snapshot the looks become rarer.
+	// The time between two full looks is at least floorShare times the duration of a full look. So slow looks are rare.
 	floorShare = 30
-	// floorAge is the time after which floors are not used, as a multiple of the time between two full looks.
+	// Claims stop using floors if the last full look began more than floorAge times the time between two full looks ago.
 	floorAge = 2
 	// maxSplits limits the number of priorities of a queue and job that have a floor of their own.
 	maxSplits = 8
@@ -46,14 +46,16 @@ const (
 	greatestPriority = 1<<31 - 1
 )
 
-// firstAbove selects the first pending task of a range. The value has the queue, the job, the least and the greatest priority, and the
-// floor. PostgreSQL seeks the floor of the greatest priority only if the condition on the priority is BETWEEN. Index: tasks_pending.
+// firstAbove selects the first pending task of a range. The column value has the range: the queue, the job, the least and the greatest
+// priority, and the floor. Only with BETWEEN does PostgreSQL begin to read the index at the floor of the greatest priority. Index:
+// tasks_pending.
 const firstAbove = `SELECT priority, id FROM {tasks} WHERE state = 'pending' AND queue = value->>0 AND job = value->>1
 	AND priority BETWEEN CAST(value->>2 AS bigint) AND CAST(value->>3 AS bigint) AND id > CAST(value->>4 AS bigint)
 	ORDER BY priority DESC, id LIMIT 1`
 
-// These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the number of each range and its first task. A last
-// row has the time in microseconds that the statement has taken. selectQueuesAbove returns the queue of each range that has a task.
+// These statements are for servers. [1] is a JSON array of ranges. selectFirsts returns the number of each range and its first task. One
+// more row, the last one, has the time in microseconds that the statement has taken. selectQueuesAbove returns the queue of each range that
+// has a task, or whose job has a pending task of a later generation in this queue.
 var (
 	selectFirsts = query(`SELECT CAST(value->>5 AS bigint) AS at, first.priority, first.id
 FROM {json_each}, LATERAL (` + firstAbove + `) AS first
@@ -73,8 +75,8 @@ var selectLastID = query(`SELECT coalesce(max(id), 0) FROM {tasks}`)
 var selectQueuesBetween = query(`SELECT first.queue FROM {json_each}, LATERAL (SELECT queue FROM {tasks} WHERE state = 'pending'
 	AND queue > value->>0 AND queue < coalesce(value->>1, U&'\+10FFFF') ORDER BY queue LIMIT 1) AS first`)
 
-// claimAbove has the statements that do the same as claimTasks with floors. A statement has one part per range. The parameters of a part
-// are those of aboveArm: max attempts, queue, job, least and greatest priority, and floor. The same parameters follow for belowArm.
+// claimAbove has the statements that claims with floors use instead of claimTasks. A statement has one part per range. The parameters of a
+// part are those of aboveArm: max attempts, queue, job, least and greatest priority, and floor. The same parameters follow for belowArm.
 var claimAbove = &sqltext.Series{Template: claimJobs, Part: aboveAndBelow, Separator: unionAll, Params: 12,
 	Parts: sqltext.Parts{"above": aboveArm, "below": belowArm}}
 
@@ -82,7 +84,7 @@ const aboveAndBelow = `SELECT * FROM ({above} ORDER BY priority DESC, id LIMIT ?
 	UNION ALL SELECT * FROM ({below} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS below`
 
 // aboveArm does the same as claimSelect for a range of priorities [4] to [5] and ids above [6]. belowArm selects the tasks of later
-// generations with the other ids. Indexes: tasks_pending, tasks_again.
+// generations with ids up to [6]. Indexes: tasks_pending, tasks_again.
 const (
 	aboveArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE state = 'pending' AND queue = ? AND job = ? AND priority BETWEEN ? AND ? AND id > ?
@@ -108,19 +110,19 @@ type firstTask struct {
 	ID       int64 `db:"id"`
 }
 
-// floors are the floors of one worker. Its cycles and its looks use them at the same time.
+// floors are the floors of one worker. The cycles and the looks of the worker use them at the same time.
 type floors struct {
 	cost time.Duration // floorCost; tests set another value
 
 	mu      sync.Mutex
 	looking bool               // whether a look is under way
-	looked  time.Time          // time at which the last look began
-	full    time.Time          // time at which the last full look began
-	every   time.Duration      // time from one full look to the next one
+	looked  time.Time          // time at which the worker last began to look at pending tasks
+	full    time.Time          // time at which the worker last began to look at all pending tasks
+	every   time.Duration      // time between two looks at all pending tasks
 	queues  []string           // queues of claimed tasks, and queues that the looks have found
 	ranges  map[part][]idRange // by descending priority; nil if floors are not in use
-	highest int64              // highest id that the last look has seen
-	claimed bool               // whether the worker has claimed tasks since the last full look began
+	highest int64              // highest id of a task at the last look
+	claimed bool               // whether the worker has claimed tasks since the time in the field full
 }
 
 // use reports whether a claim uses the floors. If it is time for the next look at the pending tasks, use begins this look.
@@ -175,7 +177,7 @@ func (f *floors) took(claimed []jobs.Task) {
 }
 
 // rangesOf returns the ranges of priorities of a job in a queue, each with its floor. If no look has seen a task of the job in the queue,
-// that is one range of all priorities with the floor 0.
+// the result is one range of all priorities with the floor 0.
 func (f *floors) rangesOf(p part) []idRange {
 	if known := f.ranges[p]; known != nil {
 		return known
@@ -223,7 +225,7 @@ func splitAt(ranges []idRange, priority int64) []idRange {
 }
 
 // look reads the first pending task of each range, and raises the floors. A full look reads all pending tasks, and decides whether claims
-// use floors. If looks fail, the floors become too old.
+// use floors. If looks fail, the floors become too old, and claims stop using them.
 func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 	f.mu.Lock()
 	queues, before, using := slices.Clone(f.queues), f.highest, f.ranges != nil
@@ -251,7 +253,7 @@ func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 		}
 	}
 	tries := 1
-	if full && !using { // a look that seems slow may only have waited for a processor
+	if full && !using { // try again: a look that seems slow may only have waited for a processor
 		tries = 3
 	}
 	var first []firstTask
@@ -361,8 +363,8 @@ func (f *floors) set(queues []string, ranges []partRange, first []firstTask, bef
 	f.queues, f.ranges = queues, raised(ranges, first, before)
 }
 
-// raised returns ranges with floors below their first tasks, and not above the id highest. If a range has several priorities, the priority
-// of its first task gets a range of its own, and the floor of lower priorities stays as it is.
+// raised returns the ranges with higher floors. A floor is below the first task of its range, and is at most the id highest. If a range has
+// several priorities, the priority of its first task gets a range of its own, and the floor of lower priorities stays as it is.
 func raised(ranges []partRange, first []firstTask, highest int64) map[part][]idRange {
 	of := map[part][]idRange{}
 	found := map[int]firstTask{}

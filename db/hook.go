@@ -30,8 +30,8 @@ var (
 	deleteQueueHooks = command(`DELETE FROM {queue_hooks} WHERE queue = ?`)
 )
 
-// openFailure records at time [2] that the last task of subject [1] failed. closeFailure deletes this record. pruneFailures deletes the
-// records of failures before [1].
+// openFailure records at time [2] that the last task of subject [1] failed. A subject is a schedule or a unique key (see
+// lifecycle.Subject). closeFailure deletes this record. pruneFailures deletes the records of failures before [1].
 var (
 	openFailure = command(`INSERT INTO {open_failures} (subject, failed_at) VALUES (?, ?)
 ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
@@ -39,8 +39,8 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
 )
 
-// hooksFor returns the hooks of a task. The parameter own has the hooks from the options of the task. For other events it takes the hooks
-// of the queue, and then those of the worker that writes the end.
+// hooksFor returns the hooks of a task. The parameter own has the hooks from the options of the task. For an event without such a hook it
+// takes the hook of the queue. If the queue has none, it takes the hook of the worker that writes the end.
 func (t *tx) hooksFor(own jobs.Hooks, queue string) (jobs.Hooks, error) {
 	features, err := t.features()
 	if err != nil {
@@ -122,7 +122,7 @@ func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 // lastLines returns the last lines of the output of an attempt.
 func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	var rows []outputRow
-	// These chunks have all the lines or bytes that a hook gets.
+	// So many chunks are enough for all the lines or bytes that a hook gets.
 	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), lifecycle.HookLines+4); err != nil {
 		return nil, err
 	}

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// New tasks come in three ways, because most of them are plain: a task without a lane, dependencies, a unique key or an input is one row of
-// one table.
+// There are three ways to add a task. Most tasks are plain: a task without a lane, dependencies, a unique key or an input is one row of one
+// table.
 //   - In a file, a single plain task is one statement without BEGIN and COMMIT (insertOne), if no other caller waits.
 //   - Plain tasks of a call, and of all callers of a group, share statements (insertmany.go).
 //   - Any other task is added alone by insertSpec, which also reads or changes other rows: the holder of the unique key, the lane, the
@@ -80,8 +80,8 @@ func (d *DB) Insert(ctx context.Context, specs []jobs.Spec, now time.Time) ([]In
 	return of.added[from : from+len(specs) : from+len(specs)], nil
 }
 
-// insertAll adds tasks through the inserter of the transaction. In the field added of the inserter, the results of these tasks begin at the
-// index from. The inserter may add some of them only when flush is called.
+// insertAll adds tasks through the inserter of the transaction, and returns this inserter. The results of the tasks are of.added[from:].
+// The inserter may add some of the tasks only when flush is called.
 func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int, err error) {
 	of = t.inserter()
 	from = len(of.added)
@@ -330,7 +330,8 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
 	case o.hold:
 		err = t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold})
-	case state == jobs.Blocked && !waits && t.used.limits: // with limits, laneTaken is true even for a free lane
+	// If the database has limits, laneTaken blocks the task even if the lane is free. Then freeLane makes the task pending.
+	case state == jobs.Blocked && !waits && t.used.limits:
 		err = t.freeLane(task.Lane, now)
 	}
 	return id, err

@@ -38,17 +38,17 @@ const (
 	waitingMost = 1 << 20 // maximum total size in bytes of the arguments of the tasks that wait
 )
 
-// inserter adds the tasks of all callers that share a transaction, in the order of the calls. A task for which alone is false waits in the
-// inserter, until flush adds it by one statement together with other such tasks.
+// inserter adds the tasks of all callers that share a transaction, in the order of the calls. A task for which alone() returns false waits
+// in the inserter, until flush adds it by one statement together with other such tasks.
 type inserter struct {
 	t     *tx
 	most  int         // greatest number of tasks that wait
 	ids   []int64     // ids of the added tasks; only flush uses this field
 	batch int64       // id of the batch that the current call has begun; 0 if it has begun none
-	from  int         // where in added the first task of the call is that began the batch
+	from  int         // index in added of the first task of the call that began the batch
 	added []Inserted  // results of all calls; the tasks that wait have no id yet
 	waits []any       // values of the tasks that wait
-	bytes int         // bytes of the arguments of these tasks
+	bytes int         // total size of the arguments of the tasks that wait
 	texts []taskTexts // metadata of the tasks that wait, if some keys are indexed
 	task  jobs.Task   // only add uses this field; as a local variable of add, it would cost an allocation per task
 }

@@ -107,7 +107,7 @@ func (t *tx) holders(lane string) (holders []laneHolder, err error) {
 	return holders, err
 }
 
-// unstarted counts the tasks that hold a lane but have not started yet. The token bucket of the lane does not include their starts.
+// unstarted counts the tasks that hold a lane but have not started yet. The token bucket of the lane does not count their starts yet.
 func unstarted(holders []laneHolder) (n int) {
 	for _, h := range holders {
 		if h.State == string(jobs.Pending) {

@@ -95,8 +95,8 @@ func (r *limitRow) slots() int {
 	return max(int(r.Running), 1)
 }
 
-// nextStart returns the time at which the rate lets a task start after a number of other tasks. The zero time means that the task can start
-// now.
+// nextStart returns the time at which the rate lets one more task start, if as many tasks as the parameter others says start before it. The
+// zero time means that the task can start now.
 func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	if r != nil && r.Rate > 0 {
 		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
@@ -104,8 +104,9 @@ func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	return next
 }
 
-// laneOpen reports whether the rate of a lane lets a task start now after a number of other tasks. If it does not, and waits says that a
-// task waits for the lane, laneOpen stores the time at which the rate lets that task start.
+// laneOpen reports whether the rate of a lane lets one more task start now, if as many tasks as the parameter others says start before it.
+// The parameter waits says whether a task waits for the lane. If the rate does not let this task start now, laneOpen stores the time at
+// which it does.
 func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
 	if r == nil {
 		return true, nil
@@ -119,12 +120,12 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	}
 	t.released = true // so that the worker reads the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // freeLane calls laneOpen again only after the result true, when no due time is stored
+	r.DueAt = 0 // freeLane uses r again only after the result true: then the stored due time is NULL
 	return next.IsZero(), err
 }
 
-// takeLaneRate counts a start in a lane. A lost task keeps its lane, so it may start again although the rate allows no start. The level
-// then becomes negative.
+// takeLaneRate takes a start from the token bucket of a lane. A lost task keeps its lane, so it may start again although the rate allows no
+// start. Then the level of the bucket becomes negative.
 func (t *tx) takeLaneRate(lane string, now time.Time) error {
 	target := jobs.Target{Kind: jobs.LaneTarget, Name: lane}
 	r, err := t.limitOf(target)

@@ -43,8 +43,8 @@ var (
 		AND id < ? LIMIT 0 + ?) AS part`)
 )
 
-// few decides how a list is read. If a partial index has at most few rows, they are sorted. If it has more, it is faster to read the table
-// itself from its newest row on.
+// few is the greatest number of rows for which a list reads a partial index and sorts the rows. With more rows it is faster to read the
+// table itself from its newest row on.
 const few = 10_000
 
 // Page says how many rows of a list to return, and from which end.
@@ -107,7 +107,7 @@ func (o order) statement(c *condition) *statement {
 // metadata for the keys in indexed.
 func where(f jobs.Filter, indexed ...string) *condition {
 	c := &condition{}
-	texts := func(column string, values []string) { // in an array, so that one expression reads the value on both engines
+	texts := func(column string, values []string) { // value->>0 reads a text in an array on both engines
 		arrays := make([][1]string, len(values))
 		for i, value := range values {
 			arrays[i][0] = noNUL(value)
@@ -183,13 +183,13 @@ func where(f jobs.Filter, indexed ...string) *condition {
 	return c
 }
 
-// metadata selects the tasks that have all of these texts. It finds them by the index of the keys in indexed.
+// metadata adds the condition that the metadata of a task has all of these texts. The condition uses the index for the keys in indexed.
 func (c *condition) metadata(texts map[string]string, indexed []string) {
 	keys := slices.Sorted(maps.Keys(texts))
 	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
 		return taskspec.ValidMetadataKey(key) != nil
 	}) {
-		c.and("1 = 0") // no task has such a key, and SQLite would take some of these keys for paths
+		c.and("1 = 0") // no task has so many keys or an invalid key; SQLite would read an invalid key such as "$.a" as a JSON path
 		return
 	}
 	if len(indexed) > 0 {
@@ -212,10 +212,10 @@ func onlyFinished(f jobs.Filter) bool {
 	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
 }
 
-// finishedSince counts the tasks that finished since [1], up to few+1. Index: tasks_finished.
+// finishedSince counts the tasks that finished since [1]. It stops at few+1. Index: tasks_finished.
 var finishedSince = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE finished_at >= ? LIMIT 10001) AS part`)
 
-// sparse has a query for each state that has a partial index. The query counts the rows of that index, up to few+1.
+// sparse has a query for each state that has a partial index. The query counts the rows of that index, and stops at few+1.
 var sparse = map[jobs.State]*statement{
 	jobs.Running: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
 	jobs.Blocked: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),

@@ -136,7 +136,7 @@ func orderedByEnd() *statement {
 	return s
 }
 
-// floorOfEnds returns the statement that finds the end of a bounded part of a list of failed tasks. Only the tasks up to there are read.
+// floorOfEnds returns the statement that finds the last task at which ListByTimeBounded looks in a list of failed tasks.
 func floorOfEnds() *statement {
 	parts, _ := TimeOrder{}.parts(jobs.Filter{States: []jobs.State{jobs.Failed}})
 	return timeFloor.With(parts)

@@ -24,8 +24,8 @@ type TimeOrder struct {
 	end TimeMark // where to stop: the last task to read; zero to read the list to its end
 }
 
-// statement returns the statement for a filter and its arguments. It selects only tasks that have the time of the order. It uses the index
-// of metadata for the keys in indexed.
+// statement returns the statement for a filter and its arguments. It selects only tasks that have the time by which the list is ordered. It
+// uses the index of metadata for the keys in indexed.
 func (o TimeOrder) statement(f jobs.Filter, indexed ...string) (*statement, []any) {
 	parts, args := o.parts(f, indexed...)
 	return listByTime.With(parts), args
@@ -80,8 +80,8 @@ func latestFailed(q *statement, f jobs.Filter, most int) (*statement, []any) {
 	return q.With(sqltext.Parts{"where": c.template(), "limit": " LIMIT " + strconv.Itoa(most)}), c.args
 }
 
-// Failures returns up to most failed tasks that a filter selects, the latest failure first. It sets only the fields that identify a task
-// and describe its failure.
+// Failures returns the failed tasks that a filter selects, the latest failure first, and at most as many as the parameter most says. It
+// sets only the fields that identify a task and describe its failure.
 func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task, error) {
 	type failure struct {
 		ID         int64  `db:"id"`

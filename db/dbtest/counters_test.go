@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestTheRowsOfACounterOnAServerAreAddedUp adds a second row to each counter, as another session does that has ended as many tasks. The
+// TestTheRowsOfACounterOnAServerAreAddedUp adds a second row to each counter, as if another session had ended the same number of tasks. The
 // counts must double.
 func TestTheRowsOfACounterOnAServerAreAddedUp(t *testing.T) {
 	ctx := t.Context()

@@ -105,7 +105,7 @@ type store struct {
 	raw *sql.DB
 }
 
-// stopper has those methods of testing.TB that the function must calls. A store does not implement testing.TB, because its method Output is
+// stopper has the methods of testing.TB that the helper must() calls. A store does not implement testing.TB, because its method Output is
 // the method of the database.
 type stopper interface {
 	Helper()

@@ -28,7 +28,8 @@ func TestStore(t *testing.T) {
 	dbtest.Run(t, dbtest.Open)
 }
 
-// TestStoreWithACursor runs the suite in a database with a cursor of a consumer. Such a database stores the end of each task in a list.
+// TestStoreWithACursor runs the suite in a database with a cursor, as runner.OnFinished makes one. A database with a cursor stores the end
+// of each task in a list.
 func TestStoreWithACursor(t *testing.T) {
 	t.Parallel()
 	dbtest.Run(t, dbtest.WithCursor(dbtest.Open))

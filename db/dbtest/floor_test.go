@@ -12,7 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// floorTest is a worker whose claims use floors, because a session holds a snapshot.
+// floorTest is a worker on a server. Another session holds an old snapshot, so the claims of the worker skip the entries of claimed tasks
+// in the index: they read only the ids above so-called floors (see db/floor.go).
 type floorTest struct {
 	*testing.T
 	d   *db.DB
@@ -43,7 +44,7 @@ func newFloorTest(t *testing.T) *floorTest {
 		updated_at) SELECT 1, 'command', '["true"]', 'default', 'pending', 5, 0, 1, 3, 0, 0 FROM generate_series(1, 20000);
 		UPDATE tasks SET state = 'completed', generation_id = 3, finished_at = 0; SET session_replication_role = origin`)
 	f.now = f.now.Add(time.Second)
-	testkit.Eventually(t, "use of floors", func() bool { // the first cycle begins a full look
+	testkit.Eventually(t, "use of floors", func() bool { // the first cycle begins to look at all pending tasks
 		f.insert(1) // a worker uses floors only while it claims tasks
 		f.now = f.now.Add(10 * time.Millisecond)
 		return !f.cycle().NextStart.IsZero()
@@ -112,7 +113,7 @@ func TestAClaimWithFloorsTakesARetriedTaskFirst(t *testing.T) {
 	ids := f.insert(2)
 	done := f.cycle()
 	testkit.Equal(t, "claimed tasks", claimedIDs(done), ids)
-	for range 5 { // raises the floors
+	for range 5 { // these cycles raise the floors
 		f.now = f.now.Add(100 * time.Millisecond)
 		f.insert(1)
 		f.cycle()
@@ -127,7 +128,8 @@ func TestAClaimWithFloorsTakesARetriedTaskFirst(t *testing.T) {
 	testkit.Equal(t, "next claim is known", done.NextStart.IsZero(), false)
 }
 
-// TestAFullLookFindsATaskBelowTheFloors makes a task pending in a way that only a full look finds.
+// TestAFullLookFindsATaskBelowTheFloors makes an old task pending with generation 1. Its id is below the floors, so claims find the task
+// only after the worker has looked at all pending tasks again.
 func TestAFullLookFindsATaskBelowTheFloors(t *testing.T) {
 	f := newFloorTest(t)
 	f.exec(`SET search_path = ` + f.d.Server().Schema + `; UPDATE tasks SET state = 'pending', generation_id = 1, attempt = 0,

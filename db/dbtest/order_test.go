@@ -325,7 +325,7 @@ func (m *orderModel) check() {
 	clear(m.retried)
 }
 
-// dueUnseen reports whether the rate of a lane permits another start for which no worker has made a task pending yet.
+// dueUnseen reports whether the rate of a lane permits a start now. Until the next cycle of a worker, a task may still wait for this lane.
 func (m *orderModel) dueUnseen(l db.LimitStat) bool { return l.Rate > 0 && l.NextAt.IsZero() }
 
 // checkDependencies checks that the state of a task agrees with the states of its dependencies.
@@ -368,7 +368,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 func (m *orderModel) drain() {
 	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
 	m.wantNoHolds()
-	m.check() // a lane with a lowered limit may still have a free slot for a task that was just released
+	m.check() // check before the limits are removed: a released task may hold a second slot of a lane, which only a limit allows
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

@@ -50,7 +50,7 @@ var commits = group{
 			done <- inParallel(100, func(i int) error {
 				spec := commandSpec(jobs.Label(fmt.Sprint(i)))
 				if bad(i) {
-					spec.MaxLosses = -1 // a CHECK constraint rejects it
+					spec.MaxLosses = -1 // a CHECK constraint rejects this value
 				}
 				_, err := s.Insert(s.Context(), []jobs.Spec{spec, commandSpec()}, s.now)
 				return err

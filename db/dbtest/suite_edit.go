@@ -159,7 +159,7 @@ func lastChangesAreKept(s *store) {
 	}
 }
 
-// changesOfPlainTasks changes tasks with dependencies that plain SQL has inserted, before a worker has adopted them.
+// changesOfPlainTasks changes tasks that plain SQL has inserted with dependencies, before a worker has read these dependencies.
 func changesOfPlainTasks(s *store) {
 	w := newOrderStore(s)
 	on := w.add()

@@ -96,7 +96,7 @@ var inserts = group{
 					last := &specs[len(specs)-1]
 					last.Earlier = []int{len(specs) - 2}
 				case 7:
-					specs[0].MaxLosses = -1 // a CHECK constraint rejects it
+					specs[0].MaxLosses = -1 // a CHECK constraint rejects this value
 				}
 				added, err := s.Insert(s.Context(), specs, s.now)
 				if (err != nil) != (c%10 == 7) {

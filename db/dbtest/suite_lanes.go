@@ -111,7 +111,7 @@ func rateOfALane(s *store) {
 	w.wantState(d, jobs.Pending)
 }
 
-// aLaneWithALimitRunsAFewAtATime raises and lowers the limit of tasks that hold a lane at the same time.
+// aLaneWithALimitRunsAFewAtATime raises and lowers the number of tasks that may hold a lane at the same time.
 func aLaneWithALimitRunsAFewAtATime(s *store) {
 	t, w := s.T, newOrderStore(s)
 	target := jobs.Target{Kind: "lane", Name: "l"}

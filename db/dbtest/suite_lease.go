@@ -188,7 +188,7 @@ var leases = group{
 		s.finish(w, s.claimOnly(w), lifecycle.Outcome{Reason: jobs.ReasonShutdown})
 		s.wantTask(id, jobs.Failed, jobs.ReasonShutdown)
 		id = s.insert(commandSpec(jobs.AtMostOnce()))[0]
-		s.finishAll(w, db.Finish{Task: s.claimOnly(w), Release: true}) // the attempt never started, so the task can run later
+		s.finishAll(w, db.Finish{Task: s.claimOnly(w), Release: true}) // the attempt never started, so AtMostOnce lets the task run later
 		s.wantTask(id, jobs.Pending, "")
 	},
 	"a heartbeat between reading the leases and the reap keeps the task": func(s *store) {

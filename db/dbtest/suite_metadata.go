@@ -252,7 +252,7 @@ var metadataTests = group{
 	},
 	"a transaction of a server that began before an index leaves no task out": func(s *store) {
 		if s.Server() == nil {
-			return // in a file, the write lock orders the transactions
+			return // not in a file: its write lock lets only one transaction write at a time
 		}
 		const plain = `INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a"}')`
 		old := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(s)

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/db"
 )
 
-// tableNames matches quoted texts and the names of runner's tables and views.
+// tableNames matches the names of runner's tables and views. It also matches quoted texts, so that Text can skip the names in them.
 var tableNames = regexp.MustCompile(`'(?:[^']|'')*'|\b(?:attempts|attempts_view|cancel_requests|counter_hours|` +
 	`counters|cursors|dependencies|enqueue|finished|finished_seq|holds|inputs|last_ids|limits|metadata_index|metadata_keys|` +
 	`open_failures|output|` +

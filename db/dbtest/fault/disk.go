@@ -24,7 +24,7 @@ const (
 	Sync
 	Delete
 	Lock      // a writer takes the write lock of the database
-	Committed // a transaction was committed to the log; an error here makes the commit fail although it was made
+	Committed // a transaction was committed to the log; with an error code, SQLite reports an error all the same
 )
 
 func (op Op) String() string {
