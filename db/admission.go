@@ -37,7 +37,7 @@ var (
 var selectPaused = query(`SELECT queue FROM {pauses}`)
 
 // admission holds the pauses and all limits except those of lanes, and decides which tasks a claim may start. The transaction of a claim
-// reads and writes the admission, so two workers never use a limit at the same time. A nil admission has neither pauses nor limits.
+// reads and writes the admission, so two workers never use the same capacity. A nil admission has neither pauses nor limits.
 type admission struct {
 	paused []string
 	limits map[jobs.Target]*limitState
@@ -211,7 +211,8 @@ func (g *admission) full() bool {
 	return false
 }
 
-// choose returns the first candidates of a queue that may start under the limits of their jobs. It returns at most as many as most says.
+// choose returns the first candidates of a queue that may start under the limits of their jobs. It returns at most as many as the parameter
+// most says.
 func (g *admission) choose(queue string, from []candidate, most int) []candidate {
 	var chosen []candidate
 	taken := map[string]int{}

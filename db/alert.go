@@ -21,9 +21,9 @@ var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND
 var selectDurations = query(`SELECT finished_at - started_at FROM {tasks} WHERE schedule = ? AND tick IS NOT NULL AND state = 'completed'
 	AND started_at IS NOT NULL ORDER BY tick DESC LIMIT 0 + ?`)
 
-// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. [3] is the
-// value that the caller has read from the column. The statements change nothing if the column has another value now, because another worker
-// has recorded the same alert.
+// setLate records the alert of schedule [2] at time [1]. setSlow records that task [1] of schedule [2] has raised an alert. [3] is the old
+// value of the changed column, as the caller has read it. If the column has another value now, another worker has recorded the same alert,
+// and the statement changes nothing.
 var (
 	setLate = command(`UPDATE {schedules} SET alerted_at = ? WHERE name = ? AND coalesce(alerted_at, 0) = ?`)
 	setSlow = command(`UPDATE {schedules} SET slow_task_id = ? WHERE name = ? AND coalesce(slow_task_id, 0) = ?`)

@@ -118,8 +118,8 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n), floors: floors{cost: floorCost}}
 }
 
-// claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is the time at which a rate
-// limit allows another task to start, or at which tasks stop waiting for a full batch. It is zero if no task waits for that.
+// claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is described at
+// CycleResult.NextStart.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
 	t.full = false
 	if ask.Free <= 0 || len(c.jobs) == 0 {
@@ -274,7 +274,7 @@ func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask
 	}
 }
 
-// claimFirst claims the first tasks of a queue with one of the statements of c, which the parameter text selects. It skips the jobs in list
+// claimFirst claims the first tasks of a queue. The parameter text is the statement to use: c.tasks or c.suspect. It skips the jobs in list
 // whose name is empty.
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
@@ -286,8 +286,8 @@ func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, lis
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }
 
-// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The caller will
-// append as many arguments as more says, and jobArgs allocates space for them.
+// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The parameter more is
+// the number of arguments that the caller will append: jobArgs allocates space for them.
 func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {

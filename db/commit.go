@@ -343,7 +343,7 @@ func (w *writer) lookBefore() error {
 	return w.db.Replaced()
 }
 
-// looks reports whether the writer must check the files before the next write. It need not if it has checked them less than lookAgain ago.
+// looks reports whether the writer must check the files before the next write, because the last check was lookAgain ago or earlier.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.

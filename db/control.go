@@ -278,7 +278,7 @@ func (d *DB) move(ctx context.Context, ids []int64, one action) ([]ActionResult,
 	return d.inParts(ctx, ids, func(t *tx, part []int64) ([]ActionResult, error) { return t.each(part, one) })
 }
 
-// inParts calls act for parts of the tasks, with at most moveMost tasks, each in a transaction of its own.
+// inParts divides the tasks into parts of at most moveMost tasks, and calls act for each part in a transaction of its own.
 func (d *DB) inParts(ctx context.Context, ids []int64, act func(t *tx, part []int64) ([]ActionResult, error)) ([]ActionResult, error) {
 	results := make([]ActionResult, 0, len(ids))
 	for part := range slices.Chunk(ids, moveMost) {

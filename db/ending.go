@@ -13,7 +13,7 @@ import (
 // fields.
 type ending struct {
 	reason       jobs.Reason
-	exit, signal string // numbers; empty if the text has none
+	exit, signal string // exit status and number of the signal; empty if the text has none
 	line         string // part of the error line; empty if the text has none
 	job          string // name of a job before the ending; empty if the text has none
 }

@@ -91,7 +91,7 @@ func (t *Times) sort() {
 
 // Recent has statistics of the last tasks of a queue.
 type Recent struct {
-	Times       // times of the tasks that ended; without tasks that never started
+	Times       // waits and durations of the tasks that started and ended
 	Starts int  // number of attempts that started
 	Whole  bool // whether the statistics cover all tasks of the period; if not, they cover only its last 10,000 tasks
 }

@@ -62,7 +62,7 @@ func (t *tx) readFilling(g *admission, c *claimer, queues []string, ask Claim, n
 	return g, next, nil
 }
 
-// fillBatches claims further tasks for the slots of a claim that run batches. It returns all claimed tasks.
+// fillBatches claims further tasks for those slots of a claim whose job runs in batches. It returns all claimed tasks.
 func (t *tx) fillBatches(c *claimer, claimed []jobs.Task, ask Claim, g *admission, seekOverdue bool, now time.Time) ([]jobs.Task, error) {
 	slots := map[ClaimJob]map[string]int{} // number of slots by job and queue
 	for i := range claimed {

@@ -80,7 +80,7 @@ WHERE id = ? AND generation_id = ? AND worker = ? AND {unindexed}state = 'runnin
 	AND NOT EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id)`)
 
-// Finish is the end of an attempt. Task is the task as it was claimed. Package lifecycle decides the new state (lifecycle.Next).
+// Finish is the end of an attempt. The field Task has the task as it was claimed. Package lifecycle decides the new state (lifecycle.Next).
 type Finish struct {
 	Task    jobs.Task
 	Outcome lifecycle.Outcome

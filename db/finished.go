@@ -46,7 +46,7 @@ var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at,
 var takeCursor = command(`UPDATE {cursors} SET owner = ?1, lease_expires_at = ?3
 WHERE name = ?2 AND (owner IS NULL OR owner = ?1 OR lease_expires_at <= ?4 OR lease_expires_at > ?5) RETURNING seq`)
 
-// moveCursor moves cursor [2] of owner [3] to [1], and ends the ownership if [4] is 1. freeCursor ends the ownership of cursor [1] by [2].
+// moveCursor moves cursor [2] of owner [3] to [1], and ends the ownership if [4] is 1. freeCursor removes the owner [2] from cursor [1].
 var (
 	moveCursor = command(`UPDATE {cursors} SET seq = ?1, owner = CASE WHEN ?4 = 1 THEN NULL ELSE owner END
 WHERE name = ?2 AND owner = ?3`)
@@ -56,7 +56,7 @@ WHERE name = ?2 AND owner = ?3`)
 // trimFinished deletes the records of finished tasks that every cursor has passed. Without a cursor it deletes all records.
 var trimFinished = command(`DELETE FROM {finished} WHERE seq <= coalesce((SELECT min(seq) FROM {cursors}), 9223372036854775807)`)
 
-// selectFinished lists up to [2] ends after number [1], in order.
+// selectFinished lists at most [2] entries of the list of ended tasks: those with numbers above [1], in order.
 var selectFinished = query(`SELECT seq, task_id, generation_id, job, queue, label, schedule, state, attempt, outcome, created_at,
 	started_at, finished_at FROM {finished} WHERE seq > ? ORDER BY seq LIMIT 0 + ?`)
 
@@ -151,7 +151,7 @@ func (d *DB) FreeCursor(ctx context.Context, name, owner string) error {
 	})
 }
 
-// EndsAfter lists up to n ends after the number seq, in order.
+// EndsAfter lists at most n entries of the list of ended tasks: those with numbers above seq, in order.
 func (d *DB) EndsAfter(ctx context.Context, seq int64, n int) ([]End, error) {
 	type endRow struct {
 		Seq          int64  `db:"seq"`

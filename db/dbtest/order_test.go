@@ -71,7 +71,7 @@ type orderModel struct {
 	running []jobs.Task
 	inUse   map[jobs.Target]int  // running tasks by target, after the previous step
 	before  map[int64]jobs.Task  // tasks after the previous step
-	after   map[int64][2][]int64 // dependencies given at the enqueue
+	after   map[int64][2][]int64 // dependencies of each task at its enqueue: After and AfterAny
 	paused  map[string]bool
 	retried map[int64]bool // tasks that this step has retried; a retried task waits only for its unfinished dependencies
 }

@@ -28,11 +28,11 @@ func plainOptions(s *store) {
 		}
 		want := jobs.Command{}.With()
 		sample.Set(o, &want, "/tmp")
-		// PostgreSQL reserves the word user, so it needs quotes as the name of a column.
 		key := "unique_key"
 		if o.Key == key {
 			key = "label"
 		}
+		// The name of the column is in quotes, because PostgreSQL reserves the word user.
 		s.exec(fmt.Sprintf(`INSERT INTO enqueue (args, %s, "%s") VALUES (json_array('true'), '%[2]s', ?)`, key, o.Key),
 			plainValue(s, o.Field(&want)))
 		id := s.number(`SELECT max(id) FROM tasks`)

@@ -74,7 +74,7 @@ func (w *orderStore) cycle(c db.Cycle) db.CycleResult {
 	return must(w.w.Cycle(w.Context(), c))(w)
 }
 
-// claim makes due tasks pending and claims at most as many tasks as free says.
+// claim makes due tasks pending and claims at most as many tasks as the parameter free says.
 func (w *orderStore) claim(free int) []jobs.Task { w.Helper(); return w.store.claim(w.w, free) }
 
 func (w *orderStore) finish(task jobs.Task, err error) db.Finished {
@@ -178,5 +178,5 @@ func stateOf(tasks, before map[int64]jobs.Task, id int64) jobs.State {
 	if task, ok := before[id]; ok {
 		return task.State
 	}
-	return jobs.Completed // an earlier step has deleted the task, when no task waited for it
+	return jobs.Completed // an earlier step has deleted the finished task; no task waited for it then
 }

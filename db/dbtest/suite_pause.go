@@ -103,7 +103,7 @@ var pauses = group{
 	"a suspect in a paused queue does not block a busy worker": func(s *store) {
 		all := s.insert(commandSpec(jobs.Queue("a"), jobs.MaxLosses(2)), commandSpec(jobs.Queue("b")), commandSpec(jobs.Queue("b")))
 		dead, w := s.worker(), s.worker()
-		for s.claim(dead, 1)[0].ID != all[0] { // a worker takes tasks from the queues in turn
+		for s.claim(dead, 1)[0].ID != all[0] { // claim until it is the turn of queue a
 		}
 		if reaped := must(revokeAndReap(s.Context(), w, must(w.Leases(s.Context()))(s), s.now))(s); len(reaped) == 0 ||
 			!lifecycle.Suspect(s.get(all[0])) {

@@ -41,7 +41,7 @@ type Event struct {
 	Offset, Size int64
 }
 
-// Code is the result of an operation. OK means that the operation runs. With an error code it fails without effect.
+// Code is the result of an operation. OK means that the operation runs. With an error code the operation fails without effect.
 type Code int32
 
 // Tests use these results.
