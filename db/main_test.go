@@ -70,7 +70,7 @@ func say(r report) {
 
 func (e childCommand) run() {
 	ctx := context.Background()
-	if e.Do == "keep" { // keep the file open until stdin ends; a file of any version of the schema will do
+	if e.Do == "keep" { // keep the file open until stdin ends; the file may have any version of the schema
 		raw, err := sqlite.Connect(e.Path, "rw")
 		if err == nil {
 			err = raw.Get(new(int), "SELECT count(*) FROM sqlite_schema")
@@ -156,7 +156,7 @@ func start(t *testing.T, e childCommand, change func(*exec.Cmd)) *child {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { // only needed after a failed test: otherwise the child has ended already
+	t.Cleanup(func() { // only needed after a failed test, when the child may still run
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	})

@@ -85,8 +85,8 @@ type indexedKeys struct {
 	rowsKnown, rows bool // whether the index has rows
 }
 
-// indexes reports whether some of these texts may need rows in the index. A transaction reads the indexed keys only once, for the first
-// task with metadata.
+// indexes reports whether some of the texts of a task may need rows in the index. A transaction reads the indexed keys only once, for the
+// first task with metadata.
 func (t *tx) indexes(texts map[string]string) (bool, error) {
 	if len(texts) == 0 {
 		return false, nil
@@ -198,7 +198,7 @@ func pause(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// changesKeys reports whether the keys of rows differ from other keys.
+// changesKeys reports whether the rows have other keys than the list keys.
 func changesKeys(rows []indexedKey, keys []string) bool {
 	return len(rows) != len(keys) || slices.ContainsFunc(rows, func(k indexedKey) bool { return !slices.Contains(keys, k.Key) })
 }
@@ -262,7 +262,7 @@ func (d *DB) fillIndexes(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		upTo = max(upTo, after+1) // no task is left up to newest; the last ones may have been deleted
+		upTo = max(upTo, after+1) // selectPart returns 0 if the last tasks were deleted meanwhile
 		if err := d.update(ctx, normal, func(t *tx) error {
 			t.wakeups = false
 			return t.run(fillIndexes, after, upTo)

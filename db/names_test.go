@@ -26,7 +26,7 @@ func withPrefix(prefix, script string) string {
 	})
 }
 
-// otherProgramFile makes a database of another program, runs the statements texts on it, and returns its path.
+// otherProgramFile makes a database of another program, runs the given statements on it, and returns its path.
 func otherProgramFile(t *testing.T, texts ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")

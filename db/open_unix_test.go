@@ -192,7 +192,7 @@ func TestKilledWritersLoseNoConfirmedTask(t *testing.T) {
 			all = append(all, start(t, childCommand{Do: "flood", Path: path, Options: levels[round%len(levels)]}, nil))
 		}
 		for i, c := range all {
-			for range 5 + 3*i + round { // wait for these reports; then the kill comes in the middle of a later write
+			for range 5 + 3*i + round { // wait for some reports, so that the kill comes in the middle of a later write
 				r, ok := c.next()
 				if !ok || r.ID == 0 || confirmed[r.ID] {
 					t.Fatalf("got report %+v (found: %v, id seen before: %v), want one with a new task id", r, ok, confirmed[r.ID])

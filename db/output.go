@@ -10,8 +10,8 @@ import (
 )
 
 // insertOutput stores a chunk of output of the attempt that claimed task [1] as generation [2], if that claim is still running. So an
-// attempt that has lost its task writes nothing. The statement is idempotent: a caller can repeat it after an error whose transaction was
-// committed.
+// attempt that has lost its task writes nothing. The statement is idempotent: a caller can repeat it after an error, even if its
+// transaction was committed.
 var insertOutput = command(`INSERT INTO {output} (task_id, generation_id, seq, attempt, stream, at, data, dropped_bytes)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ` + replaceOutput)

@@ -17,16 +17,16 @@ import (
 var listLevel = query(selectTasks + ` WHERE tasks.state = 'pending' AND tasks.queue = ?1 AND tasks.job = ?2 AND {priority_3}
 	AND tasks.id < ?4 AND tasks.id > ?5 ORDER BY tasks.priority, tasks.id DESC{limit}`)
 
-// maxLevels is the largest number of levels that listPending reads. It needs one statement for each level.
+// maxLevels is the largest number of levels (see pendingLevel) that listPending reads. It needs one statement for each level.
 const maxLevels = 100
 
-// pendingLevel is a job and a priority that pending tasks of a queue have.
+// pendingLevel is one level of a queue: a job and a priority that pending tasks of the queue have.
 type pendingLevel struct {
 	job      string
 	priority int64
 }
 
-// pendingLevels returns up to most levels of a queue. It finds each by an index seek.
+// pendingLevels returns the levels of a queue, at most as many as the parameter most says. It finds each level by an index seek.
 func (d *DB) pendingLevels(ctx context.Context, queue string, most int) (list []pendingLevel, err error) {
 	for job := ""; ; {
 		next, err := readValue[text](ctx, d, nextJob, queue, job)
@@ -56,9 +56,8 @@ func onlyPending(f jobs.Filter) bool {
 		!comparesText(f) && f.Since.IsZero() && f.Until.IsZero() && f.FinishedBefore.IsZero()
 }
 
-// listPending returns the newest tasks that a filter for pending tasks selects. A level is a priority of a job in a
-// queue. listPending reads only the newest tasks of each level and merges them. The result whole is false if the queues have more than
-// maxLevels levels.
+// listPending returns the newest tasks that a filter for pending tasks selects. It reads only the newest tasks of each level and merges
+// them. The result whole is false if the queues have more than maxLevels levels.
 func (d *DB) listPending(ctx context.Context, f jobs.Filter, limit int) (tasks []jobs.Task, whole bool, err error) {
 	var queues []string
 	for _, queue := range f.Queues {

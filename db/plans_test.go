@@ -16,7 +16,7 @@ const (
 	byHolder  = "holder USING INTEGER PRIMARY KEY (rowid=?)"
 )
 
-// listed is for statements with a JSON array of ids.
+// listed allows the scan of a JSON array of ids, which is a parameter of the statement.
 var listed = []string{"SCAN json_each"}
 
 // plans holds the expected query plans of the statements of this package, by the names of the statements.
@@ -47,7 +47,7 @@ var plans = statementtest.Plans{
 	"selectBoots":    {Text: selectBoots, Allow: []string{"SCAN workers", "USE TEMP B-TREE FOR DISTINCT"}},
 	"selectSuspects": {Text: selectSuspects, Allow: []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues": {Text: selectQueues, By: []string{"COVERING INDEX tasks_pending (queue>?)"},
-		Allow: []string{"SCAN names", "SCAN CONSTANT ROW", "SCAN tasks USING COVERING INDEX tasks_pending"}}, // reads one entry
+		Allow: []string{"SCAN names", "SCAN CONSTANT ROW", "SCAN tasks USING COVERING INDEX tasks_pending"}}, // this scan reads one entry
 	"selectDue": {Text: selectDue, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"},
 		Allow: []string{"SCAN CONSTANT ROW"}},
 	"selectLook": {Text: selectLook, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due",
@@ -85,7 +85,7 @@ var plans = statementtest.Plans{
 	"renewLeases": {Text: renewLeases, By: []string{"tasks_running (worker=? AND rowid=?)"}, Allow: []string{"SCAN json_each"}},
 	"selectOwned": {Text: selectOwned, By: []string{"INDEX tasks_running (worker=?)"}},
 	"selectCancelRequests": {Text: selectCancelRequests, By: []string{"INDEX tasks_running (worker=?)"},
-		Allow: []string{"SCAN cancel_requests EXISTS"}}, // reads one row
+		Allow: []string{"SCAN cancel_requests EXISTS"}}, // the scan reads one row
 	"selectLeases": {Text: selectLeases, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"},
 		Allow: []string{"SCAN tasks USING INDEX tasks_running"}},
 	"revokeClaim":   {Text: revokeClaim, By: []string{byID}},

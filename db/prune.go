@@ -94,7 +94,8 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	switch {
 	case len(list) < ended || ended == pruneMost:
-		done.From = list[min(len(list), ended)-1].FinishedAt.time() // tasks that are not checked yet may have ended in the same millisecond
+		// Not a millisecond later, because tasks that this call has not checked may have ended in the same millisecond.
+		done.From = list[min(len(list), ended)-1].FinishedAt.time()
 	case !p.Before.IsZero():
 		done.From = p.Before
 	}
@@ -113,7 +114,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	return done, err
 }
 
-// prune deletes those of the tasks that ended before a time, and returns their number.
+// prune deletes those tasks of the list that ended before the given time, and returns their number.
 func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
 	if len(list) == 0 {
 		return 0, nil
@@ -141,13 +142,13 @@ func (t *tx) prune(list []oldTask, before time.Time) (int, error) {
 	return len(ids), t.forget(ids)
 }
 
-// PruneWorkers deletes workers whose last heartbeat was before a time and that have no running task.
+// PruneWorkers deletes the workers that have no running task and whose last heartbeat was before the given time.
 func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 	return d.update(ctx, normal, func(t *tx) error { return t.run(pruneWorkers, before.UnixMilli()) })
 }
 
-// RollUp adds the counters of the minutes before the time minutes to the counters of their hours. It deletes the counters of the hours
-// before the time hours, and forgets the failures before that time.
+// RollUp replaces the counters of single minutes by counters of their hours, if they are older than the parameter minutes. It deletes the
+// counters of hours, and the records of failures, that are older than the parameter hours.
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that all counters of an hour are in the same table
 	return d.update(ctx, normal, func(t *tx) error {

@@ -40,8 +40,8 @@ func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *stateme
 	return list, nil
 }
 
-// updateAs does the same as update for a function run that returns a value. If it has to call run twice, it returns the value of the call
-// whose transaction was committed.
+// updateAs does the same as update, but the function run also returns a value. If updateAs has to call run twice, it returns the value of
+// the call whose transaction was committed.
 func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, error)) (value T, err error) {
 	err = d.update(ctx, to, func(t *tx) (err error) {
 		value, err = run(t)

@@ -9,7 +9,7 @@ import (
 // time from the due time to the start, and the run is the time from the start to the end. The percentiles are exact (nearest rank, in
 // milliseconds) if at most 10,000 tasks of all queues ended within the hour. Otherwise they cover the last 10,000 tasks only.
 type QueueStats struct {
-	Tasks            int // number of tasks with such times
+	Tasks            int // number of tasks whose times the percentiles cover
 	WaitP50, WaitP95 time.Duration
 	RunP50, RunP95   time.Duration
 	// Starts is the number of attempts that started. If more than 10,000 tasks ended, it is an estimate: the number of tasks that ended,

@@ -35,9 +35,9 @@ const rowsPerTask = 10
 
 // Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. The
 // first element of each result has the tasks with a direct dependency, the second element has the tasks with one task in between, and so
-// on. Each result has only the nearest tasks, at most as many as most says. If too many tasks have the same distance, Related returns an
-// arbitrary part of them, because it would have to read all of them to sort them. The result more reports whether there may be further
-// tasks.
+// on. Each result has only the nearest tasks, and the parameter most limits their number. If too many tasks have the same distance, Related
+// returns an arbitrary part of them, because it would have to read all of them to sort them. The result more reports whether there may be
+// further tasks.
 func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	before, cut, err := d.byDistance(ctx, selectBefore, id, most)
 	if err == nil {
@@ -46,8 +46,8 @@ func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind []
 	return before, behind, more || cut, err
 }
 
-// byDistance returns the tasks around one task, grouped by the number of dependencies between them and this task. The statement finds the
-// next tasks in one direction.
+// byDistance returns the tasks around the task id, grouped by the number of dependencies between them and this task. The statement s finds
+// the next tasks in one direction.
 func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (list [][]int64, more bool, err error) {
 	seen := map[int64]bool{id: true}
 	for last := []int64{id}; ; list = append(list, last) {

@@ -21,7 +21,7 @@ const newSettings = `state = ?, queue = ?, job = ?, args = ?,
 	max_losses = ?, unique_key = ?, lane = ?, options = ?, parts = ?, waits = ?, updated_at = ?,
 	generation_id = generation_id + CASE WHEN state <> ? THEN 1 ELSE 0 END`
 
-// replace replaces the unfinished task id by the new task, unless the old task has started.
+// replace gives the unfinished task with the given id the settings of the new task, unless the old task has started.
 func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now time.Time) (Inserted, error) {
 	s, err := t.status(id)
 	if err != nil {
@@ -66,7 +66,7 @@ func (t *tx) replace(id int64, spec *jobs.Spec, task jobs.Task, o ordering, now 
 		return one, err
 	}
 	for on := range o.open {
-		if on >= id { // otherwise two tasks could wait for each other
+		if on >= id { // a task may wait only for older tasks, so that two tasks never wait for each other
 			return one, &jobs.Error{Kind: jobs.ErrConflict, Code: errcode.UniqueKeyHolder, Subject: fmt.Sprint(id),
 				What: fmt.Sprintf("task %d cannot wait for task %d, which is not older", id, on),
 				Why:  []string{"its unique key is that of the new task, which would replace it", "nothing was changed"},

@@ -167,7 +167,7 @@ func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	}
 }
 
-// BenchmarkLookForReplacedFiles measures the check of each transaction whether the files of the database were replaced.
+// BenchmarkLookForReplacedFiles measures how long a transaction takes to check whether the files of the database were replaced.
 func BenchmarkLookForReplacedFiles(b *testing.B) {
 	d, err := Open(b.Context(), filepath.Join(b.TempDir(), "test.db"), Options{Create: true, Normal: true})
 	if err != nil {

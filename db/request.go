@@ -7,7 +7,8 @@ import (
 	"runtime"
 )
 
-// request is a write that waits for a leader to run it. Its caller waits for the result.
+// request is a write that waits for the leader of a group, the goroutine that runs the writes of several callers in one transaction
+// (commit.go). The caller of the write waits for the result.
 type request struct {
 	ctx   context.Context // context of the caller; if it ends before the write has begun, the caller gives up
 	level level

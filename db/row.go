@@ -15,7 +15,7 @@ import (
 //
 // taskTables joins the tables of these columns. A cancel request or a progress report belongs to a claim and stores the generation of that
 // claim. When the claim ends, the generation of the task goes up by one, and if the claim was revoked before, by two. So the joins also
-// find a request or report whose generation is one or two below the generation of the task.
+// find a request whose generation is one or two below the generation of the task, and a report whose generation is one below it.
 const (
 	taskColumns = `tasks.id, tasks.generation_id, tasks.state, tasks.queue, tasks.job,
 	tasks.args, tasks.label, tasks.priority, tasks.run_at,
@@ -144,7 +144,7 @@ func (n *number) Scan(value any) error {
 		*n = 0
 	case int64:
 		*n = number(value)
-	case float64: // SQLite returns a float for a sum or difference that overflows, of numbers that plain SQL has written
+	case float64: // SQLite returns a float if a sum or difference of numbers from plain SQL overflows
 		*n = number(max(min(value, math.MaxInt64/2), math.MinInt64/2))
 	default:
 		return fmt.Errorf("integer column holds %T", value)

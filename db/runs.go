@@ -42,9 +42,10 @@ type WorkerRuns struct {
 	Runs      []Run     // ordered by the time of their start
 }
 
-// RunsByWorker returns the attempts that ended at the time since or later, and the running attempts, grouped by worker. Each of its three
-// statements reads at most as many rows as the parameter most says. The result from is the time from which the list is complete: it is
-// since, or a later time if a statement has read its greatest number of rows. The attempts of deleted tasks are missing.
+// RunsByWorker returns the attempts that ended at the time in since or later, and the running attempts, grouped by worker. Each of its
+// three statements reads at most as many rows as the parameter most says. The list has all attempts that ended at the time in the result
+// from or later. This time is since, or later if a statement has read its greatest number of rows. The attempts of deleted tasks are
+// missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`
@@ -82,7 +83,7 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (worke
 	return workers, from, err
 }
 
-// workersOf returns the workers of runs, a map by the number of the worker.
+// workersOf returns the workers of the given runs. The parameter runs has the numbers of the workers as keys.
 func (d *DB) workersOf(ctx context.Context, runs map[int64][]Run) ([]WorkerRuns, error) {
 	if len(runs) == 0 {
 		return nil, nil

@@ -81,8 +81,8 @@ var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + 
 var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
 // These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists the unfinished tasks of
-// schedule [1], and says whether each has a cancel request. dropClosed deletes the rows of tasks that have finished or were deleted, among
-// the 20 oldest: its time must not grow with the number of unfinished tasks.
+// schedule [1], and says whether each has a cancel request. dropClosed examines the 20 oldest rows and deletes
+// those of tasks that have finished or were deleted. It examines no more rows, so that its time does not grow with the unfinished tasks.
 // addOpen adds task [2]. findOpen adds all unfinished tasks of a new schedule: there may be tasks of a deleted schedule of the same name.
 // reopenTask adds task [1] again, which had finished and was retried.
 var (
@@ -232,8 +232,8 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores the schedules in except,
-// unless somebody has changed them since.
+// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores the schedules in the parameter
+// except, unless somebody has changed them since the caller read them.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
 	if len(except) == 0 {
 		next, err := readValue[number](ctx, d, selectNextTick)
@@ -247,9 +247,9 @@ func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, e
 	return next.time(), err
 }
 
-// ChangeSchedules calls the function change with all schedules, ordered by name. Then it adds or replaces the schedules that change returns
-// in put. It deletes the schedules that change names in remove, but not their tasks. All these changes are one transaction. ChangeSchedules
-// may call change twice. A new schedule with @reboot does not tick in the boot with the id boot.
+// ChangeSchedules calls the function change with all schedules, ordered by name. The result put of this function has the schedules to add
+// or replace. The result remove has the names of the schedules to delete; their tasks stay. All these changes are one transaction.
+// ChangeSchedules may call the function twice. A new schedule with @reboot does not tick in the boot with the id boot.
 func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule,
 	remove []string, err error)) error {
 	return d.update(ctx, full, func(t *tx) error {

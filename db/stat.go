@@ -89,14 +89,14 @@ type QueueStat struct {
 	Queue  string
 	Counts map[jobs.State]int // number of unfinished tasks by state
 	Jobs   map[string]int     // pending tasks by job
-	Ended  map[jobs.State]int // number of tasks that ended since the given time, by state; a task that ended twice counts twice
+	Ended  map[jobs.State]int // number of tasks that ended since a time (see Queues), by state; a task that ended twice counts twice
 	Failed int                // number of tasks in Ended that failed and were neither retried nor deleted since
 	Pause  Pause              // pause of the queue; if it has none, the pause of the whole database; zero if neither is paused
 	Oldest time.Time          // due time of the pending task that has waited longest; zero if no task is pending
 }
 
 // Queues returns the QueueStat of each queue, by name. It returns only queues that have unfinished tasks, that are paused, or whose tasks
-// have ended since the time since. It never scans finished tasks.
+// have ended at the time in since or later. It never scans finished tasks.
 func (d *DB) Queues(ctx context.Context, since time.Time) (map[string]*QueueStat, error) {
 	rows, err := readRows[countRow](ctx, d, countQueues, since.Unix()/60)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 
 // insertStep stores step [3] of the attempt that claimed task [1] as generation [2], if that claim is still running. So an attempt that
 // lost its task stores nothing. The values have the order of the columns. The statement is idempotent: a caller can repeat it after an
-// error whose transaction was committed.
+// error, even if its transaction was committed.
 var insertStep = command(`INSERT INTO {steps} (task_id, generation_id, seq, name, value, wake_at, at)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM {tasks} WHERE id = ?1 AND generation_id = ?2 AND state = 'running')
 ON CONFLICT (task_id, seq) DO UPDATE SET generation_id = excluded.generation_id, name = excluded.name, value = excluded.value,

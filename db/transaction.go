@@ -277,7 +277,7 @@ func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask or insertPlain for len(ids) tasks. It sets ids in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // other transactions may take ids in between, but these ids increase all the same
+	if t.db.traits.GivesIDs { // other transactions may take ids between two of these, but the ids of these tasks still increase
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)

@@ -12,17 +12,17 @@ import (
 
 // A task holds its unique key until it finishes. The index tasks_unique guarantees that two unfinished tasks have different keys. A task
 // that may hold its key for longer has a row in unique_keys. The row outlives the task if retention deletes the task before free_at. So an
-// insert reads both tables. It runs under the write lock. On a server, only an INSERT of plain SQL takes no lock. So there the view enqueue
-// checks the key after its own INSERT, and insertTask adds nothing if plain SQL has given the key to another unfinished task in the
-// meantime.
+// insert reads both tables. It runs under the write lock. Only plain SQL on a server inserts tasks without this lock. So on a server the
+// view enqueue checks the key after its own INSERT, and insertTask adds nothing if plain SQL has given the key to another unfinished task
+// in the meantime.
 
 // stillHeld is an SQL condition on a row of unique_keys: the row still holds its key at the time in the next parameter. The query must join
 // the task of the row as holder.
 const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
 // selectUnique returns the unfinished task with key [1]. selectHolder returns the task that holds key [1] at time [2] by its row in
-// unique_keys. anyHeld reports whether unique_keys has rows. A transaction reads this once. If there are none, each insert needs one query
-// less. Indexes: tasks_unique, unique_keys.
+// unique_keys. anyHeld reports whether unique_keys has rows. A transaction runs anyHeld once. If the table has no rows, each insert needs
+// one query less. Indexes: tasks_unique, unique_keys.
 var (
 	selectUnique = query(`SELECT id FROM {tasks} WHERE unique_key = ? AND finished_at IS NULL`)
 	selectHolder = query(`SELECT held.task_id FROM {unique_keys} AS held LEFT JOIN {tasks} AS holder ON holder.id = held.task_id
@@ -36,8 +36,8 @@ var holdKey = command(`INSERT INTO {unique_keys} (unique_key, task_id, free_at, 
 ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, states = excluded.states, free_at = CASE
 	WHEN unique_keys.task_id = excluded.task_id THEN {greatest}(unique_keys.free_at, excluded.free_at) ELSE excluded.free_at END`)
 
-// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil is for a task that is deleted: from then on only the time in the
-// row decides how long the key is held.
+// freeKey deletes the row of key [1] if it belongs to task [2]. keepUntil changes this row when task [2] is deleted: from then on only the
+// time in the row decides how long the key is held.
 var (
 	freeKey   = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND task_id = ?`)
 	keepUntil = command(`UPDATE {unique_keys} SET states = '' WHERE unique_key = ? AND task_id = ?`)
@@ -87,7 +87,8 @@ func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 	return t.run(holdKey, task.UniqueKey, task.ID, at, task.UniqueStates)
 }
 
-// retakeKey stores again how long the retried task id holds its unique key, because another task may have replaced its row in the meantime.
+// retakeKey stores again how long the retried task with the given id holds its unique key, because another task may have replaced the row
+// of the key in the meantime.
 func (t *tx) retakeKey(id int64) error {
 	task, _, err := t.task(id) // the task exists, because this transaction has just changed it
 	if err != nil {

@@ -50,7 +50,7 @@ const (
 	numberKind              // a number, or a number of bytes
 	codesKind               // exit codes
 	textsKind               // map from keys to texts
-	keyedKind               // map from keys to texts, with limits for the keys
+	keyedKind               // map from keys to texts, with limits for the form and the number of keys
 	flagKind
 	textKind
 	wordKind // one of several words
@@ -80,7 +80,7 @@ func kindOf(o *taskspec.OptionInfo) optionKind {
 
 // optionDialect holds, for one dialect, the templates of the SQL about task options.
 type optionDialect struct {
-	path    string                   // text before the key in the path of a stored value
+	path    string                   // text before the key in {path}: SQLite needs a JSON path such as $.key, PostgreSQL only the key
 	check   string                   // template for the check of one option in enqueue
 	between string                   // text between two words in a list of words
 	kinds   map[optionKind]optionSQL // templates for each kind of options
@@ -89,9 +89,9 @@ type optionDialect struct {
 // optionSQL holds SQL templates for a kind of options. optionDialect.parts defines the marks in these templates.
 type optionSQL struct {
 	stored  string // the stored value of task t, or NULL
-	view    string // the value in tasks_view; if empty, {usual}
+	view    string // the value in tasks_view; an empty template means {usual}
 	cast    string // cast of the column in the view enqueue
-	value   string // the value to store in the JSON object; if empty, NEW.{key}
+	value   string // the value to store in the JSON object; an empty template means NEW.{key}
 	invalid string // a condition that is true for an invalid value
 }
 

@@ -2,7 +2,7 @@
 // PostgreSQL servers are in the folder postgres.
 //
 // The first numbered file creates the schema. The later files are migrations. Each file runs once, and there is no downgrade. The number
-// of the last file is the version of the schema. The files in the folder convert convert an SQLite file of version 11.
+// of the last file is the version of the schema. The folder convert has the files that upgrade an SQLite file of version 11.
 package schema
 
 import (
@@ -34,7 +34,7 @@ const (
 // optionDialects maps each folder to the SQL about task options in its dialect.
 var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
 
-// ConvertedVersion is the only version older than the first numbered file that can be converted, for SQLite files only.
+// ConvertedVersion is the only version older than the first numbered file from which runner can upgrade. Only SQLite files can have it.
 const ConvertedVersion = 11
 
 // Migration is a numbered file.
@@ -73,8 +73,8 @@ func Version(folder string) int {
 	return list[len(list)-1].Version
 }
 
-// MigrationsFrom returns the migrations that upgrade an SQLite file of version have, in order. For ConvertedVersion it adds the first
-// file of the folder convert before the first schema file, and the other files of that folder after it.
+// MigrationsFrom returns the migrations that upgrade an SQLite file from the version in the parameter have, in order. For ConvertedVersion
+// it adds the first file of the folder convert before the first schema file, and the other files of that folder after it.
 func MigrationsFrom(have int) (list []Migration) {
 	if have == ConvertedVersion {
 		convert, all := Migrations(Convert), Migrations(SQLite)

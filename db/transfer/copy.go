@@ -104,13 +104,14 @@ var (
 	CAST(sum(generation_id) AS bigint) AS generations FROM {tasks} GROUP BY state ORDER BY state`)
 )
 
-// TableCount is the number of rows of a table, which is the same in both databases.
+// TableCount is the number of rows of a table. The migration has checked that both databases have the same number.
 type TableCount struct {
 	Table string
 	Rows  int64
 }
 
-// copyRows copies the rows of a table from the source of a migration.
+// copyRows copies the rows of a table from the source of a migration. In a table with rows of tasks, it copies only the rows of the tasks
+// with ids after behind and up to upTo.
 func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTable, behind, upTo int64) error {
 	from := m.from.Engine()
 	read, args := copyAll, []any(nil)

@@ -21,7 +21,7 @@ var selectSome = sqltext.Query(`SELECT CASE WHEN EXISTS (SELECT 1 FROM {tasks}) 
 	FROM {limits})
 	OR EXISTS (SELECT 1 FROM {pauses}) THEN 1 ELSE 0 END`)
 
-// Migration moves the content of one database to another database. See engine.Frozen for its states.
+// Migration moves the content of one database to another database. See engine.FrozenState for its states.
 type Migration struct {
 	from, to *db.DB
 	// states of both databases: moving and moved for the source, incomplete for the target

@@ -50,7 +50,7 @@ type Engine interface {
 	CheckSchema(ctx context.Context) error
 	// Freezing returns the statements that create triggers. These triggers reject writes with a message.
 	Freezing(message string) []*sqltext.Statement
-	// Thawing returns the statements that drop these triggers.
+	// Thawing returns the statements that drop the triggers of Freezing.
 	Thawing() []*sqltext.Statement
 }
 
@@ -73,7 +73,7 @@ type Shared interface {
 	MakeDir() error
 	// Created reports whether Open created the database.
 	Created() bool
-	// UpgradedFrom returns the version of the schema that Open has upgraded, or 0 if it has upgraded none.
+	// UpgradedFrom returns the version of the schema before Open upgraded it, or 0 if Open upgraded nothing.
 	UpgradedFrom() int
 	// Server describes the server. It returns nil for a file.
 	Server() *ServerInfo
@@ -131,7 +131,7 @@ type Shared interface {
 type Lifecycle interface {
 	// Name returns the path of the file, or the address without its password.
 	Name() string
-	// Identity returns a name that no other database has, since two databases may be on one server.
+	// Identity returns a name that no other database has. The name of a server is not enough, because it can hold two databases.
 	Identity() string
 
 	// Open connects and returns the writer's connection. It creates or upgrades the tables if the options say so. The caller must call
@@ -162,8 +162,8 @@ type Transactions interface {
 	// function begin, which runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
 	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction has
-	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing:
-	// there a transaction that began to read before this one can no longer write.
+	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing: if
+	// another transaction began to read before the transaction of q writes, SQLite rejects the later writes of that other transaction.
 	LockKeys(q Querier) error
 	// Later sends a statement together with the next one. It requires the trait Pipelines.
 	Later(conn *sqlx.Conn, text string, args []any) error
@@ -193,7 +193,7 @@ type Transactions interface {
 type Errors interface {
 	// Explain turns an error of the driver into a *jobs.Error if it can. It returns other errors and nil unchanged.
 	Explain(err error) error
-	// ExplainWrite is Explain for an error of the writer.
+	// ExplainWrite does the same as Explain for an error of the writer.
 	ExplainWrite(err error) error
 	// Busy reports whether err means that other processes held the lock.
 	Busy(err error) bool
@@ -215,7 +215,7 @@ type Traits struct {
 	InsertMost       int  // greatest number of tasks that the inserter collects for one INSERT
 	InsertsArrays    bool // whether one statement, with an array for each column as its arguments, inserts any number of tasks
 	CompletesAsJSON  bool // whether one statement, with JSON as its argument, completes any number of tasks
-	SingleStatements bool // whether a statement without BEGIN is a cheap transaction
+	SingleStatements bool // whether one statement without BEGIN costs less than a transaction of BEGIN, statement and COMMIT
 	Pipelines        bool // whether several statements can be sent in one message
 	FastPath         bool // whether cycles that only complete and claim tasks run concurrently; see db/fastpath.go
 	OutlivedByClient bool // whether clients outlive a crash of the engine, so that only heartbeats may commit asynchronously
@@ -227,7 +227,7 @@ type Options struct {
 	ReadOnly bool // reject every write; Open fails if the schema needs an upgrade
 	Normal   bool // skip the fsync of commits: a power failure may undo the last writes, but the crash of a program does not
 	// for flash storage: skip the fsync of commits except those of cycles that finish attempts, and sync the write-ahead log this long
-	// after a commit. A new file gets small pages. 0: none of this. On a server it has no effect.
+	// after a commit. A new file gets small pages. The value 0 turns all this off. On a server the option has no effect.
 	Flash       time.Duration
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
 	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix
@@ -247,7 +247,7 @@ type Process struct {
 
 // ServerInfo describes the server that a database is on.
 type ServerInfo struct {
-	Version int64         // version of PostgreSQL, as 150004
+	Version int64         // version of PostgreSQL, such as 150004
 	Schema  string        // schema of runner's tables
 	Tables  int           // version of these tables
 	Skew    time.Duration // how far the clock of this host is ahead of the clock of the server

@@ -9,7 +9,8 @@ import (
 // A migration to another database freezes both databases: triggers reject every write to the tables that users and workers change. The
 // triggers also stop a process that opened the database before the migration, an older program, and plain SQL. So no task of a frozen
 // database can start, and nobody can add a task that would never run. The table migration_state says why a database is frozen. It exists
-// only in a frozen database. Its row and the triggers are always written in the same transaction:
+// only in a frozen database. Its row and the triggers are always written in the same transaction. The states of both databases show the
+// state of the migration; an empty field stands for a database that is not frozen:
 //
 //	source     target     state of the migration
 //	           incomplete killed at its very beginning; the target is empty
@@ -66,7 +67,7 @@ func (f Frozen) Error(name string, err error) *jobs.Error {
 	return p
 }
 
-// hasState reports whether the table named [1] exists.
+// hasState reports whether the table named [1] exists. selectState and insertState read and write the row of migration_state.
 var (
 	hasState    = sqltext.Query(`SELECT {table_exists}`)
 	selectState = &sqltext.Statement{Template: `SELECT state, other FROM {migration_state}`, Reads: true, Once: true}
@@ -81,7 +82,7 @@ var (
 
 // ReadFrozen returns the reason why the database rejects writes.
 func ReadFrozen(q Querier, dialect *sqltext.Dialect) (f Frozen, err error) {
-	for range 2 { // another process may have dropped the table since the query above
+	for range 2 { // try again if another process drops the table between the two queries
 		var exists bool
 		if err = q.Scan(hasState, []any{dialect.Prefix + "migration_state"}, &exists); err != nil || !exists {
 			return Frozen{}, err

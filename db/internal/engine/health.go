@@ -28,9 +28,9 @@ type Session struct {
 	PID         int       `json:"pid"`
 	User        string    `json:"user"`
 	Application string    `json:"application"`
-	Client      string    `json:"client"` // address of its host; "" on a Unix socket
+	Client      string    `json:"client"` // address of the client's host; "" on a Unix socket
 	State       string    `json:"state"`  // state as in pg_stat_activity, such as "idle in transaction"
-	Begun       time.Time `json:"begun"`  // begin of the transaction
+	Begun       time.Time `json:"begun"`  // time at which the transaction began
 	QueryBegun  time.Time `json:"query_begun"`
 	Snapshot    bool      `json:"snapshot"` // whether the session holds a snapshot, which keeps dead rows
 	Behind      int64     `json:"behind"`   // number of transactions that began after this snapshot

@@ -127,8 +127,8 @@ func (c *session) send(ctx context.Context, text string, args []driver.NamedValu
 	return rows, affected[len(affected)-1], nil
 }
 
-// exec sends a statement together with the waiting statements. If no statement waits, it calls the function now, which sends the statement
-// alone.
+// exec sends a statement together with the waiting statements. If no statement waits, it calls the function in the parameter now, which
+// sends the statement alone.
 func (c *session) exec(ctx context.Context, text string, args []driver.NamedValue,
 	now func(context.Context, []driver.NamedValue) (driver.Result, error)) (driver.Result, error) {
 	if c.hasWaiting() {

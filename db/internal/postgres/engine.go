@@ -39,7 +39,7 @@ func (s *Server) MakeDir() error {
 // Created reports whether Open made the tables.
 func (s *Server) Created() bool { return s.created }
 
-// UpgradedFrom returns the version of the schema that Open has upgraded, or 0.
+// UpgradedFrom returns the version of the schema before Open upgraded it, or 0 if Open upgraded nothing.
 func (s *Server) UpgradedFrom() int { return s.upgradedFrom }
 
 // Reader returns the pool of connections that cannot write.

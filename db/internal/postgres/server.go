@@ -63,7 +63,7 @@ type Server struct {
 	dir          string                 // directory on this host
 	grant        atomic.Pointer[string] // the GRANT that gives this role the rights that it needs; nil before the first connection
 	created      bool
-	upgradedFrom int // version of the schema that Open has upgraded; 0 if none
+	upgradedFrom int // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 
 	write *sqlx.DB // two connections: one for the writer and one for the second writer
 	read  *sqlx.DB // connections that cannot write
@@ -206,7 +206,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// checkNewer returns an error if the version of the schema, have, is one that only a newer program writes.
+// checkNewer returns an error if only a newer program writes schemas of the version in the parameter have.
 func (s *Server) checkNewer(have int) error {
 	want := schema.Version(schema.Postgres)
 	if have <= want {
@@ -218,7 +218,7 @@ func (s *Server) checkNewer(have int) error {
 		Hint: "upgrade this program, or use another database"}
 }
 
-// Reconnect opens a new connection. It returns an error if its tables are not the tables that Open has opened.
+// Reconnect opens a new connection. It returns an error if this connection finds other tables than those that Open has opened.
 func (s *Server) Reconnect(ctx context.Context, second bool) (conn *sqlx.Conn, err error) {
 	if conn, err = s.write.Connx(ctx); err != nil {
 		return nil, s.Explain(err)
@@ -255,7 +255,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 	if _, err := conn.ExecContext(ctx, "BEGIN; "+s.begins.exclusive); err != nil {
 		return err
 	}
-	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a COMMIT the server only warns about it
+	defer func() { _, _ = conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a COMMIT, a ROLLBACK only causes a warning
 	have, err := s.connect(ctx, conn)
 	if err != nil {
 		return err
@@ -265,7 +265,7 @@ func (s *Server) migrate(ctx context.Context, conn *sqlx.Conn) (err error) {
 		if err := conn.QueryRowxContext(ctx, s.sql.Text(hasSchema), s.Schema).Scan(&some); err != nil {
 			return err
 		}
-		if !some { // an administrator may have created the schema
+		if !some { // the schema exists already if an administrator has created it
 			if _, err := conn.ExecContext(ctx, "CREATE SCHEMA "+s.Schema); err != nil {
 				return err
 			}

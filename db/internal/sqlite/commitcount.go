@@ -11,11 +11,11 @@ type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // counter of SQLite; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether own includes the current commit of the writer, which all may not include yet
-	next    uint32         // while pending: value of all that includes this commit
+	pending bool           // whether the writer is committing: own includes this commit, but all may not include it yet
+	next    uint32         // if pending: value of all after this commit, unless other connections commit before it
 }
 
-// open sets the counter of SQLite. The parameter all is nil if the counter cannot be read.
+// open sets the field all to the counter of SQLite, or to nil if the counter cannot be read.
 func (c *commitCount) open(all *atomic.Uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -23,7 +23,7 @@ func (c *commitCount) open(all *atomic.Uint32) {
 }
 
 // begin counts a commit of the writer before the commit is made. The writer may not have the write lock yet, so another connection can
-// commit in between. The count of other commits includes that one only after the commit of the writer has succeeded or failed.
+// commit before it. The number of commits of others includes such a commit only after the commit of the writer has succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

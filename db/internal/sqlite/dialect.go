@@ -14,13 +14,13 @@ var fragments = sqltext.Parts{
 	// limit of the claim.
 	"claim_job": "{tasks_of_job}",
 	// row_address adds a column to the SELECT of one job: the physical address of the row, on an engine where the claim finds the selected
-	// rows by it. same_row is the condition that the claim has selected a row. same_id is the same condition for a claim that knows only
-	// the ids of the tasks.
+	// rows by this address. same_row is the condition that a row of tasks is one of the selected rows. same_id is the same condition for a
+	// claim that knows only the ids of the tasks.
 	"row_address": "",
 	"same_row":    "tasks.id = next_id",
 	"same_id":     "tasks.id = next_id",
-	// shard_column and shard are for an engine on which several rows hold parts of the same counter: the last column of the key of a
-	// counter, and its value.
+	// shard_column is the last column of the key of a counter, and shard is its value. They are empty on an engine that keeps each counter
+	// in one row, and not in several rows that must be added up.
 	"shard_column": "",
 	"shard":        "",
 	// join_in_order makes the planner join tables in the order in which they are written.
@@ -69,8 +69,8 @@ var fragments = sqltext.Parts{
 	"highest_id": "SELECT coalesce(max(id), 0) FROM (SELECT max(id) AS id FROM {tasks} WHERE id < 4503599627370496" +
 		" UNION ALL SELECT max(id) FROM {last_ids}) AS ids",
 
-	// samples lists the waits and durations of the first [4] tasks that ended in each of [3] steps of [2] milliseconds since [1].
-	// Index: tasks_finished, with a seek for each step.
+	// samples divides the time since [1] into [3] steps of [2] milliseconds. It lists the waits and durations of the first [4] tasks that
+	// ended in each step. Index: tasks_finished, with a seek for each step.
 	"samples": `WITH RECURSIVE stretches (step, at) AS (SELECT 0, ?1 UNION ALL SELECT step + 1, at + ?2 FROM stretches WHERE step + 1 < ?3)
 SELECT step, tasks.started_at - tasks.run_at AS wait, tasks.finished_at - tasks.started_at AS duration FROM stretches CROSS JOIN {tasks}
 	ON tasks.id IN

@@ -32,15 +32,15 @@ type File struct {
 	logPath, sharedPath string // paths of the write-ahead log and of the shared memory
 
 	logSizeBefore int64                          // bytes of the write-ahead log before it was opened
-	companions    atomic.Pointer[companionFiles] // nil while the file is not open in WAL mode
+	companions    atomic.Pointer[companionFiles] // the log and the shared memory; nil while the file is not open in WAL mode
 	options       engine.Options
 	created       bool
-	upgradedFrom  int  // version of the schema that Open has upgraded; 0 if none
+	upgradedFrom  int  // version of the schema before Open upgraded it; 0 if Open upgraded nothing
 	single        bool // whether this process writes only from time to time; see lockQueue
 
 	content   atomic.Pointer[content] // last known size and modification time of the file; nil if unknown
 	contentMu sync.Mutex
-	shared    *sharedMemory // guarded by contentMu; nil if it cannot be read
+	shared    *sharedMemory // shared memory of SQLite; guarded by contentMu; nil if it cannot be read
 	queue     lockQueue     // queue of the processes that wait for the write lock
 	commits   commitCount   // counter that the watch reads
 	logSync   logSync       // delayed sync of the write-ahead log
@@ -54,7 +54,7 @@ type File struct {
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watch uses the slow pace
-	paceChanged chan struct{} // a value ends the long pause between two checks of the watch at the slow pace
+	paceChanged chan struct{} // a value sent here ends the pause between two checks of the watch at the slow pace
 	busyRetries atomic.Int64
 	quit        chan struct{} // closed by Quit; ends the watches
 }
@@ -91,7 +91,7 @@ func (d *File) MakeDir() error {
 // Created reports whether Open made the file.
 func (d *File) Created() bool { return d.created }
 
-// UpgradedFrom returns the version of the schema that Open has upgraded, or 0.
+// UpgradedFrom returns the version of the schema before Open upgraded it, or 0 if Open upgraded nothing.
 func (d *File) UpgradedFrom() int { return d.upgradedFrom }
 
 // Reader returns the pool of connections that cannot write.
@@ -108,8 +108,8 @@ func (*File) Traits() engine.Traits {
 // selectMain returns the file of the main database of a connection.
 var selectMain = sqltext.Query(`SELECT file FROM pragma_database_list WHERE name = 'main'`)
 
-// Within returns an error unless a transaction of the caller belongs to this file. The first write of the transaction takes the write lock,
-// and workers watch the file for commits.
+// Within returns an error unless a transaction of the caller belongs to this file. It has nothing to prepare: the first write of the
+// transaction takes the write lock, and workers watch the file for commits.
 func (d *File) Within(q engine.Querier, _ engine.Use) error {
 	var file, build string
 	if err := q.Scan(selectOuter, nil, &file, &build); err != nil {
@@ -146,7 +146,7 @@ func (d *File) Disconnecting() { d.closeShared() }
 
 // Reconnect opens the file again after an I/O error. The new file descriptor may work although the old one failed.
 func (d *File) Reconnect(ctx context.Context, _ bool) (*sqlx.Conn, error) {
-	d.companions.Store(nil) // SQLite removes these files when the last connection closes, and creates them when the next one opens
+	d.companions.Store(nil) // SQLite removes both files when the last connection closes, and creates new ones at the next open
 	if err := d.write.Close(); err != nil {
 		return nil, d.Explain(err)
 	}
@@ -296,8 +296,8 @@ func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTR
 
 func (*File) Server() *engine.ServerInfo                              { return nil }
 func (*File) Values(args []any) []any                                 { return args }
-func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // SQLite has no server
-func (*File) LockKeys(engine.Querier) error                           { return nil }                   // the write lock does it
+func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // needs the trait Pipelines
+func (*File) LockKeys(engine.Querier) error                           { return nil }                   // SQLite's write lock is enough
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
 func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns such an error

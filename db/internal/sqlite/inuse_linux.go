@@ -27,7 +27,7 @@ const (
 // inUse reports which files of a database are in use by others: by other processes, or by other handles of this process.
 type inUse struct {
 	file   bool // whether a connection in WAL mode has the database file open
-	shared bool // whether a process uses the shared memory; only set if file is false
+	shared bool // whether a process uses the shared memory; only set if the field file is false
 }
 
 // usedBy reports which of the files of the database at path are in use. It must not open shared memory that this process has open. SQLite
@@ -45,7 +45,8 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	if _, _, err := mapped(path + "-shm"); err == nil { // this process uses the memory of a file that was moved away
+	// If this process has mapped the shared memory, another handle of this process uses a database file that was moved away.
+	if _, _, err := mapped(path + "-shm"); err == nil {
 		use.shared = true
 	} else {
 		withFile(path+"-shm", func(file *os.File) { use.shared = locked(file, inUseByte, 1) })

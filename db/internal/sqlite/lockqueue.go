@@ -113,7 +113,8 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 		return sleepWhile(word, now, longest)
 	}
 	quick.Store(1)
-	return word.Load() != now || sleepWhile(quick, 1, longest) // the holder may have called leave before it saw that a single write waits
+	// If the word has changed, the holder has called leave, perhaps before it could see the waiting write. So do not sleep.
+	return word.Load() != now || sleepWhile(quick, 1, longest)
 }
 
 // pass gives the process that leave has woken the time to get the lock. Meanwhile this process sleeps at the end of the queue, for a

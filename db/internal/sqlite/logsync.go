@@ -23,7 +23,7 @@ type logSync struct {
 	mu      sync.Mutex
 	durable bool        // whether each commit of the connection does an fsync itself
 	timer   *time.Timer // timer of the planned sync; nil if all commits of this process are on the disk
-	failed  error       // error of the last failed sync, until a commit returns it
+	failed  error       // error of the last failed sync; nil after a commit has returned it
 }
 
 // setLevel records whether the next commits of the connection do an fsync.
@@ -88,8 +88,8 @@ func (l *logSync) close() error {
 	return l.failed
 }
 
-// syncLog syncs the write-ahead log and its entry in the directory. The log is missing after the last connection has closed the file,
-// because SQLite has then synced the database file itself.
+// syncLog syncs the write-ahead log and its entry in the directory. It does nothing if there is no log: SQLite syncs the database file and
+// removes the log when the last connection closes.
 func (d *File) syncLog() error {
 	file, err := os.OpenFile(d.logPath, os.O_RDWR, 0)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -69,7 +69,7 @@ func TestSyncLogSyncsAnExistingLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.db")
 	d, err := New(path, engine.Options{Flash: time.Second})
 	testkit.NoError(t, err)
-	testkit.NoError(t, d.syncLog()) // SQLite removes the log when it closes the last connection
+	testkit.NoError(t, d.syncLog()) // there is no log, as after the last connection has closed
 	testkit.NoError(t, os.WriteFile(path+"-wal", []byte("log"), 0o600))
 	testkit.NoError(t, d.syncLog())
 	testkit.NoError(t, os.Remove(path+"-wal"))

@@ -77,7 +77,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	return have, prefix, nil
 }
 
-// prefixedVersion is version for a database of another program.
+// prefixedVersion does the work of the method version for a database of another program.
 func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, err error) {
 	requested := d.options.Prefix
 	if d.sql != nil {
@@ -138,7 +138,7 @@ func (d *File) migrate(ctx context.Context) error {
 	if _, err := d.conn.ExecContext(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return d.Explain(err)
 	}
-	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // fails after a commit, which is fine
+	defer func() { _, _ = d.conn.ExecContext(context.WithoutCancel(ctx), "ROLLBACK") }() // after a commit the ROLLBACK fails, which is fine
 	have, _, err := d.version(ctx)
 	if err != nil {
 		return err

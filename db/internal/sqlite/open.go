@@ -54,7 +54,7 @@ func uri(path string, query url.Values) string {
 
 const driverName = "sqlite"
 
-// logLimit makes SQLite cut the write-ahead log to 64 MiB each time when it starts to write the log from its beginning again.
+// logLimit makes SQLite cut the write-ahead log to 64 MiB whenever it starts to write the log from its beginning again.
 const logLimit = "journal_size_limit(67108864)"
 
 // Connect opens a pool of one connection to a file, with pragmas. The parameter mode is a mode of SQLite's URIs: rw, rwc or ro.
@@ -168,9 +168,9 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// initialiseAlone calls the function do, and again while other connections lock the file. A lock file lets only one process at a time do
-// this, because the switch to WAL mode ignores the busy handler. Without this lock, a process may fail if several processes open a new file
-// at the same time (measured with eight processes: 1 of 96 failed).
+// initialiseAlone calls the function do, and repeats the call while other connections lock the file. A lock file lets only one process at a
+// time call do, because the switch to WAL mode ignores the busy handler. Without this lock, a process may fail if several processes open a
+// new file at the same time (measured with eight processes: 1 of 96 failed).
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
 		return engine.FileError(err, d.path)
@@ -229,14 +229,14 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// maxRound is the longest time that one try and the pause after it count towards the busy timeout. If the process is stopped or the machine
-// sleeps in between, more time passes. Without this limit, the busy timeout would be over after that, and the write would fail at its next
-// try.
+// maxRound is the longest time that one try and the pause after it count towards the busy timeout. They take longer if the process is
+// stopped or the machine sleeps meanwhile. Without this limit, the busy timeout would have passed after that, and the write would fail at
+// its next try.
 const maxRound = 100 * time.Millisecond
 
-// repeat calls the function do until it succeeds, until the function again returns false for its error, or until the busy timeout has
-// passed. It returns the last error. Between two tries it waits in the queue for the write lock. If there is no queue, it waits for a short
-// time.
+// repeat calls the function do until it succeeds, until the busy timeout has passed, or until the function in the parameter again returns
+// false for the error of do. It returns the last error. Between two tries it waits in the queue for the write lock. If there is no queue,
+// it waits for a short time.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {

@@ -32,7 +32,7 @@ import (
 // An inotify watch reports a replacement only after some time, so the writer could confirm a write before the report. A check could also
 // open the files, but closing them would drop the locks of this process.
 
-// stamp identifies a file, and the present state of its content by time and size.
+// stamp identifies a file, and the present state of its content by the modification time and the size.
 type stamp struct {
 	id      fileID
 	written int64 // modification time in nanoseconds
@@ -120,8 +120,8 @@ func (d *File) readContent() *content {
 	return &content{now, after, before == after && after.done == after.attempted}
 }
 
-// opening holds a mutex for each path, by the hash of the path. Open holds the mutex of its path while it checks and opens the database;
-// see usedBy.
+// opening holds 64 mutexes; the hash of a path selects one of them. Open holds the mutex of its path while it checks and opens the
+// database; see usedBy.
 var opening [64]sync.Mutex
 
 var openingSeed = maphash.MakeSeed()
@@ -145,7 +145,7 @@ func (d *File) checkFilesInUse() error {
 
 // checkLeftLog returns an error if there is a log whose database is missing or empty. SQLite would remove this log and the tasks in it.
 func (d *File) checkLeftLog() error {
-	log, _ := os.Stat(d.logPath) // first, because another process may now create a database, and then its log
+	log, _ := os.Stat(d.logPath) // before the database, because another process may now create the database and then the log
 	if info, err := os.Stat(d.path); log != nil && log.Size() > 0 && (errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0) {
 		return &jobs.Error{Kind: jobs.ErrReplaced, What: "database was removed or emptied, and its log was not: " + d.logPath,
 			Why:  []string{"the log may hold tasks that are nowhere else; nothing was changed"},
@@ -234,7 +234,7 @@ func (d *File) replacedError(name, what, why string, err error) error {
 func (d *File) keepLog() (release func()) {
 	file, err := os.Open(d.path)
 	if err != nil {
-		return func() {} // SQLite itself checks whether the file is at its path
+		return func() {} // if no file is at the path, SQLite itself keeps the log
 	}
 	_ = lockShared(file)
 	return func() { file.Close() }

@@ -29,7 +29,7 @@ type Statement struct {
 	Parts    Parts // templates for the marks that only this statement uses
 	Reads    bool  // whether the statement changes nothing
 	Once     bool  // whether the statement was built for one use, so that no code stores its prepared or rendered form
-	NoAlias  bool  // whether the names of tables are rendered without an alias; the statement then uses no Fragments of a Dialect
+	NoAlias  bool  // whether names of tables are rendered without an alias; such a statement uses no Fragments of a Dialect
 }
 
 // Parts holds the template for each mark, by the name of the mark.
@@ -64,7 +64,7 @@ type Series struct {
 	Template  string // {parts} stands for the n parts, and {after_parts} for the number of the first parameter after them
 	Part      string
 	Separator string // text between two parts
-	Params    int    // number of the parameters of a part; needed for {after_parts}
+	Params    int    // how many parameters each part has; needed for {after_parts}
 	Parts     Parts  // templates for further marks
 	Reads     bool   // whether the statements change nothing
 
@@ -147,7 +147,8 @@ func (r *renderer) render(template string) {
 	r.out.WriteString(template)
 }
 
-// copyUpTo copies text up to and including the next occurrence of end after the first byte. It returns the rest of the text.
+// copyUpTo copies the beginning of the parameter text, up to and including the string end, and returns the rest. It does not search for end
+// in the first byte, which may be an opening quote.
 func (r *renderer) copyUpTo(text, end string) string {
 	n := strings.Index(text[1:], end)
 	if n < 0 {

@@ -58,7 +58,8 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	}
 }
 
-// declared calls the function found with the name of each declared statement. It returns the first string literal of each template.
+// declared calls the function in the parameter found with the name of each declared statement. It returns the first string literal of each
+// template.
 func (p Plans) declared(file *ast.File, others []string, found func(name string)) map[ast.Node]bool {
 	first := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {

@@ -34,7 +34,7 @@ func (p Plan) Statement() *sqltext.Statement {
 	return sqltext.Query(p.Text.(string))
 }
 
-// Check compares the plans of all statements.
+// Check compares the plan of each statement with the expected plan.
 func (p Plans) Check(t *testing.T, read *sqlx.DB, dialect *sqltext.Dialect) {
 	t.Helper()
 	for name, plan := range p {
