@@ -22,7 +22,8 @@ var (
 AND octet_length(args) = ? AND args = ? ORDER BY id DESC LIMIT ?`)
 )
 
-// previousTicks finds the tasks of schedule [1] for ticks before [2] that have started, the latest first, at most [3]. Index: tasks_tick.
+// previousTicks finds at most [3] tasks of schedule [1] that have started and whose ticks are before [2], the latest first. Index:
+// tasks_tick.
 var previousTicks = query(`SELECT id FROM {tasks} WHERE schedule = ? AND tick < ? AND started_at IS NOT NULL ORDER BY tick DESC LIMIT ?`)
 
 // PreviousRuns returns the ids of up to n earlier tasks that ran the same function or command as task t, newest first. It leaves out tasks

@@ -21,7 +21,8 @@ var (
 const taskBytes = `1000 + coalesce(length(args), 0) + coalesce(length(result), 0) +
 	(SELECT coalesce(sum(length(data)), 0) FROM {output} WHERE task_id = tasks.id) + ` + inputBytes
 
-// pruneTasks deletes those tasks of the JSON array [1] of ids that are still finished and ended before [2], and returns their unique keys.
+// pruneTasks deletes the tasks whose ids are in the JSON array [1], if they are still finished and ended before [2]. It returns their ids
+// and unique keys.
 var pruneTasks = command(`DELETE FROM {tasks} WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND finished_at < ?
 RETURNING id, unique_key`)
 
@@ -53,7 +54,7 @@ type oldTask struct {
 
 // Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.
 type Prune struct {
-	From         time.Time // skip the tasks that did not fail and ended before this time; an earlier Prune has handled them
+	From         time.Time // skip the tasks that did not fail and ended before this time; an earlier call has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time
 	FailedBefore time.Time // delete failed tasks that ended before this time
 }

@@ -21,7 +21,7 @@ var selectPauses = query(`SELECT queue, paused_at, paused_by, reason FROM {pause
 // AllQueues is the queue name that stands for the whole database.
 const AllQueues = ""
 
-// DeletionPause is the key of the pause of deletions in the table pauses. No queue has such a name.
+// DeletionPause is the key of the row that pauses deletions in the table pauses. No queue has such a name.
 const DeletionPause = "-deletion"
 
 // setDeletionPause begins or replaces the pause of deletions. [1] is the time, [2] is the user, and [3] is the reason. endDeletionPause
@@ -101,7 +101,8 @@ func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
 	return pauses[DeletionPause], err
 }
 
-// ResumeDeletion ends the pause of deletions that began at the time began. If began is zero, it ends any pause of deletions.
+// ResumeDeletion ends the pause of deletions if it began at the time in the parameter began. If this parameter is zero, it ends any pause
+// of deletions.
 func (d *DB) ResumeDeletion(ctx context.Context, began time.Time) error {
 	at := int64(0)
 	if !began.IsZero() {

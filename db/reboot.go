@@ -24,7 +24,7 @@ var noteBoots = command(`UPDATE {schedules} SET boots = ?, next_at = ? WHERE nam
 // selectBoots lists the boots in which a worker has run. The statement reads the whole table, which is small.
 var selectBoots = query(`SELECT DISTINCT boot_id FROM {workers} WHERE boot_id <> '' LIMIT 100`)
 
-// NoteBoot makes each schedule with @reboot due that has had no tick in a boot yet. It is idempotent.
+// NoteBoot makes each schedule with @reboot due, unless the schedule has already had its tick in the given boot. It is idempotent.
 func (d *DB) NoteBoot(ctx context.Context, boot string, now time.Time) error {
 	list, err := readRows[scheduleRow](ctx, d, selectByName)
 	if err != nil || !slices.ContainsFunc(list, func(r scheduleRow) bool { return r.unseen(boot) }) {
@@ -64,8 +64,8 @@ func (r *scheduleRow) boots() (list []string) {
 	return list
 }
 
-// knownBoots returns the value of the column boots for a new schedule. With this value the schedule does not tick in this boot, nor in the
-// boots of other workers.
+// knownBoots returns the value of the column boots for a new schedule. With this value the schedule does not tick in the given boot, nor in
+// any boot in which a worker has run.
 func (t *tx) knownBoots(s *jobs.Schedule, boot string) (any, error) {
 	if !lifecycle.AtBoot(s.Cron) {
 		return nil, nil

@@ -42,7 +42,7 @@ var (
 	selectTicking = query(selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`)
 )
 
-// selectNextTick returns the time of the next tick of all schedules, or 0 if there is none. Index: schedules_next.
+// selectNextTick returns the time of the earliest next tick of a schedule, or 0 if no schedule has a next tick. Index: schedules_next.
 var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
 
 // selectOtherTick does the same as selectNextTick, but ignores the schedules in [1]: a JSON array with the name and the time updated_at of
@@ -232,8 +232,8 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns the time of the next tick of all schedules, or the zero time if there is none. It ignores the schedules in the parameter
-// except, unless somebody has changed them since the caller read them.
+// NextTick returns the time of the earliest next tick of a schedule, or the zero time if no schedule has a next tick. It ignores the
+// schedules in the parameter except, unless somebody has changed them since the caller read them.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
 	if len(except) == 0 {
 		next, err := readValue[number](ctx, d, selectNextTick)

@@ -45,8 +45,8 @@ WHERE id IN (SELECT CAST(value AS bigint) FROM {json_each}) AND state = 'pending
 var countFailed = query(`SELECT queue, count(*) AS n FROM (SELECT queue FROM {tasks} WHERE state = 'failed' AND finished_at >= ?
 	ORDER BY finished_at DESC LIMIT 0 + ?) AS newest GROUP BY queue`)
 
-// failedMost is the largest number of failed tasks that the statement countFailed reads. If more tasks have failed, DB.countFailed uses the
-// counters, although these also count failed tasks that were retried later.
+// failedMost is the largest number of failed tasks that the statement countFailed reads. If it reads that many, DB.countFailed uses the
+// counters instead, although these also count failed tasks that were retried later.
 const failedMost = 1000
 
 // These queries find the oldest pending task of each queue, job and priority by index seeks. Index: tasks_pending.

@@ -275,7 +275,7 @@ func (t *tx) later(s *statement, args ...any) error {
 // This saves a round trip to the server, during which other writers would wait for the lock.
 func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
-// insertRows runs insertTask or insertPlain for len(ids) tasks. It sets ids in the order of the tasks.
+// insertRows runs insertTask or insertPlain for len(ids) tasks. It writes their ids into the slice ids, in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
 	if t.db.traits.GivesIDs { // other transactions may take ids between two of these, but the ids of these tasks still increase
 		got := make([]int64, 0, len(ids))

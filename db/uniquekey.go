@@ -43,7 +43,7 @@ var (
 	keepUntil = command(`UPDATE {unique_keys} SET states = '' WHERE unique_key = ? AND task_id = ?`)
 )
 
-// selectFreeKeys lists up to [2] keys that no task holds after time [1]. pruneKey deletes key [1] if no task holds it at time [2].
+// selectFreeKeys lists up to [2] keys that no task holds at time [1]. pruneKey deletes key [1] if no task holds it at time [2].
 var (
 	selectFreeKeys = query(`SELECT unique_key FROM {unique_keys} WHERE states = '' AND free_at <= ? ORDER BY free_at LIMIT 0 + ?`)
 	pruneKey       = command(`DELETE FROM {unique_keys} WHERE unique_key = ? AND states = '' AND free_at <= ?`)

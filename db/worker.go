@@ -24,7 +24,7 @@ var (
 	beatWorker  = command(`UPDATE {workers} SET beat_at = ?, leaked = ? WHERE number = ?`)
 )
 
-// setWorkerState sets the state of worker [2] to [1]. A worker that drains stays in that state.
+// setWorkerState sets the state of worker [2] to [1], unless the worker is draining.
 var setWorkerState = command(`UPDATE {workers} SET state = ? WHERE number = ? AND state <> 'draining'`)
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
@@ -32,7 +32,8 @@ var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE nu
 // loseWorker records at time [1] that worker [2] is dead. It does not change the time of the last heartbeat.
 var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
-// selectOwners lists the workers except [1] that have not ended, or that ended with running tasks. Indexes: workers_live, tasks_running.
+// selectOwners lists the workers that have not ended, and those that have ended but still have running tasks. It leaves out worker [1].
+// Indexes: workers_live, tasks_running.
 var selectOwners = query(`SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM {tasks}
 	WHERE worker = workers.number AND state = 'running') AS busy
 FROM {workers} WHERE ended_at IS NULL AND number <> ?1
@@ -131,7 +132,7 @@ const (
 // WorkerLost is the state of a worker that is dead, or whose last heartbeat is older than its lease. No row has this state.
 const WorkerLost = "lost"
 
-// SetState records the state of the worker, unless it drains already.
+// SetState records the state of the worker, unless the worker is draining.
 func (w *Worker) SetState(ctx context.Context, state string) error {
 	return w.db.update(ctx, normal, func(t *tx) error { return t.run(setWorkerState, state, w.number) })
 }
@@ -163,7 +164,7 @@ type Owner struct {
 	Busy      bool   `db:"busy"`          // whether the worker has running tasks
 }
 
-// Owners lists the other workers that have not ended, or that ended with running tasks.
+// Owners lists the other workers that have not ended, and those that have ended but still have running tasks.
 func (w *Worker) Owners(ctx context.Context) ([]Owner, error) {
 	return readRows[Owner](ctx, w.db, selectOwners, w.number)
 }

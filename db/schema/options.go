@@ -15,10 +15,10 @@ import (
 // The column options of a task stores its task options as JSON; package taskspec has the list of all task options. In the SQL files of the
 // schema the following marks stand for SQL that depends on this list.
 //
-//	{option_values}  columns of tasks_view
-//	{option_columns} columns of enqueue
-//	{option_checks}  checks of enqueue
-//	{option_object}  keys and values of the JSON object that enqueue stores
+//	{option_values}  columns of the view tasks_view
+//	{option_columns} columns of the view enqueue
+//	{option_checks}  checks of values that somebody inserts into the view enqueue
+//	{option_object}  keys and values of the JSON object that an INSERT into the view enqueue stores
 
 // withTaskOptions replaces these marks in a schema.
 func withTaskOptions(schema string, dialect *optionDialect) string {

@@ -34,7 +34,8 @@ const (
 // optionDialects maps each folder to the SQL about task options in its dialect.
 var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
 
-// ConvertedVersion is the only version older than the first numbered file from which runner can upgrade. Only SQLite files can have it.
+// ConvertedVersion is the oldest version from which runner can upgrade, and the only one that is older than the first numbered file. Only
+// SQLite files can have it.
 const ConvertedVersion = 11
 
 // Migration is a numbered file.

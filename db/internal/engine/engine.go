@@ -33,11 +33,11 @@ type Engine interface {
 	Transactions
 	Errors
 
-	// Dialect returns the dialect that renders statements. It is valid after Open.
+	// Dialect returns the dialect that renders statements. The result is valid only after Open.
 	Dialect() *sqltext.Dialect
 	// Traits returns the properties of the engine. They never change.
 	Traits() Traits
-	// Values converts the arguments of a statement for a database handle of the caller.
+	// Values converts the arguments of a statement to values that a database handle of the caller accepts.
 	Values(args []any) []any
 	// Within prepares the use of a transaction of the caller. It returns an error unless that transaction belongs to this database.
 	Within(q Querier, use Use) error
@@ -48,7 +48,7 @@ type Engine interface {
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
-	// Freezing returns the statements that create triggers. These triggers reject writes with a message.
+	// Freezing returns the statements that create triggers. These triggers reject writes with the given message.
 	Freezing(message string) []*sqltext.Statement
 	// Thawing returns the statements that drop the triggers of Freezing.
 	Thawing() []*sqltext.Statement
@@ -59,7 +59,7 @@ type Use int
 
 const (
 	Read   Use = iota // the transaction reads tasks
-	Finish            // the transaction ends an attempt. On a server, it holds the write lock from now on
+	Finish            // the transaction ends an attempt. On a server, Within takes the write lock
 	Change            // the transaction enqueues or releases tasks. On a server, its commit notifies the workers
 )
 
@@ -98,8 +98,8 @@ type Shared interface {
 	// if the file is small enough for a check.
 	Unclean() bool
 
-	// Backup writes a copy of the database to a file with mode 0600, and returns its size in bytes. The path of the file is the parameter
-	// to. The copy is durable and appears complete or not at all. If the file exists, Backup returns an error of kind ErrConflict unless
+	// Backup writes a copy of the database to a file at the path in the parameter to, with mode 0600, and returns the size of the file in
+	// bytes. The copy is durable and appears complete or not at all. If the file exists, Backup returns an error of kind ErrConflict unless
 	// replace is true. It never replaces a database that is in use.
 	Backup(ctx context.Context, to string, replace bool) (int64, error)
 	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
@@ -120,7 +120,8 @@ type Shared interface {
 	// 20 ms. Otherwise they find commits as soon as they can.
 	WatchSlowly(slowly bool)
 	// CheckNotifications sends a notification through the server and waits for it. It returns an error of kind ErrInvalid if the
-	// notification does not arrive within patience. It returns nil for a file, where processes find commits without notifications.
+	// notification does not arrive within the duration patience. It returns nil for a file, where processes find commits without
+	// notifications.
 	CheckNotifications(ctx context.Context, patience time.Duration) error
 	// Health lists problems of a server that make work slow or that can lose confirmed writes, such as an old open transaction. It returns
 	// nil for a file.
@@ -147,8 +148,8 @@ type Lifecycle interface {
 	Reconnect(ctx context.Context, second bool) (*sqlx.Conn, error)
 	// Quit ends all watches.
 	Quit()
-	// BeforeClose prepares for the end of the last connection. The caller calls it before it closes that connection, and calls release
-	// after Close.
+	// BeforeClose prepares for the end of the last connection. The caller calls it before it closes that connection, and calls the returned
+	// function after Close.
 	BeforeClose() (release func())
 	// Close closes the pools.
 	Close() error
@@ -199,7 +200,8 @@ type Errors interface {
 	Busy(err error) bool
 	// Broken reports whether the connection must be reopened after the error err.
 	Broken(err error) bool
-	// BeginFailed returns the reason why the transaction of a statement did not begin, or nil if it did begin.
+	// BeginFailed returns the reason why a transaction did not begin. The parameter err is the error of its first statement. BeginFailed
+	// returns nil if the transaction did begin.
 	BeginFailed(err error) error
 	// Unanswered returns the error for a commit whose result is unknown. The parameter err is the error of its connection.
 	Unanswered(err error) error
@@ -209,7 +211,7 @@ type Errors interface {
 	Asserted(err error) bool
 }
 
-// Traits are the properties of an engine by which package db chooses the faster of two ways to do the same.
+// Traits are the properties of an engine. Package db uses them to choose the faster of two ways to do the same.
 type Traits struct {
 	GivesIDs         bool // whether the engine assigns the ids of new tasks and returns them
 	InsertMost       int  // greatest number of tasks that the inserter collects for one INSERT

@@ -16,7 +16,8 @@ import (
 type Querier interface {
 	// Exec returns the number of rows that a statement has changed.
 	Exec(s *sqltext.Statement, args ...any) (int64, error)
-	// Later is Exec for a statement whose result is not needed at once. The next statement may return its error.
+	// Later does the same as Exec for a statement whose result is not needed at once. If that statement fails, the next one may return the
+	// error.
 	Later(s *sqltext.Statement, args ...any) error
 	// Scan reads the single row of a query. It returns sql.ErrNoRows if there is no row.
 	Scan(s *sqltext.Statement, args []any, dest ...any) error
@@ -76,8 +77,8 @@ var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WH
 	ORDER BY beat_at DESC LIMIT 1`)
 
 // OlderWorker returns an error if a worker is running. The transaction that upgrades the schema calls it. After the upgrade, a worker of
-// the older program might not write the results of its tasks, and would ignore new options of tasks. The parameter name is the name of the
-// database.
+// the older program might fail to write the results of its tasks, and would ignore new options of tasks. The parameter name is the name of
+// the database.
 func OlderWorker(q Querier, name string) error {
 	var worker string
 	var until int64

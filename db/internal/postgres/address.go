@@ -17,7 +17,7 @@ func IsURL(address string) bool {
 	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
 }
 
-// password matches a password in an address, with the text before it in group 1 or 2.
+// password matches a password in an address. Group 1 or 2 of the match has the text before the password.
 var password = regexp.MustCompile(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
 
 // String returns the address without its password.

@@ -49,7 +49,7 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	return &session{driverConn: conn.(driverConn), begins: c.begins, together: c.together, reads: c.reads}, nil
 }
 
-// connectError is an error of the driver while it connects. For every such error, errors.Is(err, errNoServer) is true, also if servers
+// connectError is an error of the driver while it connects. For every such error, errors.Is(err, errNoServer) is true, even if servers
 // answer but none of them accepts writes.
 type connectError struct{ error }
 

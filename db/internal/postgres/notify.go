@@ -85,7 +85,7 @@ func (d *Server) sendNotification(message string) {
 		case <-d.quit:
 			closing = true
 		}
-		if err == nil || closing || ctx.Err() != nil { // do not try again: waiting processes also read the database from time to time
+		if err == nil || closing || ctx.Err() != nil { // after an error, waiting processes still read the database from time to time
 			return
 		}
 	}

@@ -21,7 +21,7 @@ const (
 // more than maxReserve.
 func reserve(total int64) int64 { return min(maxReserve, max(total/50, minReserve)) }
 
-// checkSpace returns an error of kind ErrFull if less than the reserve is free. Unknown sizes are 0.
+// checkSpace returns an error of kind ErrFull if less than the reserve is free. It returns nil if the sizes are unknown, that is 0.
 func checkSpace(free, total int64, path string) error {
 	if total == 0 || free >= reserve(total) {
 		return nil

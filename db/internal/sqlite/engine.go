@@ -185,7 +185,7 @@ func (d *File) BeforeClose() (release func()) {
 func (d *File) Close() error {
 	d.closeShared()
 	var errs []error
-	for _, pool := range []*sqlx.DB{d.read, d.write} { // close the writer last, because it runs a checkpoint and removes the log
+	for _, pool := range []*sqlx.DB{d.read, d.write} { // close the writer last: its close runs a checkpoint and removes the log
 		if pool != nil {
 			errs = append(errs, pool.Close())
 		}
@@ -266,7 +266,7 @@ func (d *File) Space() error {
 // Explain turns an error of the driver into a *jobs.Error that explains it.
 func (d *File) Explain(err error) error {
 	failure, ok := errors.AsType[*driver.Error](err)
-	// A ReadOnly handle gets this code because of the pragma query_only, even if the file is writable.
+	// SQLite returns this code to a ReadOnly handle because of the pragma query_only, even if the file is writable.
 	if d.options.ReadOnly && ok && failure.Code() == sqlite3.SQLITE_READONLY {
 		return &jobs.Error{Kind: jobs.ErrPermission, What: "cannot write " + d.path, Err: err,
 			Why: []string{"the database was opened with Options.ReadOnly"}, Hint: "open it without Options.ReadOnly"}

@@ -30,8 +30,8 @@ func isBusy(err error) bool {
 	return c == sqlite3.SQLITE_BUSY || c == sqlite3.SQLITE_LOCKED
 }
 
-// isDamage reports whether the file or its disk caused an error, and not the statement. The error may be one of the driver or an explained
-// one.
+// isDamage reports whether an error comes from the file or its disk, and not from the statement. It accepts errors of the driver and errors
+// that the function explain has returned.
 func isDamage(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:

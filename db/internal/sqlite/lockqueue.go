@@ -23,7 +23,7 @@ import (
 // transaction. Its write is called a single write.
 type lockQueue struct {
 	mu    sync.Mutex
-	word  *atomic.Uint32 // first word of the queue, see below; nil if there is no queue
+	word  *atomic.Uint32 // first word: odd while a process of the queue has the lock; nil if there is no queue
 	quick *atomic.Uint32 // second word: not 0 if processes with a single write wait
 	mine  uint32         // odd number that this process has set; 0 when its series of writes has ended
 	timer *time.Timer    // timer that ends the series if no write follows

@@ -22,7 +22,7 @@ type logSync struct {
 
 	mu      sync.Mutex
 	durable bool        // whether each commit of the connection does an fsync itself
-	timer   *time.Timer // timer of the planned sync; nil if all commits of this process are on the disk
+	timer   *time.Timer // timer of the planned sync; nil if no sync is planned
 	failed  error       // error of the last failed sync; nil after a commit has returned it
 }
 

@@ -230,8 +230,8 @@ func (d *File) retryBusy(do func() error) error {
 }
 
 // maxRound is the longest time that one try and the pause after it count towards the busy timeout. They take longer if the process is
-// stopped or the machine sleeps meanwhile. Without this limit, the busy timeout would have passed after that, and the write would fail at
-// its next try.
+// stopped or the machine sleeps meanwhile. Without this limit, such a break would use up the busy timeout, and the write would fail at its
+// next try.
 const maxRound = 100 * time.Millisecond
 
 // repeat calls the function do until it succeeds, until the busy timeout has passed, or until the function in the parameter again returns

@@ -54,7 +54,7 @@ type content struct {
 // checkpoint writes to the database file.
 type checkpoints struct {
 	salt            [8]byte
-	done, attempted uint32 // numbers of log frames that are copied, and that a checkpoint has tried to copy
+	done, attempted uint32 // number of log frames that checkpoints have copied, and number that they have tried to copy
 }
 
 // Replaced returns an error of kind ErrReplaced if the paths of the database no longer lead to the files that this process has open,

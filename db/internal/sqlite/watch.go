@@ -88,7 +88,7 @@ type watch struct {
 	last        int64         // last value of the counter or of the pragma
 	others      uint32        // number of commits of other connections, if there is a counter
 	every       time.Duration // time between two checks without an event
-	paceChanged chan struct{} // channel that ends a pause between two slow checks; nil if the pace does not change
+	paceChanged chan struct{} // a value ends the pause between two slow checks; nil if the pace never changes
 }
 
 // eventPauses are the pauses before the checks after an event. The event comes when a process writes to the log, and the commit becomes
