@@ -82,7 +82,7 @@ type indexedKeys struct {
 	known bool
 	keys  []string // an empty key stands for all keys
 
-	rowsKnown, rows bool // whether the index has rows
+	rowsKnown, rows bool // rows: whether the index has rows; valid if rowsKnown is set
 }
 
 // indexes reports whether some of the texts of a task may need rows in the index. A transaction reads the indexed keys only once, for the

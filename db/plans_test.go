@@ -37,7 +37,7 @@ var plans = statementtest.Plans{
 	"insertOutput":     {Text: insertOutput, By: []string{"USING INTEGER PRIMARY KEY (rowid=?)"}, Allow: []string{"SCAN CONSTANT ROW"}},
 	"addCount":         {Text: addCount},
 	"addTotal":         {Text: addTotal},
-	"selectTotals":     {Text: selectTotals, Allow: []string{"SCAN totals"}}, // the table has few rows: one for each queue, job and outcome
+	"selectTotals":     {Text: selectTotals, Allow: []string{"SCAN totals"}}, // the table has few rows: one for each queue, job and result
 
 	"claimSelect":    {Text: claimSelect, By: []string{"INDEX tasks_pending (queue=? AND job=?)"}},
 	"claimTasks":     {Text: claimTasks.Of(1), By: []string{"INDEX tasks_pending (queue=? AND job=?)", byID}, Allow: []string{"SCAN next"}},

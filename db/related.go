@@ -46,8 +46,8 @@ func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind []
 	return before, behind, more || cut, err
 }
 
-// byDistance returns the tasks around the task id, grouped by the number of dependencies between them and this task. The statement s finds
-// the next tasks in one direction.
+// byDistance returns the tasks around the task with the given id, grouped by the number of dependencies between them and this task. The
+// statement s finds the next tasks in one direction.
 func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (list [][]int64, more bool, err error) {
 	seen := map[int64]bool{id: true}
 	for last := []int64{id}; ; list = append(list, last) {

@@ -42,7 +42,7 @@ var (
 	selectTicking = query(selectSchedules + ` WHERE next_at <= ? ORDER BY next_at`)
 )
 
-// selectNextTick returns the time of the earliest next tick of a schedule, or 0 if no schedule has a next tick. Index: schedules_next.
+// selectNextTick returns the earliest next_at of all schedules, or 0 if no schedule has a next tick. Index: schedules_next.
 var selectNextTick = query(`SELECT coalesce((SELECT min(next_at) FROM {schedules} WHERE next_at IS NOT NULL), 0)`)
 
 // selectOtherTick does the same as selectNextTick, but ignores the schedules in [1]: a JSON array with the name and the time updated_at of
@@ -81,10 +81,10 @@ var moveTick = command(`UPDATE {schedules} SET next_at = ?, skipped = skipped + 
 var noteTask = command(`UPDATE {schedules} SET last_at = ?, last_task_id = ?, kept_state = NULL, kept_duration = NULL WHERE name = ?`)
 
 // These statements use the table schedule_open, which lists the unfinished tasks of each schedule. selectOpen lists the unfinished tasks of
-// schedule [1], and says whether each has a cancel request. dropClosed examines the 20 oldest rows and deletes
-// those of tasks that have finished or were deleted. It examines no more rows, so that its time does not grow with the unfinished tasks.
-// addOpen adds task [2]. findOpen adds all unfinished tasks of a new schedule: there may be tasks of a deleted schedule of the same name.
-// reopenTask adds task [1] again, which had finished and was retried.
+// schedule [1], and says whether each has a cancel request. dropClosed examines the 20 oldest rows and deletes those of tasks that have
+// finished or were deleted. It examines no more rows, so that its time does not grow with the number of unfinished tasks. addOpen adds task
+// [2]. findOpen adds all unfinished tasks of a new schedule: there may be tasks of a deleted schedule of the same name. reopenTask adds
+// task [1] again, which had finished and was retried.
 var (
 	selectOpen = query(`SELECT tasks.id, EXISTS (SELECT 1 FROM {cancel_requests} WHERE task_id = tasks.id
 	AND cancel_requests.generation_id BETWEEN tasks.generation_id - 1 AND tasks.generation_id) AS cancel_requested
@@ -232,7 +232,7 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 	return ids[:min(n, len(ids))], err
 }
 
-// NextTick returns the time of the earliest next tick of a schedule, or the zero time if no schedule has a next tick. It ignores the
+// NextTick returns the earliest time at which any schedule ticks next, or the zero time if no schedule has a next tick. It ignores the
 // schedules in the parameter except, unless somebody has changed them since the caller read them.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
 	if len(except) == 0 {

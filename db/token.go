@@ -18,7 +18,7 @@ import (
 
 const (
 	tokenBytes  = 32 // number of random bytes in a new token (256 bits)
-	tokenLength = 22 // minimum number of characters of a token; in base64 they have 128 bits
+	tokenLength = 22 // minimum number of characters of a token; 22 characters of base64 have 128 bits
 )
 
 // TokenFile returns the path of the token file: "token" in the directory beside the database.

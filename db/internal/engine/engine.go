@@ -69,7 +69,7 @@ type Shared interface {
 	Address() string
 	// Dir returns the directory on this host for the files of the database, such as result files. For a file it is PATH.d.
 	Dir() string
-	// MakeDir creates Dir if it is missing. Open creates it with a file, but a user may have copied the file without it.
+	// MakeDir creates Dir if it is missing. Open creates it together with a new file, but a user may have copied the file without it.
 	MakeDir() error
 	// Created reports whether Open created the database.
 	Created() bool

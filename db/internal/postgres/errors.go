@@ -23,7 +23,7 @@ const (
 	undefinedTable        = "42P01"
 	divisionByZero        = "22012"
 	insufficientPrivilege = "42501"
-	queryCanceled         = "57014" // query_canceled: by statement_timeout or pg_cancel_backend
+	queryCanceled         = "57014" // query_canceled: caused by statement_timeout or pg_cancel_backend
 	transactionTimeout    = "25P04" // transaction_timeout: the server ends the session
 	idleInTransaction     = "25P03"
 	writesFrozen          = "55000" // object_not_in_prerequisite_state: the error of writes to frozen tables

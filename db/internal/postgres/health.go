@@ -62,7 +62,7 @@ var selectHealth = sqltext.Query(`SELECT json_build_object(
 		AND NOT has_table_privilege(oid, kind)))
 	FROM pg_class WHERE relkind = 'r' AND relnamespace = to_regnamespace(?1)))`)
 
-// openFor is the age from which Health lists an open transaction.
+// openFor is how long a transaction must have been open before Health lists it.
 const openFor = 10 * time.Second
 
 // Health returns the health of the server.

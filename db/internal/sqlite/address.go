@@ -25,7 +25,7 @@ func (p Path) Absolute() (string, error) {
 // LocalFile returns true.
 func (Path) LocalFile() bool { return true }
 
-// SharedByHosts returns false, because the processes of a file share memory.
+// SharedByHosts returns false, because the processes that use a file share memory, so all must be on one host.
 func (Path) SharedByHosts() bool { return false }
 
 // HasPassword returns false.

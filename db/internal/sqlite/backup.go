@@ -59,7 +59,8 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	return part, nil
 }
 
-// mayBackup returns an error if Backup must not write the file at the path to. The caller has resolved the symlinks in this path.
+// mayBackup returns an error if Backup must not write a file at the path in the parameter to. The caller has resolved the symlinks in this
+// path.
 func (d *File) mayBackup(to string, replace bool) error {
 	info, err := os.Lstat(to)
 	switch {
@@ -85,8 +86,8 @@ func (d *File) mayBackup(to string, replace bool) error {
 	return nil
 }
 
-// copyTo writes a copy to a new file at the path part and syncs it. The file has mode 0600 from its creation. Errors name the path to,
-// which the user knows.
+// copyTo writes a copy to a new file at the path in part and syncs it. The file has mode 0600 from its creation. Errors name the path in
+// to, which the user knows.
 func (d *File) copyTo(ctx context.Context, part, to string) (int64, error) {
 	file, err := os.OpenFile(part, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	if err != nil {

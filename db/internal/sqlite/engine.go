@@ -80,7 +80,8 @@ func (d *File) Identity() string { return d.path }
 // Dir returns the directory beside the file.
 func (d *File) Dir() string { return d.path + ".d" }
 
-// MakeDir creates the directory Dir if it is missing. Open creates it with the file, but a user may have copied the file without it.
+// MakeDir creates the directory Dir if it is missing. Open creates it together with a new file, but a user may have copied the file without
+// it.
 func (d *File) MakeDir() error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return engine.FileError(err, d.Dir())
@@ -300,7 +301,7 @@ func (*File) Later(*sqlx.Conn, string, []any) error                   { return e
 func (*File) LockKeys(engine.Querier) error                           { return nil }                   // SQLite's write lock is enough
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
-func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns such an error
+func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns the error of BEGIN
 func (*File) Unanswered(err error) error                              { return err }   // the result of a commit is never lost
 func (*File) Asserted(error) bool                                     { return false } // no statement for files has an assertion
 func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }

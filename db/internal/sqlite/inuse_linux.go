@@ -64,7 +64,7 @@ func withFile(path string, do func(*os.File)) {
 	do(file)
 }
 
-// locked reports whether another descriptor has a lock on these bytes.
+// locked reports whether another descriptor has a lock on the given bytes.
 func locked(file *os.File, start, size int64) bool {
 	lock := unix.Flock_t{Type: unix.F_WRLCK, Whence: io.SeekStart, Start: start, Len: size}
 	return unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, &lock) == nil && lock.Type != unix.F_UNLCK

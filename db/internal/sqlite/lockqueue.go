@@ -117,8 +117,8 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	return word.Load() != now || sleepWhile(quick, 1, longest)
 }
 
-// pass gives the process that leave has woken the time to get the lock. Meanwhile this process sleeps at the end of the queue, for a
-// limited time.
+// pass gives the process that the method leave has woken some time to get the lock. Meanwhile this process sleeps at the end of the queue,
+// for a limited time.
 func (q *lockQueue) pass(longest time.Duration) {
 	q.mu.Lock()
 	word := q.word

@@ -11,9 +11,9 @@ import (
 	"example.com/runner/db/internal/engine"
 )
 
-// With Options.Flash, commits do no fsync. logSync limits how many of the last commits a power failure can undo. Some time after a commit
-// it syncs the write-ahead log, which makes all commits up to this moment durable. A checkpoint or a commit at the level full has the same
-// effect, so the log then needs no other sync.
+// With Options.Flash, most commits do no fsync. logSync limits how many of the last commits a power failure can undo. Some time after a
+// commit it syncs the write-ahead log, which makes all commits up to this moment durable. A checkpoint or a commit with an fsync has the
+// same effect, so the log then needs no other sync.
 type logSync struct {
 	delay time.Duration // time from a commit to its sync; 0 if logSync never syncs
 	sync  func() error  // syncs the write-ahead log

@@ -33,7 +33,7 @@ import (
 // A check every few milliseconds costs 3 % of a core while the database is idle. The module fsnotify would add a dependency and a
 // goroutine for one watch on one directory. kqueue would have to open the log.
 
-// dataVersion returns a number that changes when any other connection, of this process or another, has committed (measured: 7 µs).
+// dataVersion returns a number that changes when any other connection of any process has committed (measured: 7 µs).
 const dataVersion = `PRAGMA data_version`
 
 // Watch implements engine.Shared. If every is 0, the watch uses inotify. The kernel takes up to 20 ms to close an inotify descriptor, and
