@@ -26,7 +26,7 @@ import (
 // indexedText shortens the text in the next parameter to the part that the index contains.
 const indexedText = `substr(CAST(? AS text), 1, 100)`
 
-// selectIDs lists the tasks whose row in the index has key [1], and a text that begins like the text [2].
+// selectIDs lists the tasks whose row in the index has key [1] and the first 100 characters of the text [2].
 var selectIDs = query(`SELECT task_id FROM {metadata_index} WHERE key = CAST(? AS text) AND value = ` + indexedText)
 
 // selectKeys lists the indexed keys. selectIndexed lists them for a transaction that writes. An empty key stands for all keys.
@@ -251,7 +251,7 @@ func (d *DB) clearIndexes(ctx context.Context) error {
 	}
 }
 
-// fillIndexes adds the tasks that exist to the indexes that are not filled.
+// fillIndexes adds the existing tasks to the indexes that are not filled yet.
 func (d *DB) fillIndexes(ctx context.Context) error {
 	newest, err := readValue[int64](ctx, d, selectNewest)
 	if err != nil {

@@ -102,7 +102,8 @@ func (c *session) begin(shared bool) {
 	c.begun = true
 }
 
-// send sends the waiting statements and then a statement, in one message. The result has no rows unless the statement returns some.
+// send sends the waiting statements and then the given statement, in one message. The result has no rows unless that statement returns
+// some.
 func (c *session) send(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, int64, error) {
 	list, begun, commits := append(c.waiting, engine.Statement{Text: text, Args: args}), c.begun, c.commits
 	c.waiting, c.begun, c.commits = nil, false, false

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// On a full disk SQLite cannot even delete rows. So package db enqueues and claims no tasks while little space is left. The rest is for the
-// results of running tasks. Enqueues and claims continue when there is space again.
+// On a full disk SQLite cannot even delete rows. So package db enqueues and claims no tasks while little space is left. It keeps that space
+// for the results of running tasks. Enqueues and claims continue when there is more space again.
 
 const (
 	maxReserve = 64 << 20 // bytes that stay free on a large disk

@@ -62,7 +62,7 @@ func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }
 
-// connectBy does the same as Connect, with the name of a database/sql driver and the greatest number of connections.
+// connectBy does the same as Connect, with the given database/sql driver and the given maximum number of connections.
 func connectBy(name, path, mode string, most int, pragmas ...string) (*sqlx.DB, error) {
 	pool, err := sqlx.Open(name, dsn(path, mode, pragmas...))
 	if err != nil {
