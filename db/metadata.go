@@ -286,8 +286,8 @@ func (d *DB) filledKeys(ctx context.Context, f jobs.Filter) (map[string]string, 
 	return builds, err
 }
 
-// search calls the function read with the keys of a filter whose index it can use. If such an index is removed during the read, it calls
-// read again without keys.
+// search calls the given function with the keys of a filter whose index it can use. If such an index is removed during this call, search
+// calls the function again without keys.
 func search[T any](ctx context.Context, d *DB, f jobs.Filter, read func(indexed []string) (T, error)) (value T, err error) {
 	if len(f.Metadata) == 0 {
 		return read(nil)

@@ -104,7 +104,7 @@ type candidate struct {
 }
 
 // claimSome claims tasks of a queue and of the jobs in list when limits apply or some tasks may be overdue. The parameter free is the
-// maximum number of tasks. The result again reports whether another call may claim more tasks.
+// maximum number of tasks. The bool result is true if another call may claim more tasks.
 func (t *tx) claimSome(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue bool,
 	now time.Time) (batch []jobs.Task, again bool, err error) {
 	admitted := g.jobs(queue, list)

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// sources calls the function look for each Go file of the module, except tests. It skips directories with a go.mod of their own.
+// sources calls a function for each Go file of the module, except tests. It skips directories with a go.mod of their own.
 func sources(t *testing.T, look func(name string, file *ast.File, position func(ast.Node) token.Position)) {
 	t.Helper()
 	seen := 0

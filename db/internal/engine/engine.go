@@ -44,7 +44,7 @@ type Engine interface {
 
 	// HighestID returns the highest id that a task has or had.
 	HighestID(ctx context.Context) (int64, error)
-	// RaiseIDs makes the next task id higher than last, and the next worker number higher than the numbers in the table.
+	// RaiseIDs makes the next task id higher than the parameter last, and the next worker number higher than the numbers in the table.
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
@@ -183,8 +183,8 @@ type Transactions interface {
 	Awaited() bool
 	// Rest leaves the lock to other processes. It returns after about the duration pause.
 	Rest(pause time.Duration)
-	// Leave leaves the lock to other processes. If now is true, it does so at once, and otherwise when this process has not written for the
-	// duration pause.
+	// Leave leaves the lock to other processes. If the parameter now is true, it does so at once. Otherwise it does so when this process
+	// has not written for the duration pause.
 	Leave(now bool, pause time.Duration)
 	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether more free pages are left.
 	Vacuum(ctx context.Context, conn *sqlx.Conn) (more bool, err error)

@@ -27,9 +27,9 @@ func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 }
 
 // exposed does the work of Exposed for a file of user uid and group gid. A group with the name of the owner counts as private, since many
-// systems create such a group for each user. The function named reports whether a group has the name of a user. The sticky bit does not
-// make a directory safe. It prevents other users from removing a database, but they can still create a file with the name of its
-// write-ahead log.
+// systems create such a group for each user. The parameter named is a function that reports whether a group has the name of a user. The
+// sticky bit does not make a directory safe. It prevents other users from removing a database, but they can still create a file with the
+// name of its write-ahead log.
 func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) (why, try string) {
 	switch {
 	case uid != 0 && uid != me:

@@ -14,7 +14,8 @@ import (
 // maxSkew is the largest accepted difference between the clock of a host and the server's clock.
 const maxSkew = time.Minute
 
-// measureSkew returns the time by which the clock of this host is ahead of another clock. The function ask reads the other clock.
+// measureSkew returns the time by which the clock of this host is ahead of another clock. The parameter ask is a function that reads this
+// other clock.
 func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
 	sent := time.Now()
 	at, err := ask()
