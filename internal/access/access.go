@@ -26,11 +26,12 @@ var Notify func(r any)
 // from the end of the output.
 var HeadSize func(limit int64) int64
 
-// NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer times if the schedule ends
-// before, and jobs.ErrInvalid for an invalid expression or time zone.
+// NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer if the schedule has no more
+// ticks, and jobs.ErrInvalid for an invalid expression or time zone.
 var NextTicks func(s jobs.Schedule, n int) ([]time.Time, error)
 
-// AddThen adds a task to the database of a *runner.Runner. Before the transaction commits, AddThen calls its argument then.
+// AddThen adds a task to the database of a *runner.Runner. Before the transaction commits, AddThen calls the function in the parameter
+// then.
 var AddThen func(ctx context.Context, r any, spec jobs.Spec, then func(db.Inserted) error) error
 
 // WorkOnly does the same as the method Work of a *runner.Runner, but for one task only.

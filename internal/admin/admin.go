@@ -53,9 +53,9 @@ func UserName(uid int) string { return db.UserName(uid) }
 // sockets of processes that follow the output of tasks.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
 
-// AddThen adds one task like Runner.Add. Before the transaction commits, it calls its argument then with the result. At that moment no
-// worker can find the task yet. If then returns an error, AddThen adds nothing. The call must be short, because no other process can write
-// to the database until it returns.
+// AddThen adds one task like Runner.Add. Before the transaction commits, it passes the result to the function in the parameter then. At
+// that moment no worker can find the task yet. If this function returns an error, AddThen adds nothing. The function must be short, because
+// no other process can write to the database until it returns.
 func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(runner.Enqueued) error) (added runner.Enqueued, err error) {
 	err = access.AddThen(ctx, r, spec, func(i db.Inserted) error {
 		added = runner.Enqueued(i)

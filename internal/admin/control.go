@@ -72,7 +72,7 @@ func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task
 	return Edited{runner.ActionResult(done), e.Text}, err
 }
 
-// editOf calls change with the task and its settings, and returns the edit for the database.
+// editOf applies a change to the settings of a task, and returns the edit for the database.
 func editOf(t jobs.Task, now time.Time, change func(jobs.Task, *jobs.Spec) error) (db.Edit, error) {
 	was := taskoption.SpecOf(&t)
 	was.After, was.AfterAny, was.RunAt, was.CreatedBy = nil, nil, t.RunAt, t.CreatedBy

@@ -18,21 +18,21 @@ type (
 	DependencyLink = db.DependencyLink
 )
 
-// RunsByWorker returns the running attempts, and the attempts that ended at the time since or later, grouped by worker. It reads at most as
-// many ended attempts as most says. If there are more, it returns the latest ones, and the result from is the time at which this shorter
-// list begins.
+// RunsByWorker returns the running attempts, and the attempts that ended at the time since or later, grouped by worker. The parameter most
+// limits how many attempts it reads. The result from is the time from which the list is complete: since, or a later time if there are too
+// many attempts.
 func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	return store(r).RunsByWorker(ctx, since, most)
 }
 
-// Related returns the ids of the tasks that a task depends on (before), and of those that depend on it (behind). The first element of each
-// list has the direct dependencies, the second element has the dependencies of these tasks, and so on. The result more reports whether
-// there may be further tasks.
+// Related returns the ids of the tasks that a task depends on (before), and of the tasks that depend on it (behind). The first element of
+// each list has the tasks with a direct dependency, the second element has the tasks with one task in between, and so on. The parameter
+// most limits each list. The result more reports whether there may be further tasks.
 func Related(ctx context.Context, r *runner.Runner, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	return store(r).Related(ctx, id, most)
 }
 
-// DependenciesAmong returns the dependencies between the tasks with the given ids, up to the number in most.
+// DependenciesAmong returns the dependencies between the tasks with the given ids. The parameter most limits their number.
 func DependenciesAmong(ctx context.Context, r *runner.Runner, ids []int64, most int) ([]DependencyLink, error) {
 	return store(r).DependenciesAmong(ctx, ids, most)
 }

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// SetHooks sets the hooks of a queue. A task's own hook has precedence over the hook of its queue. Empty hooks remove those of the queue.
-// The result reports whether the queue had hooks before.
+// SetHooks sets the hooks of a queue. A task's own hook has precedence over the hook of its queue. If h is empty, SetHooks removes the
+// hooks of the queue. The result reports whether the queue had hooks before.
 func SetHooks(ctx context.Context, r *runner.Runner, queue string, h jobs.Hooks) (had bool, err error) {
 	return store(r).SetQueueHooks(ctx, queue, h)
 }

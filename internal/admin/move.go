@@ -15,10 +15,10 @@ type MoveResult struct {
 	Rows   []transfer.TableCount // number of rows of each table, which is the same in both databases; nil if Before is true
 }
 
-// Move copies all data to the database at the address to: tasks under their ids with attempts, output, inputs, results, steps and
-// dependencies; schedules, limits, pauses and counters. Move opens the destination with options and creates it if it is missing. The
-// destination must hold no task, schedule, limit or pause. Neither database may have a live worker, and no task may run. Otherwise Move
-// changes nothing and returns jobs.ErrConflict.
+// Move copies all data to another database, the destination: tasks under their ids with attempts, output, inputs, results, steps and
+// dependencies; schedules, limits, pauses and counters. The parameter to is the address of the destination. Move opens the destination with
+// options and creates it if it is missing. The destination must hold no task, schedule, limit or pause. Neither database may have a live
+// worker, and no task may run. Otherwise Move changes nothing and returns jobs.ErrConflict.
 //
 // From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move returns
 // without error, tasks may run in the destination. The source stays readable and refuses writes for ever. To continue an interrupted

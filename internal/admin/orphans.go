@@ -67,7 +67,7 @@ func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []O
 	return found, nil
 }
 
-// markOf returns the mark in the environment by which the processes of an attempt are found.
+// markOf returns the mark that all processes of an attempt have; see supervisor.Mark.
 func markOf(a jobs.Attempt) supervisor.Mark {
 	return supervisor.MarkOf(a.WorkerID, supervisor.Key{ID: a.TaskID, Generation: a.GenerationID})
 }

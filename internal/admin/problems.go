@@ -92,7 +92,8 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 	return s.found
 }
 
-// FailuresOnly reports whether runner.Queue counts failures, even of tasks that have completed since. It does that if there are very many.
+// FailuresOnly reports whether runner.Queue.Failed is the number of failures, including failures of tasks that have completed since. With
+// fewer than 1000 failed tasks it is the number of tasks that are still failed.
 func FailuresOnly(queues []runner.Queue) bool {
 	failed := 0
 	for _, q := range queues {
@@ -101,8 +102,8 @@ func FailuresOnly(queues []runner.Queue) bool {
 	return failed >= 1000
 }
 
-// SortProblems moves a missing worker to the front and pauses to the end, because a user has chosen the pauses. The last ones are pauses
-// for which no task waits.
+// SortProblems moves a missing worker to the front and pauses to the end, because a user has chosen the pauses. The pauses for which no
+// task waits come last.
 func SortProblems(list []Problem) {
 	rank := func(p Problem) int {
 		switch {
@@ -181,7 +182,7 @@ func (s *snapshot) checkWorkers() {
 		case w.State == WorkerLost, w.State == WorkerDraining:
 		default:
 			s.ready = append(s.ready, w)
-			if w.State != WorkerReady { // such a worker is overloaded or low_memory, which are also codes of problems
+			if w.State != WorkerReady { // the other states, overloaded and low_memory, are also codes of problems
 				s.add(Problem{Code: w.State, Worker: w.Name})
 			}
 			if w.Leaked > 0 {
@@ -195,7 +196,7 @@ func (s *snapshot) checkWorkers() {
 func (s *snapshot) unserved() {
 	waiting := 0
 	for _, q := range s.queues {
-		for _, n := range q.Counts { // running tasks count, too, if there is no worker
+		for _, n := range q.Counts { // the problem no_worker also counts running tasks
 			waiting += n
 		}
 	}

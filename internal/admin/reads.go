@@ -34,8 +34,8 @@ func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]
 	return r.List(ctx, jobs.Filter{IDs: ids}, runner.Page{})
 }
 
-// NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer times if the schedule ends
-// before, and jobs.ErrInvalid for an invalid expression or time zone.
+// NextTicks returns the next n times at which a schedule adds tasks, as if it were not paused. It returns fewer if the schedule has no more
+// ticks, and jobs.ErrInvalid for an invalid expression or time zone.
 func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return access.NextTicks(s, n) }
 
 // Changes calls the function changed after commits of any process, but at most once in each interval of length every. It returns when ctx

@@ -106,7 +106,7 @@ func Whole(buckets []TimeBucket) TimeBucket {
 			ended += n
 		}
 		whole.Sampled += b.Sampled
-		for j := range b.runs { // waits has as many elements as runs
+		for j := range b.runs { // b.waits has as many elements as b.runs
 			weight := float64(max(ended, b.Sampled)) / float64(b.Sampled)
 			waits, runs = append(waits, weighted{b.waits[j], weight}), append(runs, weighted{b.runs[j], weight})
 		}

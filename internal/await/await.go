@@ -44,8 +44,8 @@ func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, o
 	}
 }
 
-// Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The error says how many tasks are
-// not finished, which is the number in left.
+// Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The parameter left is the number of
+// unfinished tasks, which the error contains.
 func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {

@@ -19,9 +19,9 @@ type Tasks struct {
 	Missing []int64 // ids on the command line for which no task exists
 }
 
-// Select returns the tasks to wait for. With ids in the filter, these are the tasks with the ids. Otherwise they are the unfinished tasks
-// that match the filter. If the filter names a batch, its failed and cancelled tasks belong to the result, too, because they affect the
-// exit status.
+// Select returns the tasks to wait for. If the filter has ids, these are the tasks with the ids. Otherwise they are the unfinished tasks
+// that match the filter. If the filter names a batch, Select also returns the failed and cancelled tasks of the batch, because they affect
+// the exit status.
 func Select(ctx context.Context, r *runner.Runner, f jobs.Filter) (w Tasks, err error) {
 	if len(f.IDs) == 0 {
 		states := jobs.Unfinished()
@@ -76,8 +76,8 @@ func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) 
 	return nil
 }
 
-// One waits until the first of the tasks ends, and calls show for it. The result end contains the exit status of that task. The result err
-// is an error that ended the wait early.
+// One waits until the first of the tasks ends, and calls show for it. It returns the exit status of that task as the error end. The error
+// err is set if the wait ended early.
 func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
 	err = Each(ctx, r, w.IDs, func(t jobs.Task) (more bool, err error) {
 		err = show(t)
@@ -90,8 +90,8 @@ func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 	return end, nil
 }
 
-// All waits until all tasks have ended, and calls show for each. The result end contains the exit status, which is not 0 if a task was
-// missing or did not complete. The result err is an error that ended the wait early.
+// All waits until all tasks have ended, and calls show for each. The error end contains the exit status; it is nil if all tasks exist and
+// have completed. The error err is set if the wait ended early.
 func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
 	failed, err := All(ctx, r, p, w.IDs, show)
 	switch {
@@ -107,7 +107,8 @@ func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 	return nil, nil
 }
 
-// NoneInBatch returns an error if a batch does not exist or has no task left. It returns nil if all its tasks are finished.
+// NoneInBatch returns an error if a batch has no tasks: it does not exist, or its tasks were deleted. It returns nil if the batch has only
+// finished tasks.
 func NoneInBatch(ctx context.Context, r *runner.Runner, id int64) error {
 	n, err := admin.CountUpTo(ctx, r, jobs.Filter{Batch: id}, 1)
 	if err == nil && n == 0 {

@@ -67,10 +67,10 @@ func lastSeparator(path string) int {
 	return -1
 }
 
-// pattern is a parsed word of the command. The value of a placeholder belongs between each text and the next one.
+// pattern is a parsed word of the command. Between two texts stands a placeholder.
 type pattern struct {
 	texts  []string
-	values []int // indexes in placeholders; one less than texts
+	values []int // placeholders between the texts, as indexes of the list placeholders
 }
 
 func newPattern(word string) pattern {
@@ -131,7 +131,7 @@ type lineCommand struct {
 	path     string // path of the shell; empty without --shell
 	label    bool
 	text     bool // whether all words of the command are valid UTF-8
-	plain    bool // whether no short line can be invalid, because the program is fixed and the words are few and short
+	plain    bool // whether every short line is valid, because the program is fixed and the words are few and short
 }
 
 // With these limits the arguments of a command, as JSON, are always shorter than taskspec.MaxArgs. A byte becomes at most six bytes of
@@ -184,7 +184,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
 	var err error
-	if c.text && utf8.ValidString(line) { // takes half as long as With
+	if c.text && utf8.ValidString(line) { // takes half the time of jobs.Command.With
 		s.Args, err = taskjson.Marshal(argv)
 	} else {
 		made := jobs.Command{Argv: argv}.With()

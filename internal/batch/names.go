@@ -66,10 +66,10 @@ func lineName(raw []byte) (string, bool) {
 
 // lineIDs maps the id of each line to its task.
 type lineIDs struct {
-	wanted map[string]bool // ids that other lines refer to; nil if unknown, and then at has every id
-	at     map[string]int  // position of the task in the batch by the id of its line, from 0
-	n      int             // number of tasks so far
-	done   []int64         // database ids of the tasks that are already committed; these are the first ones
+	wanted map[string]bool // ids that other lines refer to; nil if they are unknown: the field at then stores all ids
+	at     map[string]int  // maps the id of a line to the position of its task in the batch, from 0
+	n      int             // number of lines so far
+	done   []int64         // database ids of the committed tasks, which are the first tasks of the batch
 }
 
 // want stores the ids that a line refers to. The first pass calls it.

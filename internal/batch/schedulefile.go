@@ -40,8 +40,8 @@ type refusal struct {
 	setting bool           // whether the entries below this line depend on it
 }
 
-// ReadScheduleFile reads a file, or stdin if the name is "-". Errors contain the sentence unchanged, which tells the user that the database
-// is as before.
+// ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter unchanged tells the user that the database is as
+// before; later errors of the ScheduleFile end with it.
 func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*ScheduleFile, error) {
 	f := &ScheduleFile{Name: name, Unchanged: unchanged}
 	in := stdin

@@ -253,7 +253,8 @@ func (v *lineValues) args(s *jobs.Spec) {
 	}
 }
 
-// texts parses an object whose values are strings: metadata, or the environment of a command, which a record may have hidden.
+// texts parses an object whose values are strings: metadata, or the environment of a command. The value null in an environment means that
+// the record hides the value.
 func (v *lineValues) texts(k int, to *map[string]string) {
 	raw := v.raw[k]
 	if v.err != nil {

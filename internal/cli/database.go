@@ -208,7 +208,7 @@ func (a *App) OtherDatabases(path string) []string {
 		hidden[name] = true
 		look(without.FindDatabase(""))
 	}
-	look(without.userDatabase()) // runner prefers the system directory if it exists
+	look(without.userDatabase()) // the database that runner would use if the system directory did not exist
 	return found
 }
 

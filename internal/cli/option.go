@@ -78,9 +78,9 @@ func (s *setting[T]) check(text string) error { _, err := s.parse(text); return 
 // Get returns the value of an option, or its default. The comment of the function that creates the option names the type T.
 func Get[T any](c *Context, name string) T { return c.Generic(name).(*setting[T]).value }
 
-// The following functions create options. The parameter names contains the long name and sometimes a letter, such as "queue" or "queue q".
-// The parameter hint stands for the value in the help. Get reads the value. The type argument of Get is the type that the
-// comment of the function names. If the comment names none, it is the type of the function's parameter value.
+// The following functions create options. Their parameter "names" is the long name, sometimes with a letter: "queue" or "queue q". Their
+// parameter "hint" stands for the value in the help. Get reads the value of an option. The comment of each function names the type argument
+// for Get; for Scalar it is T.
 
 func Scalar[T any](names, hint, usage string, value T, parse func(string) (T, error)) *Option {
 	name, short, _ := strings.Cut(names, " ")
@@ -124,7 +124,7 @@ func ChoiceOption(names, usage, value string, words ...string) *Option {
 	})
 }
 
-// IntOption returns an option for an integer of at least low. Read it with Get[int] or c.Int.
+// IntOption returns an option for an integer that is not less than low. Read it with Get[int] or c.Int.
 func IntOption(names, hint, usage string, value, low int) *Option {
 	return Scalar(names, hint, usage, value, func(text string) (int, error) { return ParseInt(text, low) })
 }

@@ -43,7 +43,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 			if strings.Join(line.Path, " ") == "edit" { // edit needs to know which words are ids: those before "--"
 				line.words = append(line.words, word)
 			}
-			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only schedule add needs a word there
+			if n := wordsBeforeCommand(line.Path); len(line.words) < n { // only "schedule add" needs a word before "--"
 				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).Hint("%s", scheduleAddForm))
 			}
 			line.words, args = append(line.words, args...), nil

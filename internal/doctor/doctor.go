@@ -26,7 +26,7 @@ const (
 	Fail = "fail"
 )
 
-// These are the limits above which the checks report something.
+// These are the limits that the checks use.
 const (
 	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes; SQLite truncates it unless a reader prevents that
 	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; on a disk below 50 GiB, if it has less than 2 % free

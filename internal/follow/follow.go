@@ -8,8 +8,8 @@
 // The invariants:
 //
 //   - A follower listens before the task can start. For a new task, the socket gets its name before the transaction commits.
-//   - The follower confirms the connection before the command starts. Therefore it knows that a worker sends it an attempt before any piece
-//     of that attempt is in the database. It can then show each byte exactly once.
+//   - The follower confirms the connection before the command starts. So before any output of an attempt is in the database, the follower
+//     knows that a worker will send it this output. It can therefore show each byte exactly once.
 //   - A follower that reads slowly slows the command down, as a pipe does. A dead follower does not, because its connection fails.
 //   - The last frame contains the number of bytes. If this frame is missing, the output is incomplete.
 //
@@ -39,7 +39,7 @@ const (
 	// (SIGSTOP), the command starts after this time.
 	confirmMost = 5 * time.Second
 
-	// hurryMost is how long a follower may delay the end of an attempt that somebody has stopped, if the follower does not read its output.
+	// hurryMost is how long a stopped attempt waits for a follower that does not read the output.
 	hurryMost = 2 * time.Second
 
 	frameMost = 1 << 20 // maximum bytes of data in a frame; writers send less

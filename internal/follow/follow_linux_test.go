@@ -14,8 +14,8 @@ import (
 // received contains the data that a follower has received about a task.
 type received struct {
 	mu       sync.Mutex
-	data     map[int64]map[string]*bytes.Buffer // data by the generation of the attempt and the stream
-	complete map[int64]bool                     // by the generation of an ended attempt: whether all its data has arrived
+	data     map[int64]map[string]*bytes.Buffer // received data, by generation of the attempt and name of the stream
+	complete map[int64]bool                     // whether all data of an ended attempt has arrived, by generation
 	ended    chan int64                         // generations of attempts that have ended
 }
 

@@ -30,7 +30,7 @@ type Group struct {
 	cancel context.CancelCauseFunc
 }
 
-// Call contains the values of members for one call of their function. Who calls the function must call End afterwards.
+// Call contains the values of members for one call of their function. The caller of the function must call End afterwards.
 type Call struct {
 	Values []any // values in the order of the seats
 	group  *Group
@@ -111,9 +111,10 @@ type seatKey struct{}
 // With returns a context that contains a seat.
 func With(ctx context.Context, s *Seat) context.Context { return context.WithValue(ctx, seatKey{}, s) }
 
-// Join adds a value to the group of the seat in ctx. For the first member, Join waits until all members have arrived, but at most for the
-// time joinWait. It then returns a Call with the values of the members that have joined. For these other members it returns nil at once.
-// The first member that joins after that gets a new Call in the same way. Without a seat in ctx, Join returns a Call with only this value.
+// Join adds a value to the group of the seat in ctx. For the first member that joins, Join waits until all members have arrived, but at
+// most for the time joinWait. It then returns a Call with the values of all members that have joined. For the other members of this Call,
+// Join returns nil at once. A member that joins later is the first member of a new Call. Without a seat in ctx, Join returns a Call with
+// only this value.
 func Join(ctx context.Context, value any) *Call {
 	s, _ := ctx.Value(seatKey{}).(*Seat)
 	if s == nil {

@@ -9,8 +9,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Zone returns the name of this machine's time zone. A schedule stores this name and not "local", because "local" would mean another zone
-// on a machine, or in a worker, with another TZ.
+// Zone returns the name of this machine's time zone. A schedule stores this name and not "local", because the meaning of "local" depends on
+// the machine and on the variable TZ of the worker.
 func Zone(getenv func(string) string) (string, error) {
 	name, set := strings.TrimPrefix(getenv("TZ"), ":"), getenv("TZ") != ""
 	if !set {
@@ -27,8 +27,9 @@ func Zone(getenv func(string) string) (string, error) {
 	return name, nil
 }
 
-// installedZone returns the time zone that the operating system has stored, as a name or as a path. It returns UTC if there is no such
-// file, and an empty string if it cannot find the name.
+// installedZone returns the time zone of the operating system, as a name or as a path in the zone database. The parameters are the paths of
+// the symbolic link and the file that set the zone. installedZone returns UTC if neither exists, and an empty string if it cannot find the
+// name.
 func installedZone(link, file string) string {
 	if path, err := filepath.EvalSymlinks(link); err == nil && path != link {
 		return path
@@ -37,7 +38,7 @@ func installedZone(link, file string) string {
 		return strings.TrimSpace(string(text))
 	}
 	if _, err := os.Stat(link); err == nil {
-		return "" // the file is a copy, so its path does not tell the name of the zone
+		return "" // link is not a symbolic link but a copy of a zone, which does not contain the name of the zone
 	}
 	return "UTC"
 }

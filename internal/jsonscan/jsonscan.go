@@ -36,7 +36,7 @@ func Members(text []byte) iter.Seq2[[]byte, []byte] {
 	}
 }
 
-// Blank skips white space: it returns the position of the first other byte, from position i on.
+// Blank skips white space: it returns the position of the first byte that is not white space, from position i on.
 func Blank(text []byte, i int) int {
 	for i < len(text) && (text[i] == ' ' || text[i] == '\t' || text[i] == '\r' || text[i] == '\n') {
 		i++

@@ -41,8 +41,8 @@ func Slow(s *jobs.Schedule, now time.Time) bool {
 	return s.LastState == jobs.Running && s.Usual > 0 && now.Sub(s.LastStart) > max(slowTimes*s.Usual, leastSlow)
 }
 
-// AlertSpec returns the task that runs the hook for an alert of a schedule. The event is EventLate or EventSlow. The hook is OnFailure in
-// h; these are the hooks of the schedule's tasks, with their defaults. Without OnFailure, AlertSpec returns false.
+// AlertSpec returns the task that runs the hook for an alert of a schedule. The event is EventLate or EventSlow. The parameter h contains
+// the hooks of the schedule's tasks, with their defaults; AlertSpec uses OnFailure. If OnFailure is empty, it returns false.
 func AlertSpec(s *jobs.Schedule, event string, h jobs.Hooks, now time.Time) (jobs.Spec, bool) {
 	if h.OnFailure == "" {
 		return jobs.Spec{}, false

@@ -36,8 +36,8 @@ func WithDefaults(h, defaults jobs.Hooks) jobs.Hooks {
 		OnRecovery: cmp.Or(h.OnRecovery, defaults.OnRecovery), OnOutput: cmp.Or(h.OnOutput, defaults.OnOutput)}
 }
 
-// Subject returns a text that is equal for all tasks of a schedule, or for all tasks with a unique key. For OnRecovery such tasks belong
-// together. Subject returns an empty text if the task has neither a schedule nor a unique key.
+// Subject returns a text that is equal for all tasks of a schedule, or for all tasks with a unique key. OnRecovery runs if a task completes
+// and the previous task with the same text had failed. Subject returns an empty text if the task has neither a schedule nor a unique key.
 func Subject(t *jobs.Task) string {
 	switch {
 	case t.Schedule != "":
@@ -84,7 +84,7 @@ var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.E
 	taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
 
 // HookSpec returns the task that runs a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is
-// its new state and error. The parameter output has the last lines that it printed.
+// its new state and error. The parameter output has the last lines that the task printed.
 //
 // The hook gets the metadata of the task that has ended, but not its environment file and its working directory. One of these may be
 // missing, and this may be the reason why the task failed.

@@ -35,7 +35,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		}
 		return c.end(jobs.Cancelled, jobs.ReasonCancelled)
 	}
-	again := func(to jobs.State, in time.Duration) Change { // puts the task into state to, or cancels it if somebody has asked for that
+	again := func(to jobs.State, in time.Duration) Change { // sets the next state of the task; cancels the task if somebody has asked to
 		if asked {
 			return cancelled()
 		}
@@ -53,7 +53,7 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 			return c.end(jobs.Failed, jobs.ReasonLost)
 		}
 		return again(jobs.Pending, 0)
-	case o.Reason == jobs.ReasonShutdown: // the attempt counts against neither limit
+	case o.Reason == jobs.ReasonShutdown: // the attempt counts neither against MaxAttempts nor against MaxLosses
 		c.AttemptState, c.Counted = jobs.Failed, false
 		c.Attempt = max(t.Attempt-1, 0)
 		if t.MaxLosses == 0 && !asked { // MaxLosses 0 means that the task must not start twice

@@ -12,9 +12,9 @@ import (
 
 // Copies says to which places, besides the database, a worker copies the output of its commands.
 type Copies struct {
-	Tee    bool   // whether to copy it to stdout and stderr
+	Tee    bool   // whether to copy the output to stdout and stderr
 	Prefix bool   // whether each line on stdout and stderr begins with the id of its task
-	Dir    string // directory with a file for each attempt; empty for no files
+	Dir    string // directory for a file with the output of each attempt; empty for no files
 	Size   int64  // maximum size of such a file; 0 for no limit
 	Log    *slog.Logger
 	Pages  string // URL of the web pages, for hooks; empty if unknown

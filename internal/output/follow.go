@@ -103,8 +103,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// Before a worker stores the first piece, it connects to this process. So after the read, Live knows the attempt if a worker sends
-		// it.
+		// If a worker sends the attempt to this process, it connects before it stores the first piece. So if this read has found a piece,
+		// Live already knows whether a worker sends the attempt; Live then prints it.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}
@@ -152,7 +152,7 @@ func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	case c.DroppedBytes > 0:
 		missing = max(min(c.DroppedBytes, admin.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
 	case c.Seq > f.seq+1 && f.seq > 0:
-		missing = unknown // the pieces between were deleted before this process could print them
+		missing = unknown // the pieces after the last printed one were deleted before this process could print them
 	}
 	f.seq = c.Seq
 	f.bytes += int64(len(c.Data)) + max(missing, 0)

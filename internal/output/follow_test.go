@@ -102,7 +102,7 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	show(1, 0, "0123456789") // start of the output, which the worker always keeps
 	show(2, 0, "abcde")      // the worker drops this piece later
 	show(4, 12, "vwxyz")     // the worker has dropped 12 bytes before this piece: 5 that were printed, and 7 that were not
-	show(5, 12, "end")       // nothing is missing before this piece; its count is about the same 12 bytes
+	show(5, 12, "end")       // nothing more is missing here: DroppedBytes is still 12
 	p.Flush()
 	testkit.Equal(t, "stdout", out.String(), "0123456789abcdevwxyzend")
 	testkit.Equal(t, "stderr", talk.String(), "--- 7 B not kept (--output-limit 20) ---\n")

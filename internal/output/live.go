@@ -21,7 +21,7 @@ type Live struct {
 	to       *LogPrinter
 	follower *follow.Follower
 
-	mu       sync.Mutex             // protects the printer to, and the fields below
+	mu       sync.Mutex             // protects the LogPrinter, and the fields below
 	attempts map[int64]*liveAttempt // received attempts by generation
 	err      error                  // error of writing to stdout or stderr
 }
@@ -42,7 +42,7 @@ func NewLive(r *runner.Runner, to *LogPrinter) *Live {
 	return &Live{to: to, follower: follower, attempts: map[int64]*liveAttempt{}}
 }
 
-// Bind makes the socket known as that of a task. Call it before a worker can start the task.
+// Bind renames the socket so that workers that run the task find it. Call Bind before a worker can start the task.
 func (l *Live) Bind(id int64) error {
 	if l == nil {
 		return nil

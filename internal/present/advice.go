@@ -9,7 +9,7 @@ import (
 )
 
 // Advice returns what the command line adds to an error. The result why explains the error, line by line. The result try is a command or
-// value that the user can type. For an error code that is not special for the command line, try is the hint of the error.
+// value that the user can type. If the command line has no advice for an error code, try is the hint of the error.
 func Advice(e *jobs.Error) (why []string, try string) {
 	switch e.Code {
 	case errcode.EmptyFile:
@@ -34,7 +34,7 @@ func Advice(e *jobs.Error) (why []string, try string) {
 
 func text(try string) func(*jobs.Error) string { return func(*jobs.Error) string { return try } }
 
-// advice maps error codes to a command or value that the user can type. It replaces the hint of the error.
+// advice maps error codes to a command or value that the user can type. This text replaces the hint of the error.
 var advice = map[string]func(*jobs.Error) string{
 	errcode.BackupDirectory:   func(e *jobs.Error) string { return "runner backup " + filepath.Join(e.Subject, "runner.db") },
 	errcode.BackupExists:      text("another name, or --force to replace it"),

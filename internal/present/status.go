@@ -21,7 +21,7 @@ type Status struct {
 	Schedules   []jobs.Schedule
 	Problems    []Problem
 	Alive       int // number of workers that are not lost
-	Busy, Slots int // sums over the workers that are not lost
+	Busy, Slots int // busy slots, and all slots, of the workers that are not lost
 	Held        int // number of held tasks; mostHeld if there are more
 }
 

@@ -10,7 +10,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// mostAhead is up to which number runner.Wait counts the tasks that come earlier.
+// mostAhead is the highest number of tasks ahead in the text of Wait; above that it says "more than 10,000 tasks".
 const mostAhead = 10_000
 
 // Wait says in one sentence why an unfinished task waits, or where it runs. It returns an empty text for a finished task.

@@ -53,7 +53,7 @@ func (f *Formatter) Record(v any) error {
 		case slices.Contains(holders, key):
 			keys[key] = nothing{}
 		default:
-			keys[key] = "" // instead of null, so that it prints nothing and {{if}} treats it as false
+			keys[key] = "" // unlike null, an empty text prints nothing, and {{if}} treats it as false
 		}
 	}
 	var text strings.Builder

@@ -121,7 +121,8 @@ func parseVariable(text string) (string, error) {
 	return text, nil
 }
 
-// fromCaller lists the options whose values depend on the calling process. options leaves them out, because Read sets them.
+// fromCaller lists the options whose values depend on the calling process. Read sets these options, and the function options leaves them
+// out.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 
 // options returns a jobs.Option that sets the task options to the values of their flags.

@@ -80,7 +80,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
-	case !t.ExpiresAt.IsZero(): // the task expires before its due time, because a retry or a snooze has changed that
+	case !t.ExpiresAt.IsZero(): // a retry or a snooze has moved the due time behind the expiry
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
 	return s
@@ -129,7 +129,7 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
 	case "backoff_max":
-		usual = usual && s.Backoff.Delay <= s.Backoff.Max // enqueue itself raises the default to the delay
+		usual = usual && s.Backoff.Delay <= s.Backoff.Max // enqueue raises the default of --backoff-max to the value of --backoff-delay
 	}
 	if o.Flag == "" || usual {
 		return nil

@@ -34,7 +34,7 @@ type OptionInfo struct {
 	Commands bool     // whether only commands have the option, and functions do not
 
 	column func(*jobs.Spec) any         // pointer to the field of Spec, if the database has a column for it
-	stored func(*jobs.Options) any      // pointer to the field of Options, if there is no such column
+	stored func(*jobs.Options) any      // pointer to the field of Options, if the database has no column for it
 	check  func(key, text string) error // checks a text, or a key of a map
 }
 

@@ -84,9 +84,9 @@ func appendText(to []byte, text string) ([]byte, error) {
 	return append(append(append(to, '"'), text...), '"'), nil
 }
 
-// DecodeOptions decodes the options that the database has stored. A nil text means that all options have their defaults. Unknown gets the
-// options that this version does not know. If the text is invalid, because somebody has written it with SQL, Unknown gets the whole text
-// under the empty key.
+// DecodeOptions decodes the options that the database has stored. A nil text means that all options have their defaults. The options that
+// this version does not know go into the field Unknown. If the text is invalid, because somebody has written it with SQL, the whole text
+// goes into Unknown under the empty key.
 func DecodeOptions(text []byte) jobs.Options {
 	o := defaultSpec.Options
 	if len(text) == 0 {

@@ -23,9 +23,9 @@ func Describe(t jobs.Task) string {
 	return strings.TrimSpace(t.Job + " " + string(t.Args))
 }
 
-// Quote returns the words of a command as a command line for a shell. A word with single quotes is in double quotes if nothing in it has a
-// meaning there, because people can read that more easily. A word that is not UTF-8 is written as $'...', which bash, zsh and ksh
-// understand.
+// Quote returns the words of a command as a command line for a shell. A word that contains single quotes gets double quotes, which are
+// easier to read, unless it contains a character that is special within double quotes. A word that is not UTF-8 is written as $'...', which
+// bash, zsh and ksh understand.
 func Quote(argv []string) string {
 	words := make([]string, len(argv))
 	for i, word := range argv {

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// A shell that runs the line gets the same words.
+// TestQuote checks that bash turns the quoted words back into the same words.
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"backup.sh":                  `backup.sh`,

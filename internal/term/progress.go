@@ -26,7 +26,7 @@ func (w Progress) left() time.Duration {
 	return time.Duration(min(float64(w.Total-w.Done)/w.PerSecond*float64(time.Second), float64(longest)))
 }
 
-// The methods rate, eta and failures each return a part of the line. The part is empty if its value is unknown or zero.
+// The methods rate, eta and failures each return a part of the text of Line. The part is empty if its value is unknown or zero.
 func (w Progress) rate() string {
 	if w.PerSecond <= 0 {
 		return ""

@@ -52,7 +52,7 @@ func TestMeterMeasuresTheLastMinute(t *testing.T) {
 	done := 5_000 // the first call only begins the measurement
 	for _, test := range []struct {
 		what  string
-		after time.Duration // counts only the steps since the previous call
+		after time.Duration // time since the previous call
 		steps int
 		want  float64
 	}{

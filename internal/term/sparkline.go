@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Sparkline returns a small bar chart in one line of text. Each bar is one cell wide and has one of eight heights. It stands for the sum of
-// as many values as per says.
+// Sparkline returns a small bar chart in one line of text. Each bar is one cell wide and has one of eight heights. A bar stands for the sum
+// of several values; per says how many.
 func Sparkline(values []int, per int) string {
 	var bars []int
 	most := 1

@@ -24,8 +24,8 @@ func ListLine(p *term.Printer, t jobs.Task, held admin.Holds, now time.Time) {
 		present.Note(t, held, now), t.Worker, present.JobText(t), failureText(t))
 }
 
-// failureText returns the last error line of a task, or its error. It returns "" for a command without an error line, because the note of
-// the task says the same as its error.
+// failureText returns the most useful line about a failed attempt; see present.ErrorLine. It returns "" for a command without an error
+// line, because the column NOTE already says how the command ended.
 func failureText(t jobs.Task) string {
 	if t.Job == jobs.CommandJob && t.ErrorLine == "" {
 		return ""

@@ -59,8 +59,8 @@ func (w *Progress) ofBatch(ctx context.Context, r *runner.Runner) (now term.Prog
 	return now, err
 }
 
-// ofQueues counts the tasks of the queues. Done and Failed are the tasks that have ended since the start of the minute in began, even if
-// they were deleted since. Total is the number of unfinished tasks, without scheduled tasks.
+// ofQueues counts the tasks of the queues. Done and Failed count the tasks that have ended since the start of the minute of w.began,
+// including tasks that were deleted since. Total is the number of unfinished tasks, without scheduled tasks.
 func (w *Progress) ofQueues(ctx context.Context, r *runner.Runner, s *Status) (now term.Progress, err error) {
 	points, err := admin.History(ctx, r, w.began.Truncate(time.Minute))
 	if err != nil {
