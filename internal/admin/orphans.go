@@ -20,8 +20,8 @@ type OrphanProcess struct {
 	State     string // state letter as in ps; "D" means that no signal reaches the process until its current system call returns
 	UID       int    // user who runs the process
 	TaskID    int64
-	Alone     bool // whether no worker lives that would kill the process
-	Unawaited bool // whether the attempt has ended although this process lives, because the worker may not kill it
+	Alone     bool // whether no worker of the database lives, so that none will kill the process
+	Unawaited bool // whether the attempt has ended but not this process, which the worker may not kill
 }
 
 const (

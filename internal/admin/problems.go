@@ -20,7 +20,7 @@ import (
 //	overloaded       Worker starts no task, because the load of its machine is too high
 //	stuck            this number of Tasks still runs after the time at which they should have stopped; Task is the first of them
 //	leaked           Worker has released the slots of this number of Tasks, but their functions still run
-//	cursor_behind    this number of Tasks ended more than an hour ago, the first one at Since, and Cursor has not reported that yet
+//	cursor_behind    this number of Tasks ended more than an hour ago, the first one at Since, and Cursor has not reported their ends yet
 //	low_memory       Worker starts no task, because its machine has too little free memory
 //	no_worker        no worker is ready, although this number of Tasks is unfinished and this number of Schedules is active
 //	no_queue         no ready worker serves Queue, and this number of Tasks waits in it

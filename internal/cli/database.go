@@ -158,7 +158,7 @@ func (d database) HasPassword() bool { return admin.ParseAddress(d.Path).HasPass
 // displayPath returns the path or address of the database without its password, for messages.
 func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
 
-// ownsDirectory reports whether a user uses the system directory. The directory must exist, and the user must be its owner or root.
+// ownsDirectory reports whether dir exists and belongs to the user with this uid. For root every existing directory counts.
 func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
 	o, ok := owner(dir)
 	return ok && (uid == 0 || uid == o)
