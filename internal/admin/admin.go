@@ -40,7 +40,7 @@ func ParseAddress(text string) db.Address { return db.ParseAddress(text) }
 // database. It returns nil for a path that does not exist, and for a server.
 func Insecure(address string) error { return db.Insecure(address) }
 
-// InsecureFor does the same as Insecure, but instead of the user of this process it lets the user with the number uid write the file.
+// InsecureFor does the same as Insecure for a process of the user with the number uid.
 func InsecureFor(address string, uid int) error { return db.InsecureFor(address, uid) }
 
 // FileOwner returns the number of the user who owns the database file. The result is false if the operating system does not tell the owner.

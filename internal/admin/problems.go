@@ -237,8 +237,8 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 	return n
 }
 
-// LiveWorkers returns the number of workers that are not lost, the sum of their busy slots, and the sum of all their slots. The tasks of a
-// batch share a slot, so a worker may run more tasks than it has slots. All its slots are then busy.
+// LiveWorkers returns the number of workers that are not lost, the sum of their busy slots, and the sum of all their slots. Tasks that one
+// call of a function handles together share a slot, so a worker may run more tasks than it has slots. All its slots are then busy.
 func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
 		if w.State != WorkerLost {

@@ -66,7 +66,7 @@ func lineName(raw []byte) (string, bool) {
 
 // lineIDs maps the id of each line to its task.
 type lineIDs struct {
-	wanted map[string]bool // ids that other lines refer to; nil if they are unknown: the field at then stores all ids
+	wanted map[string]bool // ids that other lines refer to; nil with --keep-going, which adds all ids to the field at
 	at     map[string]int  // maps the id of a line to the position of its task in the batch, from 0
 	n      int             // number of lines so far
 	done   []int64         // database ids of the committed tasks, which are the first tasks of the batch

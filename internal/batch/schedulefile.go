@@ -92,7 +92,8 @@ func (f *ScheduleFile) ReadLines(getenv func(string) string) error {
 }
 
 // ReadCrontab parses the file as a crontab. The names of the schedules begin with prefix. If system is set, the file is a system crontab,
-// whose lines name a user, and ReadCrontab reads only the lines of this user. Refused returns the lines that cannot be imported.
+// whose entries name a user. ReadCrontab then reads only the entries of the user who runs this process. Refused returns the lines that
+// cannot be imported.
 func (f *ScheduleFile) ReadCrontab(getenv func(string) string, prefix string, system bool) error {
 	home := getenv("HOME")
 	if home == "" {

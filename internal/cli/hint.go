@@ -99,8 +99,8 @@ func hasOption(c *Command, name string) bool {
 	return line.option(name) != nil
 }
 
-// optionSynonym returns the hint for an option of another tool, or an empty string if there is none. A hint that begins with an option is
-// for commands that have this option.
+// optionSynonym returns the hint for an option of another tool, or an empty string if there is none. If a hint begins with an option,
+// optionSynonym returns it only for a command that has this option.
 func (line *Line) optionSynonym(name string) string {
 	name = strings.ReplaceAll(strings.TrimLeft(name, "-"), "_", "-")
 	path := cmp.Or(strings.Join(line.Path, " "), "runner")

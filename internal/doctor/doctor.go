@@ -42,7 +42,7 @@ type Doctor struct {
 	Now       time.Time
 	Full      bool     // whether to check every page of the file
 	Path      string   // path of the database
-	Others    []string // databases that runner would use without --db, or without a variable
+	Others    []string // databases that runner would use without --db, or without an environment variable
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/internal/present"
 )
 
-// notifyTimeout is the maximum time until a notification of the server must arrive.
+// notifyTimeout is how long doctor waits for a notification of the server.
 const notifyTimeout = 5 * time.Second
 
 // messages checks that notifications of the server arrive. It applies only to a database on a server.

@@ -8,7 +8,7 @@ import (
 )
 
 // workHere starts a worker that runs only the task with this id, in this process. The worker runs until the caller calls stop. If the
-// worker fails, it cancels the returned context; the cause is its error.
+// worker fails, the returned context ends, and its cause is the error of the worker.
 func workHere(ctx context.Context, r *runner.Runner, id int64) (_ context.Context, stop func()) {
 	working, end := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, fail := context.WithCancelCause(ctx)

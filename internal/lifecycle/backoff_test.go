@@ -55,7 +55,7 @@ func TestBackoffGrows(t *testing.T) {
 		b := jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
 			Delay: time.Duration(rapid.Int64Range(0, int64(taskspec.MaxDelay)).Draw(t, "delay")), Max: taskspec.MaxDelay}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 100).Draw(t, "n")
-		// Because of the jitter, the delay of a later attempt may be smaller by a factor of at least 0.9 / 1.1.
+		// Without jitter, delays do not decrease. With it, a later delay is at least 0.9 / 1.1 of an earlier one.
 		if a, z := Delay(b, id, n), Delay(b, id, n+rapid.IntRange(1, 100).Draw(t, "more")); float64(z) < float64(a)*0.9/1.1-1 {
 			t.Fatalf("%+v: got %v after attempt %d and %v after a later one, want no shorter delay", b, a, n, z)
 		}

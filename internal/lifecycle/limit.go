@@ -13,7 +13,7 @@ func LimitReached(l jobs.Limit, inUse int, nextAt time.Time) bool {
 }
 
 // LimitTargets returns the targets (lane, queue, job or all tasks) whose limits can stop a due task from starting. It returns none for a
-// task that waits for something else.
+// task that does not wait for a limit, for example because it waits for other tasks.
 func LimitTargets(t *jobs.Task) []jobs.Target {
 	switch {
 	case t.State == jobs.Blocked && !t.Waits:

@@ -25,7 +25,7 @@ type Steps struct {
 }
 
 // NewSteps returns the stored steps of a task, for use by the attempt with this generation. If this attempt itself has stored some of them,
-// it counts as having passed these.
+// it counts as having passed these steps.
 func NewSteps(stored []jobs.Step, generation int64) *Steps {
 	s := &Steps{generation: generation, stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
 	s.Reload(stored)

@@ -81,7 +81,7 @@ func OutcomeOf(result json.RawMessage, err error) Outcome {
 	}
 	if e, ok := errors.AsType[snoozeError](err); ok {
 		o.Reason, o.snooze = "", new(e.SnoozeFor())
-		if err == error(e) { //nolint:errorlint // if it is wrapped, the text says why
+		if err == error(e) { //nolint:errorlint // only an error that wraps e has a text that says why
 			o.Error = ""
 		}
 	} else if _, ok := errors.AsType[cancelError](err); ok {

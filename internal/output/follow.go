@@ -103,8 +103,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// If a worker sends the attempt to this process, it connects before it stores the first piece. So if this read has found a piece,
-		// Live already knows whether a worker sends the attempt; Live then prints it.
+		// A worker that sends an attempt to this process connects before it stores the first piece. So if this read has found pieces of
+		// such an attempt, Live already knows the attempt and prints it.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}

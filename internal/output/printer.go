@@ -16,7 +16,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// LogPrinter prints the output of tasks. It prints it unchanged, or, if Named or Timestamps is set, line by line with a prefix.
+// LogPrinter prints the output of tasks. It prints the output unchanged, or, if Named or Timestamps is set, line by line with a prefix.
 type LogPrinter struct {
 	P          *term.Printer
 	Named      bool // whether each line begins with the id of its task

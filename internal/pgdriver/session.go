@@ -45,7 +45,7 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
-		return checkPooling(ctx, conn, pid, plain) // different ids mean that there is a pooler, which invents ids
+		return checkPooling(ctx, conn, pid, plain) // different process ids mean that there is a pooler, which invents ids
 	}
 	return config
 }

@@ -68,7 +68,7 @@ func readAll(result pgx.Rows, types *pgtype.Map) (*rows, error) {
 		r.values = append(r.values, values)
 	}
 	result.Close()
-	r.columns = result.FieldDescriptions() // after the rows, because some modes of pgx do not know the columns before
+	r.columns = result.FieldDescriptions() // read after the rows, because some modes of pgx do not know the columns earlier
 	return r, result.Err()
 }
 

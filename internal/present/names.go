@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	recentTasks = 1000 // number of tasks, the newest ones, whose names ReadNames returns
+	recentTasks = 1000 // ReadNames returns the names in this many of the newest tasks
 	mostNames   = 50   // maximum number of labels, and of lanes
 )
 

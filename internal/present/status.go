@@ -25,7 +25,7 @@ type Status struct {
 	Held        int // number of held tasks; mostHeld if there are more
 }
 
-// mostHeld is how many held tasks the status counts at most.
+// mostHeld is the highest number of held tasks that the status counts.
 const mostHeld = 100_000
 
 // ReadStatus reads the status from the database. If only is not nil, the status has only the queues with these names.

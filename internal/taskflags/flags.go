@@ -68,7 +68,7 @@ func flagAfter(key string) []cli.Flag {
 	return nil
 }
 
-// taskFlag returns the flag of a task option. The type of its value is that of the option.
+// taskFlag returns the flag of a task option. The value of the flag has the same type as the option.
 func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 	names, usage := o.Flag, o.Help
 	if o.Letter != "" {

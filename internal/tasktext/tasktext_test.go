@@ -8,7 +8,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// TestQuote checks that bash turns the quoted words back into the same words.
+// TestQuote checks the quoted words, and that bash turns them back into the same words.
 func TestQuote(t *testing.T) {
 	for word, want := range map[string]string{
 		"backup.sh":                  `backup.sh`,

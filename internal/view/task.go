@@ -19,7 +19,7 @@ import (
 type Task struct {
 	Task     jobs.Task
 	Attempts []jobs.Attempt
-	on, by   []runner.Dependency // tasks that it waits for, and tasks that wait for it
+	on, by   []runner.Dependency // tasks that the task waits for, and tasks that wait for it
 	Steps    []jobs.Step
 	Changes  []admin.TaskChange // last changes by users
 	Why      string

@@ -89,7 +89,7 @@ func (s *Task) fields() [][]field {
 	if t.Result != nil {
 		add(field{"result", compact(t.Result)})
 	}
-	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the errors are also in the table of attempts
+	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the table of attempts has exit status and signal
 		add(field{"error", t.Error})
 	}
 	if text := present.LeftBehind(&t); text != "" {
