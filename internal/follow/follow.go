@@ -214,8 +214,8 @@ type Followers struct {
 }
 
 // Connect connects to the followers of a task. It returns nil if there are none. It removes the sockets of dead processes. When the attempt
-// must stop, the caller ends ctx. Every follower then has only the time hurryMost to read the rest of the output, so a slow follower cannot
-// delay the end of the attempt for longer.
+// must stop, the caller ends ctx. From then on, a follower has only the time hurryMost to read the rest of the output. So a slow follower
+// cannot delay the end of the attempt for longer than that.
 func Connect(ctx context.Context, dir string, id, generation int64) *Followers {
 	dir = directory(dir)
 	entries, err := os.ReadDir(dir)
