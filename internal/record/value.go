@@ -101,8 +101,8 @@ func List[T, R any](list []T, record func(T) R) []R {
 }
 
 // Raw returns JSON text unchanged, so that long numbers keep all digits. It converts invalid JSON to a JSON string. The database may
-// contain invalid JSON, because older versions of SQLite may have accepted it. Without the conversion, one invalid value would prevent that
-// a list of records is printed.
+// contain invalid JSON, because older versions of SQLite may have accepted it. Without the conversion, a single invalid value would make
+// the output of a whole list fail.
 func Raw(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || json.Valid(text) && utf8.Valid(text) {
 		return text
