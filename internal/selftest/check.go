@@ -27,13 +27,13 @@ type evidence struct {
 	lifetimesOf  map[int][]lifetime // lifetimes of the processes, by pid
 	kills        map[int][]int64    // by the pid of a worker: the times just before it was killed
 	guardiansHit map[int]bool       // pids of workers whose guardians were killed or stopped
-	stoppedSpans map[int][]span     // by the pid of a worker: the periods in which it or one of its guardians was stopped
+	stoppedSpans map[int][]span     // by the pid of a worker: the periods in which the worker or one of its guardians was stopped
 }
 
 // span is a period of time.
 type span struct{ from, to int64 }
 
-const staleLockAge = 3 * time.Minute // when a worker has ended, an older lock file of that worker is a violation
+const staleLockAge = 3 * time.Minute // age from which the lock file of a worker that has ended is a violation
 
 const maxPerInvariant = 20 // maximum number of reported violations of one invariant
 
@@ -165,7 +165,7 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	// measure only how long opening took after the kills during commits; other load slows later openings
+	// use only the first openings, which came after the kills during commits; the load of the run slows the later ones
 	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}

@@ -45,7 +45,7 @@ func (e *evidence) index() {
 	}
 }
 
-// nesting makes spans of begin and end events. Nested spans become one span.
+// nesting collects the spans between begin and end events. Nested spans become one span.
 type nesting struct {
 	level int
 	from  int64
@@ -98,7 +98,7 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 }
 
 // checkDeaths checks that no worker was declared dead before it died (I3), and measures how long other workers needed to recover the tasks
-// of dead workers (I13). Faults in guardians and in other workers do not affect these results.
+// of dead workers (I13). It also counts a dead worker if faults hit its guardians or other workers meanwhile.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
 	const noticed = 1000 // time limit in ms for a parent to notice the end of a child
 	var recovered, leases []time.Duration
@@ -135,7 +135,7 @@ func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // how many ms a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // checkExecutions reports attempts without a claim
+		if c == nil { // skip an attempt without a claim, because checkExecutions reports it
 			continue
 		}
 		last := e.wall(seen)

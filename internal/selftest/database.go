@@ -58,8 +58,8 @@ func code(err error) int {
 	return 0
 }
 
-// unfinished counts the unfinished tasks. It also counts the workers that the database does not mark as ended although
-// their processes are not in pids.
+// unfinished counts the unfinished tasks. The result strays is the number of workers that are not marked as ended in the database, but
+// whose processes are not in the list pids, so they are gone.
 func (db *database) unfinished(ctx context.Context, pids []int) (tasks, strays int, err error) {
 	live := "0"
 	for _, pid := range pids {

@@ -72,7 +72,7 @@ func (db *database) inTransaction(do func(*sql.Tx)) {
 	tx, err := db.pool.BeginTx(context.Background(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead})
 	if err == nil {
 		do(tx)
-		_ = tx.Rollback() // the server may be down
+		_ = tx.Rollback() // an error means that the server is down
 	}
 }
 

@@ -8,13 +8,13 @@ import (
 	"example.com/runner/jobs"
 )
 
-// historyBuilder builds a history by hand. The field now is the wall clock in ms. Multiplied by 1000, it is also the
-// clock of the notes.
+// historyBuilder builds a history by hand. The field now is the current time of both clocks: of the wall clock in ms, and, multiplied by
+// 1000, of the clock of the notes in µs.
 type historyBuilder struct {
 	evidence
 	events []event
 	now    int64
-	tasks  map[int64]event // current state of each task, as its last event
+	tasks  map[int64]event // last event of each task, which has its current values
 }
 
 const testLease = 1000
@@ -128,7 +128,7 @@ func checkHistories(t *testing.T, cases map[string]historyCase) {
 	}
 }
 
-// checkViolations compares the violations of a report with the expected invariants, one for each violation.
+// checkViolations checks that a report has one violation for each invariant in want, in the same order, and no others.
 func checkViolations(t *testing.T, r *Report, want ...string) {
 	t.Helper()
 	var got []string

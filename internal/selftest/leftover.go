@@ -27,13 +27,12 @@ const (
 	leader = "leader" // is the first process of a command, so it is no leftover
 )
 
-// findableTraits are the traits of the leftovers of tasks that leave processes. Each set of traits makes a leftover harder to find than the
-// set before.
+// findableTraits are the traits of the leftovers of a task of the kind leavesProcesses. The task leaves one process for each set of traits.
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
 	maxLeftovers     = 20               // maximum number of processes that one task leaves behind
-	leftoverLifetime = 90 * time.Second // how long a leftover would live; longer than the longest wait for the end of an attempt
+	leftoverLifetime = 90 * time.Second // how long a leftover lives if nothing kills it; longer than any wait for the end of an attempt
 )
 
 // drawTraits draws the traits of a leftover. Most leftovers have no environment that identifies them.
@@ -105,7 +104,7 @@ func Child(dir string, args []string) error {
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // this process already has these traits
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // these traits are those of this process
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}

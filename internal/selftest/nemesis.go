@@ -369,7 +369,7 @@ func (n *nemesis) fillDisk() bool {
 	}
 	filler := n.dir + "/filler"
 	if err := os.WriteFile(filler, make([]byte, free-leaveFree), 0o600); err != nil {
-		_ = os.Remove(filler) // other processes have used the free space meanwhile
+		_ = os.Remove(filler) // the write failed, because other processes have used free space meanwhile
 		return false
 	}
 	d := maxDiskFull/4 + time.Duration(n.random.Int64N(int64(maxDiskFull*3/4)))

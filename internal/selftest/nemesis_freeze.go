@@ -8,7 +8,7 @@ import (
 
 const (
 	freezeEvery = 14 * time.Second // interval between freezes; it is fixed, because a short run with random intervals might have no freeze
-	freezeFirst = 2 * time.Second  // time from the start to the first freeze
+	freezeFirst = 2 * time.Second  // time from the start of the fault injection to the first freeze
 )
 
 // resumePauses are upper limits of the pause between two processes that resume after a freeze. Each freeze uses one of them, chosen at
@@ -25,7 +25,7 @@ func (n *nemesis) freeze() {
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
 	var frozen []int
-	for again := true; again; { // the loop ends because stopped processes start no further ones
+	for again := true; again; { // search again for new processes; this ends, because stopped processes start none
 		again = false
 		for _, pid := range n.victims(commands) {
 			if !n.stopped[pid] && !slices.Contains(frozen, pid) && stop(pid) == nil {
@@ -76,7 +76,7 @@ func (n *nemesis) lockDuringSweep() bool {
 		defer resume() // resume the processes also after an early return
 		n.notes.add(opLocked, 0, 0, "")
 		defer n.notes.add(opUnlocked, 0, 0, "")
-		// the stopped worker holds the write lock, so no other worker could take over its tasks
+		// give up if the stopped worker holds the write lock, because no other worker could take over its tasks
 		if n.db.lockHeldFor(50 * time.Millisecond) {
 			n.sleep(Lease / 4)
 			return
@@ -123,7 +123,7 @@ func (n *nemesis) busiest() (best *proc, t tree) {
 // sweepBegins waits until another worker kills a command of a stopped worker. It returns false if no command dies
 // in time.
 func (n *nemesis) sweepBegins(worker int) bool {
-	n.sleep(Lease * 9 / 10) // list commands only shortly before the lease ends: few of them then end by themselves
+	n.sleep(Lease * 9 / 10) // list the commands shortly before the lease ends, so that few of them end by themselves
 	commands := readTree().commands(worker)
 	for end := time.Now().Add(3 * Lease); len(commands) > 0 && time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		for _, pid := range commands {

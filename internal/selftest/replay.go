@@ -47,7 +47,7 @@ type taskHistory struct {
 	maxAttempts, maxLosses int
 	claims                 []*claim
 	deleted                bool
-	// outcomes before a retry: whether the task has completed once, and whether it has failed or was cancelled once
+	// whether the task has ever completed, and whether it has ever failed or been cancelled; a retry does not change these fields
 	completed, failed bool
 }
 
@@ -125,7 +125,7 @@ func (e *event) claims() bool {
 	return e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
 }
 
-// event replays the first event in the list ahead. The other events in the list follow it in the history.
+// event replays the first event of the parameter ahead. The other events of this parameter follow it in the history.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
 	if len(r.claimRow) > 0 && !(e.claims() && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {

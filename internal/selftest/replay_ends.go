@@ -66,7 +66,8 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	if w.leftAt != 0 && w.leftAt <= e.at {
 		c.endedBy = endedByDeath
 	}
-	for _, next := range rest { // one transaction takes all tasks of a dead worker, releases their dependents and marks the worker as ended
+	// If the worker is dead, the same transaction also takes its other tasks, releases dependents and marks the worker as ended.
+	for _, next := range rest {
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.endedBy = endedByDeath
 		}

@@ -2,7 +2,7 @@ package selftest
 
 import "slices"
 
-// endedBelow says that all transactions with numbers below oldest had ended at a time. The field at is that time in ms.
+// endedBelow records which transactions had ended at a time: those with numbers below the field oldest. The field at is that time in ms.
 type endedBelow struct{ at, oldest int64 }
 
 // serverClaim is a claim of a transaction on a server.

@@ -7,7 +7,7 @@ import "testing"
 func TestAClaimOnAServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 	for name, c := range map[string]struct {
 		insertEnds bool  // whether the transaction that inserts task 1 ends before the claim of task 2 begins
-		claimBegan int64 // when the transaction that claims task 1 begins; relative to the claim of task 2
+		claimBegan int64 // when the transaction that claims task 1 begins, in ms after the claim of task 2
 		otherEnds  bool  // whether a claim of another worker has ended before the claim of task 2 begins
 		want       int   // number of violations
 	}{

@@ -139,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // without pauses, enqueue functions, because the workers could not start so many commands
+		light := e.every == 0 // an enqueuer without pauses enqueues functions only: the workers could not start so many commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int
@@ -161,7 +161,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case onServer(e.databaseAddress()) && errors.Is(err, jobs.ErrBusy): // the server is down, or the nemesis holds the lock
+		case onServer(e.databaseAddress()) && errors.Is(err, jobs.ErrBusy): // the server is down, or the nemesis holds the write lock
 		case errors.Is(err, jobs.ErrBusy), isBusy(err):
 			e.notes.add(opBusy, 0, 0, err.Error())
 		case errors.Is(err, jobs.ErrFull), isFull(err), // the disk is full

@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Server is a PostgreSQL server that belongs to the run, with a synchronous standby. The nemesis kills it. The server of the first start
-// has an empty database named postgres.
+// Server is a PostgreSQL server that belongs to the run, with a synchronous standby. The nemesis kills it. Before the
+// run, the server has an empty database named postgres.
 type Server struct {
 	Socket func() string               // returns the path of the Unix socket of the primary server
 	Kill   func() error                // kills all processes of the primary server at once
@@ -29,8 +29,8 @@ const hosts = 2
 // onServer reports whether an address names a database on a server.
 func onServer(database string) bool { return strings.HasPrefix(database, "postgres://") }
 
-// addresses lists the addresses of the database of the run. The first address is that of the proxy without faults. After it comes one
-// for each simulated host.
+// addresses lists the addresses of the database of the run. The first address is that of the proxy without faults. Each further address
+// is that of the proxy of one simulated host. A SQLite file has only one address, its path.
 func (w workspace) addresses() []string {
 	text, err := os.ReadFile(filepath.Join(w.dir, "addresses"))
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 // database of its own, so that lost tasks do not disturb the check of the run. Also in this database, every acknowledged task must exist.
 // The product may reject calls, and every process that has the database open may exit.
 
-// boundName is the role of an enqueuer that opens the database through a bind mount, and its process name.
+// boundName is the role of an enqueuer that opens the database through a bind mount. Its process and its
+// directory have the same name.
 const boundName = "bound"
 
 const (

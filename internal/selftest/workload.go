@@ -22,8 +22,8 @@ const (
 	poison          kind = "poison"           // kills its worker in every attempt
 	killsGuardian   kind = "kills-guardian"   // kills its guardian in the first attempt
 	ignoresTerm     kind = "ignores-term"     // ignores SIGTERM and the end of its context
-	leavesProcesses kind = "leaves-processes" // leaves processes that their environment identifies
-	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes, most of which their environment does not identify
+	leavesProcesses kind = "leaves-processes" // leaves one process for each set of findableTraits
+	leavesHidden    kind = "leaves-hidden"    // leaves 1 to 20 processes; most have no environment that identifies them
 	otherUser       kind = "other-user"       // changes to another user, if it has the right
 	timesOut        kind = "times-out"        // runs longer than its timeout
 	atMostOnce      kind = "at-most-once"     // runs at most once
@@ -156,7 +156,7 @@ func kindOf(label string) kind {
 }
 
 // validEnd reports whether a task of a kind may end in the way in which t ended. The argument cancelled is true if a
-// client has tried to cancel the task. The argument broken is true if a dependency of the task did not complete.
+// client has tried to cancel the task. The argument broken is true if a dependency of the task failed or was cancelled.
 func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
 		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)

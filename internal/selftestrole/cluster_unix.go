@@ -18,11 +18,11 @@ import (
 type cluster struct {
 	mu      sync.Mutex
 	primary *pgserver.Server
-	standby *pgserver.Server // nil until commits wait for the standby for the first time
+	standby *pgserver.Server // nil until commits on the primary server wait for this standby
 
 	ctx      context.Context // ends when the run ends
 	stop     context.CancelFunc
-	building sync.WaitGroup // the goroutine that creates a standby
+	building sync.WaitGroup // counts the goroutine that creates a standby
 }
 
 // settings are the settings of both servers. With them, a standby reconnects soon after a kill of the primary server, and the primary
@@ -97,8 +97,9 @@ func (c *cluster) server() *pgserver.Server {
 
 func (c *cluster) socket() string { return filepath.Join(c.server().Dir, ".s.PGSQL.5432") }
 
-// hasStandby reports whether the standby has every confirmed commit. It has them while it is connected as a synchronous standby, because
-// each commit then waits for it. The setting that makes commits wait was changed so early that every session has read it by now.
+// hasStandby reports whether the standby has every confirmed commit. That is so while the standby is connected as a synchronous standby,
+// because each commit then waits for the standby. The setting that makes commits wait was changed so early that every session has read it
+// by now.
 func (c *cluster) hasStandby() bool {
 	c.mu.Lock()
 	standby := c.standby
@@ -106,8 +107,8 @@ func (c *cluster) hasStandby() bool {
 	return standby != nil && synchronous(c.server())
 }
 
-// promote makes the standby the primary server. The old one must have ended. The proxies connect to the standby after its promotion only,
-// as clients with target_session_attrs=read-write do.
+// promote makes the standby the primary server. The old primary must have ended. The proxies connect to the standby only
+// after its promotion, as clients with target_session_attrs=read-write do.
 func (c *cluster) promote() error {
 	c.mu.Lock()
 	old, next := c.primary, c.standby

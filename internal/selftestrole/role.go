@@ -102,7 +102,7 @@ func client(r *runner.Runner) selftest.Client {
 	}
 }
 
-// work runs a worker with a shorter lease than runner work and with the functions of the workload.
+// work runs a worker that has the functions of the workload, and a shorter lease than a worker of the command "runner work".
 func work(ctx context.Context, stderr io.Writer, dir, name string, functionsOnly bool) error {
 	log := slog.New(slog.NewTextHandler(stderr, nil))
 	o := runner.Options{MustExist: true, Log: log, Name: name, Lease: selftest.Lease, Concurrency: selftest.Slots,
