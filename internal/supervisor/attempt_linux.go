@@ -157,7 +157,7 @@ func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 func forkExec(r request, attr *syscall.ProcAttr) (int, error) {
 	for {
 		pid, err := syscall.ForkExec(r.Path, r.Argv, attr)
-		if err != syscall.EINTR { // on some network and user-space file systems a signal interrupts exec and chdir
+		if err != syscall.EINTR { // try again after EINTR: on some network and FUSE file systems a signal interrupts exec and chdir
 			return pid, err
 		}
 	}
@@ -200,7 +200,7 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 	defer g.mu.Unlock()
 	if leader = pid == a.leader; leader {
 		if a.leave = a.leave && g.endedItself(a); !a.leave {
-			_ = signalGroup(pid, unix.SIGKILL) // the id of the group is not reused while its leader is a zombie
+			_ = signalGroup(pid, unix.SIGKILL) // safe: the kernel does not reuse the id of a group while its leader is a zombie
 		}
 	}
 	var status unix.WaitStatus
@@ -221,15 +221,16 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 		g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && exit.Signal == int(unix.SIGKILL)
 	}
 	if a.endedBy == bySelf && exit.Signal == int(unix.SIGKILL) && monotonic() >= a.deadline {
-		// After the deadline, a worker that takes over the task may kill the command before this guardian does. This also counts as the
-		// deadline.
+		// After the deadline, a worker that takes over the task may kill the command before this guardian does. Such a kill also counts as
+		// a kill at the deadline.
 		a.endedBy = byDeadline
 	}
 	return exit, true
 }
 
 // killRemaining kills all remaining processes of an attempt and waits until none is left. After deniedGrace it stops waiting for processes
-// that it is not permitted to kill, and returns them. If a is nil, it also waits for such processes until the worker is gone.
+// that it is not permitted to kill, and returns them. Without an attempt (a is nil) it waits for such processes, too, until the worker is
+// gone.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()

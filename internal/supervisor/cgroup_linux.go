@@ -50,7 +50,8 @@ func ownCgroup() string {
 
 // makeCgroup creates the cgroup of a guardian if permitted. After a cgroup was killed, some kernels (6.18 is one) also
 // kill every process that starts in that cgroup later. So a guardian uses a cgroup only until it is killed.
-// makeCgroup tests a new cgroup before the guardian uses it.
+// makeCgroup tests a new cgroup before the guardian uses it: an exec without a path fails there with ENOENT, unless the kernel kills the
+// child first.
 func (g *guardian) makeCgroup() {
 	dir := g.lock.cgroupDir(g.slot)
 	if dir == "" || os.Mkdir(dir, 0o755) != nil {
@@ -64,7 +65,7 @@ func (g *guardian) makeCgroup() {
 	if err == nil {
 		var pid int
 		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}})
-		if err == nil { // the kernel may kill the child before its exec fails with ENOENT, and then there is no error
+		if err == nil { // the kernel killed the child before its exec could fail with ENOENT
 			_, _ = unix.Wait4(pid, nil, 0, nil)
 		}
 	}

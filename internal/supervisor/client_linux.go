@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// This file is the side of the worker: it starts a guardian, sends requests to it, and handles its replies. Child (child_linux.go) is one
-// command.
+// This file is the code of the worker: it starts a guardian, sends requests to it, and handles its replies. A Child (child_linux.go) is
+// one command.
 //
 // All failures are handled in the same way. If a message cannot be written in time, a reply is invalid or two pings stay without an answer,
 // the client kills the guardian. It does not try to repair the connection, because a guardian that has read a part of a message cannot read
@@ -166,7 +166,7 @@ func (g *Guardian) receive() {
 		g.child = nil
 		c.exit.Denied, c.err = denied, ErrLost
 		close(c.ended)
-		c.deliver(reply{Op: opExited}) // does nothing if the reply to the start was delivered before
+		c.deliver(reply{Op: opExited}) // nobody receives this reply if the start was reported before
 	}
 	close(g.done)
 }
@@ -224,7 +224,7 @@ func (g *Guardian) handle(r reply) bool {
 			c.err = ErrDeadline
 		}
 		close(c.ended)
-		c.deliver(r) // does nothing if the reply to the start was delivered before
+		c.deliver(r) // nobody receives this reply if the start was reported before
 	default:
 		return false
 	}

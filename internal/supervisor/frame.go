@@ -82,7 +82,7 @@ func (r *reply) fields(c *codec) {
 	}
 }
 
-// flag writes or reads whether a field is set. It calls set if it reads that the field is set.
+// flag writes or reads one bit: whether a field is set. If it reads that the field is set, it calls the function set.
 func (c *codec) flag(isSet bool, set func()) {
 	number := 0
 	if isSet {
@@ -192,7 +192,7 @@ type frameReader struct {
 }
 
 // nextFrame returns the data of the next frame without its header. It returns false if the frame is not complete yet.
-// The data is valid until the next call of space.
+// The data is valid until the next call of the method space.
 func (b *frameReader) nextFrame() (data []byte, ok bool, err error) {
 	unread := b.buffer[b.start:b.end]
 	if len(unread) < frameHeader {
@@ -224,7 +224,7 @@ func (b *frameReader) space() []byte {
 	return b.buffer[b.end:]
 }
 
-// advance records that n bytes were read into the buffer of space.
+// advance records that n bytes were read into the buffer that the method space returned.
 func (b *frameReader) advance(n int) { b.end += n }
 
 // next reads a message from r.

@@ -110,7 +110,7 @@ type guardian struct {
 	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
 	limited      bool            // whether memory or CPU limits were set on the cgroup
 	starts       chan startOrder // closed when the guardian shuts down
-	startEvent   int             // eventfd that the starting thread polls, because it cannot poll the channel
+	startEvent   int             // eventfd for the thread that starts commands, which polls descriptors and cannot poll a channel
 
 	sending sync.Mutex
 
@@ -163,7 +163,7 @@ func (g *guardian) read() error {
 		case opStart:
 			files, lost := in.files, in.lost
 			in.files, in.lost = nil, false
-			// The kernel drops the descriptors of a message when this process has too many open. A later start may succeed.
+			// The kernel drops the descriptors of a message if this process has too many open. The worker may try the start again later.
 			if lost {
 				closeAll(files)
 				g.send(&reply{Op: opRefused, Key: r.Key, Reason: reasonExec, Errno: int(unix.EMFILE)})

@@ -216,7 +216,7 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-ctx.Done()
-		_ = child.Terminate(time.Minute) // the second call has no effect
+		_ = child.Terminate(time.Minute) // this call has no effect: the end of ctx has called Terminate before
 		if exit, err := waitChild(t, child); exit.Code != 5 || err != nil {
 			t.Fatalf("start %d: got %+v, error %v; want exit status 5", i, exit, err)
 		}

@@ -21,8 +21,8 @@ const leaveTimeout = time.Second
 const exitedItself = 1
 
 // endedItself reports whether the leader of an attempt has ended by itself: it has exited, nobody has stopped it, and its deadline has not
-// passed. The leader is a zombie. After the deadline the answer is false, because a worker that takes over may then kill the processes of
-// the attempt, in any order. The caller holds the mutex.
+// passed. The leader is a zombie. After the deadline, a worker that takes over may kill the processes of the attempt in any order, and the
+// leader may exit only because a child of it was killed. So endedItself then returns false. The caller holds the mutex.
 func (g *guardian) endedItself(a *attempt) bool {
 	if a.endedBy != bySelf || a.killed || a.termSent || g.stopping || monotonic() >= a.deadline {
 		return false
@@ -71,13 +71,13 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 	if g.cgroupDir != "" {
 		emptyCgroup(g.cgroupDir)
 	}
-	return max(len(left), 1) // even if the child has just ended, the report must say that this guardian exits
+	return max(len(left), 1) // a report with 0 processes would say that this guardian can start another command
 }
 
 // emptyCgroup moves all processes of a cgroup, and of the cgroups below it, to the cgroup of this guardian.
 func emptyCgroup(dir string) {
 	own := filepath.Join(ownCgroup(), "cgroup.procs")
-	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // a process may fork during the loop, so it runs again
+	for began := monotonic(); monotonic()-began < int64(leaveTimeout); { // repeat the walk, because a process may fork during it
 		moved := false
 		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.IsDir() {

@@ -33,7 +33,7 @@ func waitDone(t *testing.T, g *Guardian) {
 
 func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 	for name, script := range leftOverScripts {
-		if name == "plain" || name == "stopped" || name == "ignores signs" { // these programs do not end by themselves
+		if name == "plain" || name == "stopped" || name == "ignores signs" { // two leaders do not end, one process is stopped
 			continue
 		}
 		for _, status := range []string{"exit 0", "exit 3"} {

@@ -22,8 +22,8 @@ import (
 // The file records which attempts may have left processes. From byte 512 on it has a record of 16 bytes for each
 // guardian. The record holds the key of an attempt whose processes may be alive, or zeros if there is no such attempt.
 // The guardian writes its record before it forks the command, and clears the record after the last process has ended.
-// The first 512 bytes hold the prefix of the names of the guardians' cgroups. After the creation of the file, every
-// write is in place and no longer than a record.
+// The first 512 bytes hold the prefix of the names of the guardians' cgroups. They are written once, when the file is
+// created. Every later write replaces one record.
 type Lock struct {
 	file *os.File
 	path string

@@ -24,7 +24,7 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	if _, err := NewLock(path); !errors.Is(err, os.ErrExist) {
 		t.Errorf("second NewLock: got error %v, want %v", err, os.ErrExist)
 	}
-	// A guardian has a second descriptor of the same open file description.
+	// This is a second descriptor of the same open file description, like that of a guardian.
 	fd, err := unix.Dup(int(l.file.Fd()))
 	if err != nil {
 		t.Fatal(err)

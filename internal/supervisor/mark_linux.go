@@ -22,7 +22,7 @@ type Mark struct {
 	claim uint64 // RLIMIT_RTTIME: a fixed pattern, a hash of the worker's id, the lowest bits of the generation
 }
 
-// These variables describe the layout of Mark.claim. A limit has 32 bits on 32-bit systems. No limit of a mark has all
+// These variables describe the layout of a Mark. A limit has 32 bits on 32-bit systems. No limit of a mark has all
 // bits set, because that is RLIM_INFINITY.
 var (
 	wordMask                            = uint64(1)<<(bits.UintSize-1) - 1 // bits of Mark.task

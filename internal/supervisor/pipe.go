@@ -6,7 +6,8 @@ import (
 	"os"
 )
 
-// maxPipe is the largest number of bytes that a pipe can hold. If more bytes arrive, a process is still writing.
+// maxPipe is the largest number of bytes that a pipe can hold. After the read deadline, ReadPipe reads no more bytes than this: any others
+// were written after the deadline.
 const maxPipe = 1 << 20
 
 // ReadPipe passes the data from a pipe to the function take. It returns when every writer has closed the pipe, or when

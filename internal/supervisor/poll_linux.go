@@ -47,8 +47,8 @@ func readableWithin(fd int, limit time.Duration) bool {
 	return false
 }
 
-// pollRaw waits in ppoll without the knowledge of the scheduler. It must not be inlined: the scheduler stops a thread
-// in the prologue of a function.
+// pollRaw waits in ppoll without the knowledge of the scheduler. It must not be inlined: the scheduler can stop a goroutine at the start
+// of a function, so each call of pollRaw in a loop lets the garbage collector stop this thread.
 //
 //go:noinline
 func pollRaw(fd int, ns int64) (int, unix.Errno) {

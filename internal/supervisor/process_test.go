@@ -76,7 +76,7 @@ func self(t testing.TB, words ...string) Command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // or the exit takes a second with -race
+	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // without this, an exit takes a second with -race
 }
 
 func shell(script string) Command {

@@ -24,7 +24,7 @@ func start(path string, argv []string, attr *os.ProcAttr) (*Process, error) {
 		switch {
 		case err == nil:
 			return &Process{proc: proc}, nil
-		case !errors.Is(err, unix.EINTR): // on some network and user-space file systems a signal interrupts exec and chdir
+		case !errors.Is(err, unix.EINTR): // try again after EINTR: on some network and FUSE file systems a signal interrupts exec and chdir
 			return nil, err
 		}
 	}
@@ -40,12 +40,12 @@ func (p *Process) terminate() error {
 func (p *Process) kill() error { return signalGroup(p.Pid(), unix.SIGKILL) }
 
 // wait reaps the leader and kills its process group directly afterwards, unless the group may live on. It cannot keep
-// the leader as a zombie until then, because x/sys has no waitid for most systems.
+// the leader as a zombie until the kill, because x/sys has no waitid for most systems.
 //
 // While a member of the group lives, the kernel gives the id of the group to no new process. So the signal reaches the
 // left-over processes, or no process if none is left. One risk remains: if the group is empty, a new process may take
-// its id and become a group leader in the microseconds between the two calls. A call of Kill or Terminate at that
-// moment has the same risk.
+// its id and become a group leader in the microseconds between the reaping of the leader and the kill. A call of Kill or
+// Terminate in these microseconds has the same risk.
 func (p *Process) wait() (*os.ProcessState, int, error) {
 	state, err := p.proc.Wait()
 	p.mu.Lock()

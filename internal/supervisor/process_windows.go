@@ -98,7 +98,7 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 		killed = os.NewSyscallError("TerminateJobObject", windows.TerminateJobObject(p.job.handle, 1))
 	}
 	state, lost := p.proc.Wait()
-	windows.CloseHandle(p.job.handle) // no method uses the handle now, because ended is set
+	windows.CloseHandle(p.job.handle) // no method uses the handle any more, because p.ended is true
 	return state, leftOver, errors.Join(err, failed, lost, killed)
 }
 

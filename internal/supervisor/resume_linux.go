@@ -9,7 +9,7 @@ import (
 )
 
 // ResumeGuardians sends CONT to the stopped guardians of a worker, if the process of the worker is gone. The guardians
-// notice the loss of the worker, kill their commands and exit, which frees the worker's lock. ResumeGuardians reports
+// notice that the worker is gone, kill their commands and exit, which frees the worker's lock. ResumeGuardians reports
 // whether it found a guardian.
 func ResumeGuardians(worker string, pid int) (found bool) {
 	if running(pid) {

@@ -79,12 +79,12 @@ func (s *sweep) killMatching() (found bool) {
 // killCgroup kills the cgroup of a record if the cgroup contains a process that must be killed. Processes of other
 // users die, too.
 //
-// A call of Sweep with keys is for a worker that may only hang. Its guardian may continue at any moment and start another attempt in the
+// If Sweep has keys, the worker and its guardian may only hang. The guardian may continue at any moment and start another attempt in the
 // same cgroup. That next attempt must not be killed. So with keys, killCgroup kills the cgroup only if it contains a process that killIf
 // was not permitted to kill. A guardian that finds such a process beside its next attempt kills the cgroup itself and creates another one.
 //
-// killCgroup opens the file cgroup.kill before it checks the processes. The guardian's new cgroup has the same name,
-// and the open file still refers to the old cgroup.
+// killCgroup opens the file cgroup.kill before it checks the processes. If the guardian creates a new cgroup with the same name meanwhile,
+// the open file still refers to the old cgroup.
 func (s *sweep) killCgroup(r Record) (killed bool) {
 	if r.Cgroup == "" {
 		return false

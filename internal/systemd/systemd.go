@@ -18,8 +18,9 @@ import (
 )
 
 // The unit of a worker has the settings Type=notify and WatchdogSec=. The worker sends READY to systemd after its first claim. It also
-// sends a STATUS line, and before it stops STOPPING with the remaining time. It sends WATCHDOG after each call of runner.Options.Liveness:
-// at that moment the main loop of the worker has just accessed the database, so it does not hang.
+// sends STATUS lines. When it begins to stop, it sends STOPPING, and from then on also how long the stop may still take. It sends WATCHDOG
+// after each call of runner.Options.Liveness: at that moment the main loop of the worker has just accessed the database, so it does not
+// hang.
 
 const (
 	notifyEvery  = 10 * time.Second // interval of the reports if the unit has no watchdog
@@ -32,7 +33,7 @@ const (
 type Notifier struct {
 	log     *slog.Logger
 	Every   time.Duration        // how often the worker should call Report
-	reports chan runner.Liveness // has the latest state until it is sent
+	reports chan runner.Liveness // has space for one state: the latest one, until it is sent
 }
 
 // New returns a Notifier that writes to a socket of systemd. It returns nil if the name of the socket is empty.
@@ -99,7 +100,7 @@ func (n *Notifier) run(ctx context.Context, r *runner.Runner) {
 			}
 			lines = append(lines, fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (p.Left+stopMargin).Microseconds()))
 		}
-		n.send(lines...) // before the tasks are counted, because that may be slow
+		n.send(lines...) // send these lines before statusLine, which counts tasks and may be slow
 		if now := time.Now(); now.Sub(statusAt) >= statusEvery || p.Draining {
 			statusAt = now
 			if status := statusLine(ctx, r, p); status != sent {

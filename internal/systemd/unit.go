@@ -20,7 +20,7 @@ const header = "# Written by runner service install.\n"
 // systemUser is the user who runs the worker of the machine. Install creates this user.
 const systemUser = "runner"
 
-// ErrForeign means that Install has not written a unit file that exists.
+// ErrForeign means that a unit file exists that Install did not write.
 var ErrForeign = errors.New("runner service install did not write this file")
 
 // ErrNotRunning means that systemd does not run on this machine, or not for this user.
@@ -202,7 +202,7 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 
 // requireManager returns ErrNotRunning unless systemd runs for the machine or the user.
 func (u Unit) requireManager(ctx context.Context) error {
-	state, err := u.systemctl(ctx, "is-system-running") // ignore the error: the command also fails if another unit has failed
+	state, err := u.systemctl(ctx, "is-system-running") // an error alone means nothing: the command also fails if another unit has failed
 	if state == "" || state == "offline" || state == "unknown" {
 		return errors.Join(ErrNotRunning, err)
 	}

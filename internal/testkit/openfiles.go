@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// closeWait is how long a file may stay open after the tests. The other end of a connection closes some files a moment later.
+// closeWait is how long a file may stay open after the tests. Some connections are closed a moment later, after their other end.
 const closeWait = 5 * time.Second
 
 // Tests are the tests of a package. A *testing.M is such a value.
@@ -68,7 +68,7 @@ func openFiles() map[string]string {
 	}
 	for _, entry := range entries {
 		name, err := os.Readlink(filepath.Join(directory, entry.Name()))
-		if err != nil { // the descriptor with which ReadDir has read the directory
+		if err != nil { // this is the descriptor of the directory itself, which ReadDir has closed
 			continue
 		}
 		if name != "anon_inode:[eventpoll]" && name != "anon_inode:[eventfd]" {
