@@ -102,7 +102,7 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
-	for _, lock := range locks { // if a worker is killed while it cleans up, a lock file stays for about a minute
+	for _, lock := range locks { // accept young files: a lock file stays for about a minute if a worker is killed while it cleans up
 		info, err := os.Stat(lock)
 		id := strings.TrimSuffix(filepath.Base(lock), ".lock")
 		if workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {

@@ -26,7 +26,7 @@ type event struct {
 	waits                     bool // whether a blocked task waits for something besides its lane, such as a dependency
 	reason, err, result       string
 	pid                       int
-	// on a server: the number of the transaction, that of the oldest open transaction, and the start of the transaction in ms
+	// on a server: number of the transaction, number of the oldest open transaction, start of the transaction (wall clock in ms)
 	xid, oldest, began int64
 }
 

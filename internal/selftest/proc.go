@@ -91,7 +91,7 @@ func (p *proc) failure() (text string, noGuardians bool) {
 	log = log[min(int(p.logFrom), len(log)):]
 	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&
 		(bytes.Contains(log, []byte(noServerText)) || bytes.Contains(log, []byte(lostCommitText))) {
-		return "", false // a process that starts or ends while the server is down must report this and exit
+		return "", false // correct: while the server is down, a process that starts or ends must report this and exit
 	}
 	name := strings.TrimSuffix(filepath.Base(p.log.Name()), ".log")
 	noGuardians = bytes.Contains(log, []byte(noGuardianText)) ||

@@ -22,7 +22,7 @@ func TestAClaimOnAServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 			s.enqueue(3, quick)
 			s.claim(3, "w2")
 			s.wait(5)
-			s.beat(2, "w2") // this event belongs to another transaction
+			s.beat(2, "w2") // this event of a later transaction shows that the inserts have ended
 			s.wait(5)
 			s.claim(2, "w1")
 			claimed := s.now

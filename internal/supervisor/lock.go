@@ -67,7 +67,7 @@ func (l *Lock) Path() string { return l.path }
 func (l *Lock) Close() error { return l.file.Close() }
 
 // Remove removes the file of a lock that is held, so that no other process can take it. It also removes the cgroups of
-// its owner. Both may be gone already, because several processes may hold the lock.
+// its owner. File and cgroups may be gone already, because several processes may hold the lock and call Remove.
 func (l *Lock) Remove() error {
 	if prefix := l.cgroupPrefix(); prefix != "" {
 		dirs, _ := filepath.Glob(prefix + "*")

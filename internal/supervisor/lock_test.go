@@ -44,7 +44,7 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	if intact, present := l.Intact(); !intact || !present {
 		t.Errorf("Intact: got %v, %v; want true, true", intact, present)
 	}
-	second, err := TakeLock(path) // another process takes the same lock
+	second, err := TakeLock(path) // take the lock again, as another process may do at the same time
 	if err != nil {
 		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}

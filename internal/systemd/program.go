@@ -10,8 +10,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// OwnProgram returns the path of this program. If the program is in PATH, it returns that path, even if it is a symbolic link, because the
-// path stays the same after an upgrade.
+// OwnProgram returns the path of this program. If the command runner in PATH is this program, OwnProgram returns the path of that command,
+// even if it is a symbolic link, because that path stays the same after an upgrade.
 func OwnProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {

@@ -154,8 +154,8 @@ func (u Unit) write() (Result, error) {
 	return Result{File: u.File(), Changed: true}, os.WriteFile(u.File(), append([]byte(header), text...), 0o644)
 }
 
-// vendorFile returns the path of a unit with this name that a package has installed, if it has the given text. Otherwise it returns an
-// empty string.
+// vendorFile looks for a unit of the same name that a package has installed. It returns the path of the unit file if the file has the given
+// text, and an empty string otherwise.
 func (u Unit) vendorFile(text []byte) string {
 	for _, dir := range u.Vendors {
 		path := filepath.Join(dir, u.service())
