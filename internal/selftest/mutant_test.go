@@ -10,8 +10,8 @@ import (
 )
 
 // mutant is a version of the product with a deliberate defect. It shows whether the tests find that defect. The command
-// go build -overlay builds it, so the source files do not change. A file in mutants names the defect, the test and the
-// invariants that must find it, and the replaced texts.
+// go build -overlay builds it, so the source files do not change. A file in mutants names the defect, the test that
+// must find it, the invariants that a selftest may find violated, and the texts to replace.
 type mutant struct {
 	name, defect string
 	invariants   []string          // invariants that a selftest finds violated, if the timing permits it

@@ -7,7 +7,7 @@ const (
 	noServerText   = "no connection to"                                          // error: the server is down
 	lostCommitText = "the connection was lost during a commit"                   // error: the outcome of the commit is unknown
 	noGuardianText = "it sent no hello"                                          // error of a worker whose guardian did not start
-	guardiansText  = "guardians in a row died before they had started a command" // error of a worker that gives up
+	guardiansText  = "guardians in a row died before they had started a command" // error of a worker that stops because its guardians die
 	abandonedText  = "its worker stopped, but the attempt did not"               // error of an attempt whose function outlived its worker
 	lostText       = "its worker was lost"                                       // error of an attempt that another worker recorded as lost
 )

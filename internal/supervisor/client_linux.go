@@ -303,8 +303,8 @@ func (g *Guardian) EndExpected() bool {
 	return g.retired || g.closing.Load()
 }
 
-// MarkError returns the reason why the guardian cannot mark processes, or "" if it can. If the guardian and its worker die, nothing finds
-// the remaining processes without a mark.
+// MarkError returns the reason why the guardian cannot mark processes, or "" if it can. Without marks, nothing finds the processes of a
+// command that remain after the guardian and its worker have died.
 func (g *Guardian) MarkError() string { return g.markError }
 
 // Close tells the guardian to kill the remaining processes and exit, and waits until the guardian has exited. It kills

@@ -262,7 +262,7 @@ func closeAll(files []int) {
 	}
 }
 
-// accept passes a command to the starting thread. It returns false if the guardian already has a command.
+// accept passes a command to the thread that starts commands. It returns false if the guardian already has a command.
 func (g *guardian) accept(r request, files []int) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // also interrupts the raw call.
 
 const (
-	rawPollTime      = 20 * time.Millisecond // longer than most pauses of a busy guardian on a busy machine
+	rawPollTime      = 20 * time.Millisecond // time limit of the raw wait; most pauses of a busy guardian are shorter
 	startReportDelay = time.Millisecond      // time in which a command may end before the guardian reports its start
 )
 

@@ -25,7 +25,7 @@ type Process struct {
 	job  job // data that the system needs besides the pid; empty on Unix
 
 	mu     sync.Mutex // held while a signal is sent
-	killed bool       // whether Kill was called before the end
+	killed bool       // whether Kill was called before the leader was reaped
 	leave  bool       // whether the processes that the leader leaves behind live on; Terminate, Kill and a signal clear it
 	ended  bool       // whether the leader is reaped, so that its pid may be reused
 }

@@ -192,8 +192,8 @@ func enableController(dir, leaf, controller string) error {
 }
 
 // leaveCgroup moves this process and its children from the cgroup dir to the cgroup leaf. It fails if there are other processes in dir. The
-// result left is false if there was no process to move. It moves none out of the root of all cgroups, which may have processes beside its
-// controllers.
+// result left is false if there was no process to move. It moves none out of the root of all cgroups, because the root may have
+// processes and also enable controllers.
 func leaveCgroup(dir, leaf string) (left bool, err error) {
 	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root of all cgroups has no such file
 		return false, nil

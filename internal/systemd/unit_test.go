@@ -138,8 +138,8 @@ func TestSystemdAcceptsTheUnit(t *testing.T) {
 	}
 }
 
-// TestAServiceOfAnotherUserHasItsOwnDirectory checks that the directory of the service runner stays with its user when a service of another
-// user is installed. A second service of the same user shares the directory and the database.
+// TestAServiceOfAnotherUserHasItsOwnDirectory checks StateDirectory= in the unit. All services of the user runner share one directory and
+// the database in it. A service of another user has a directory with the name of the service.
 func TestAServiceOfAnotherUserHasItsOwnDirectory(t *testing.T) {
 	for _, c := range []struct{ name, runAs, want string }{
 		{"runner", "runner", "runner"}, {"runner", "reports", "runner"}, {"media", "runner", "runner"}, {"nightly", "reports", "nightly"},
