@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// arrival measures how fast processes with 25 slots each run tasks that arrive while they work, in tasks per second. Callers add the tasks
-// in transactions of the given size: one caller adds hundreds, sixteen callers add single tasks.
+// arrival measures how fast processes run tasks that arrive while the processes work, in tasks per second. Each process has 25 slots. The
+// tasks arrive in transactions of the given size. If the size is 1, sixteen callers add tasks, otherwise one caller.
 func (s system) arrival(n, processes, size int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / size * size

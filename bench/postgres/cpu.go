@@ -12,7 +12,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// measure runs a crew. It also adds the processor time per task, of the server and of the workers, to e.cpu.
+// measure runs a crew. If the crew adds no tasks, measure also sets e.cpu to the processor time of the server and the workers per task.
 func (e *env) measure(ctx context.Context, w crew) (time.Duration, error) {
 	server, err := serverPID(ctx, e.address)
 	if err != nil {

@@ -89,6 +89,6 @@ func delay(to io.WriteCloser, from io.Reader) {
 			break
 		}
 	}
-	for range pieces { // continue until the reader has ended
+	for range pieces { // take the other pieces, because the reader would otherwise wait for ever
 	}
 }

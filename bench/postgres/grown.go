@@ -15,8 +15,8 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// fill inserts tasks $1 to $2 of job $3 in one statement, half of them pending and half completed. The row of a completed task has all
-// values that the life of a task leaves in it.
+// fill inserts tasks $1 to $2 of job $3 in one statement, half of them pending and half completed. The row of a completed task has the same
+// values as if a worker had run the task.
 const fill = `INSERT INTO runner.tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses,
 	attempt, worker, started_at, finished_at, created_at, updated_at)
 SELECT CASE WHEN done THEN 3 ELSE 1 END, $3, '{"n":' || i ||

@@ -67,10 +67,10 @@ type env struct {
 	rows     int
 	churn    int
 	snapshot snapshotRun
-	cpu      []float64 // processor time per task of the last drain, of the server and of the workers, in microseconds; empty without one
+	cpu      []float64 // processor time of the server and the workers in the last drain, in µs per task; empty if there was none
 }
 
-// size returns n, or a twentieth of n, at least 20, in a short run.
+// size returns n. In a short run it returns a twentieth of n, but at least 20.
 func (e *env) size(n int) int {
 	if e.short {
 		return max(n/20, 20)
@@ -141,8 +141,8 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 	return nil
 }
 
-// report prints the median of each measurement. It also prints how many times as fast runner is, which is the first system of each
-// workload.
+// report prints the median of each measurement. runner is the first system of each workload. For each other system, report also prints how
+// many times as fast as this system runner is.
 func report(list []*measurement) {
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "\n%s, %d processors\nworkload\tsystem\tmedian\tunit\tleast\tmost\tratio\tcpu µs\tof it\n",
