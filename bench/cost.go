@@ -74,7 +74,7 @@ func parts(schema []string) []part {
 		}
 	}
 	for _, text := range schema {
-		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // without tasks_pending claims would not work
+		if m := indexName.FindStringSubmatch(text); m != nil && m[1] != "tasks_pending" { // claims need the index tasks_pending
 			list = append(list, part{"index " + m[1], without(text)})
 		}
 		if m := triggerName.FindStringSubmatch(text); m != nil {
@@ -151,8 +151,8 @@ func checkName(text string, i int) string {
 	return name
 }
 
-// withoutChecks skips the first CHECKs of a CREATE TABLE, as many as after says, and removes the next n CHECKs. It also removes all
-// comments, because they may contain parentheses.
+// withoutChecks keeps the first CHECKs of a CREATE TABLE, whose number is the argument after, and removes the next n CHECKs. It also
+// removes all comments, because they may contain parentheses.
 func withoutChecks(text string, after, n int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range n {

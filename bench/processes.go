@@ -26,7 +26,7 @@ type child struct {
 	Path        string
 	Concurrency int
 	UntilEmpty  bool
-	Held        bool // if true, the worker begins only after the parent has called let
+	Held        bool // if true, the worker begins only after the parent has called the method let
 }
 
 // childReport is the report that a worker process prints when it ends.
@@ -180,7 +180,7 @@ func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (
 			}
 			workers = append(workers, w)
 		}
-		began := time.Now() // the time begins after the start of the workers, because in practice workers run for a long time
+		began := time.Now() // do not measure the start of the workers, because in practice workers run for a long time
 		for _, w := range workers {
 			if err := w.let(); err != nil {
 				return 0, err

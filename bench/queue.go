@@ -105,7 +105,7 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 }
 
 // both measures how fast tasks pass through the system while goroutines enqueue them and workers run them at the same time, in tasks per
-// second. There are as many of these goroutines as tasks that run at the same time.
+// second. The argument concurrency is the number of these goroutines, and also the number of tasks that run at the same time.
 func (s system) both(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / concurrency * concurrency
@@ -188,7 +188,7 @@ func (s system) latency(n int, p float64) func(context.Context, *env) (float64, 
 		}
 		took := make([]time.Duration, 0, n)
 		for i := range n + 5 {
-			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // the queue becomes idle; times vary, to hit no fixed period
+			time.Sleep(time.Duration(5+i%7) * time.Millisecond) // let the queue become idle; the time varies to avoid a fixed period
 			began := time.Now()
 			if err := q.add(ctx, newPayload(i)); err != nil {
 				return 0, err

@@ -33,7 +33,8 @@ type table struct {
 	Rows  []tally `json:"rows"`
 }
 
-// tally is the row of one system in a table: the median of all rounds, and how many times as good the first row of the table is.
+// tally is the row of one system in a table. It has the median of all rounds, and the ratio: how many times as good as this system the
+// system of the first row is.
 type tally struct {
 	System string    `json:"system"`
 	Median float64   `json:"median"`

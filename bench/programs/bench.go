@@ -152,7 +152,7 @@ type receiver struct {
 	*httptest.Server
 	mu     sync.Mutex
 	bodies map[string]int
-	refuse func(body string, tries int) bool // whether to answer with an error; tries counts from 1
+	refuse func(body string, tries int) bool // whether to answer with an error; tries is the number of requests with this body so far
 	tries  map[string]int
 }
 
@@ -176,7 +176,7 @@ func newReceiver(refuse func(body string, tries int) bool) *receiver {
 	return r
 }
 
-// got returns the number of different bodies, and the number of those that arrived more than once.
+// got returns the number of different bodies, and how often a body arrived that had arrived before.
 func (r *receiver) got() (different, again int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -37,8 +37,8 @@ type figures struct {
 	lines, binary map[string]int // lines of code of each program, and bytes of its stripped binary
 	mailBytes     float64        // bytes written for each mail
 	readingBytes  float64        // bytes written for each reading
-	rss, redisRSS float64        // memory in MB after the work
-	idle          float64        // processor time in percent of a core
+	rss, redisRSS float64        // memory of the program and of Redis after the work, in MB
+	idle          float64        // processor time of the idle mail service, in percent of a core
 	recovered     time.Duration  // time from the restart of the killed program until its last thumbnail
 	twice         int            // mails that were sent twice
 }

@@ -55,7 +55,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	go sample(ctx, func(reading Reading) error {
-		// A crash between these two writes loses the upload: Redis is no part of a transaction of the database.
+		// A crash between the INSERT and the enqueue loses the upload, because no transaction covers both SQLite and Redis.
 		if _, err := db.ExecContext(ctx, "INSERT INTO readings VALUES (?, ?)", reading.Seq, reading.Value); err != nil {
 			return err
 		}

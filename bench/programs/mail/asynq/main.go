@@ -51,7 +51,7 @@ func run(ctx context.Context, dir, url string) error {
 		return err
 	}
 	go signups(func(to string) error {
-		// A crash between these two writes loses the mail: Redis is no part of a transaction of the database.
+		// A crash between the INSERT and the enqueue loses the mail, because no transaction covers both SQLite and Redis.
 		if _, err := db.ExecContext(ctx, "INSERT INTO users VALUES (?)", to); err != nil {
 			return err
 		}

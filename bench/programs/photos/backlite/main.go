@@ -61,9 +61,9 @@ func run(ctx context.Context, dir, photos string) error {
 	}
 	for _, path := range paths {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
-			continue // the thumbnail exists; an image without one may already have a task, and then gets a second task
+			continue // the thumbnail exists
 		}
-		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil {
+		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil { // an image that has a task gets a second one
 			return err
 		}
 	}
