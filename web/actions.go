@@ -98,7 +98,7 @@ func (h *handler) action(do func(*actionRequest, context.Context) (actionResult,
 }
 
 // parse reads the selection of tasks from the form. The form has either ids, or a query. If the page has asked a question about the query,
-// the form also has the number and the set of its tasks.
+// the form also has the number of tasks that the question named, and a key that identifies these tasks.
 func (a *actionRequest) parse() error {
 	a.count = -1
 	for _, text := range a.form["id"] {

@@ -28,7 +28,7 @@ type askedSet struct {
 
 const (
 	maxAskedSets = 100
-	maxAskedIDs  = 1_000_000 // ids in all sets together
+	maxAskedIDs  = 1_000_000 // maximum number of ids in all sets together
 )
 
 // setKey returns a text that identifies a set of tasks. The ids must ascend.
@@ -93,7 +93,7 @@ func (a *actionRequest) changedText(ids []int64) string {
 	text := fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s", humanize.Plural(a.count, "task"),
 		humanize.Count(int64(len(ids))))
 	switch {
-	case len(ids) == a.count+n: // the two numbers already show how many tasks are new
+	case len(ids) == a.count+n: // the text already has two numbers that show how many tasks are new
 	case known:
 		text += fmt.Sprintf(", of which %s new", humanize.Does(n, "task", "is", "are"))
 	case len(ids) == a.count:

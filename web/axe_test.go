@@ -48,7 +48,7 @@ type visit struct {
 	then       func()
 }
 
-// press returns a function that clicks a button until the element with the selector shown exists.
+// press returns a function that clicks a button until another element exists. The arguments are the selectors of both.
 func (b *browser) press(button, shown string) func() {
 	return func() {
 		b.t.Helper()

@@ -58,7 +58,7 @@ func BenchmarkPages(b *testing.B) {
 				separator = "&"
 			}
 			for i := 0; b.Loop(); i++ {
-				s.page(fmt.Sprint(path, separator, "n=", i)) // the server keeps each page for a second
+				s.page(fmt.Sprint(path, separator, "n=", i)) // a new URL each time, because the server keeps each page for a second
 			}
 			if path != "/metrics" {
 				_, sent := s.wire(path)

@@ -96,7 +96,7 @@ func (c *queueCounts) count(r *runner.Runner, done chan struct{}) {
 	began := time.Now()
 	list, err := r.Queues(ctx)
 	c.mu.Lock()
-	current := c.reading == done // if not current, an action has changed tasks since the start, and another read counts again
+	current := c.reading == done // if false, an action has changed tasks during this read, and a later read counts them
 	if current || c.last == nil {
 		c.last, c.err, c.took = list, err, time.Since(began)
 		c.pending, c.total = pendingCounts(list)

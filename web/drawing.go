@@ -98,8 +98,9 @@ func (d *drawing) bars(summary string) template.HTML {
 	return template.HTML(d.b.String())
 }
 
-// bar draws a part of the bar of a time bucket: n tasks in a state, above a part with the height below. It returns the height of both
-// parts. A bar is at least a pixel high. Its link also covers the empty space of the plot, which is easier to hit with a pointer.
+// bar draws one part of the bar of time bucket i: n tasks in a state. The argument below is the height of the part below it, or 0. The
+// result is the height of both parts together. Each part is at least a pixel high, and is a link. The link of a completed or failed part
+// also covers the empty space of the plot, which is easier to hit with a pointer.
 func (d *drawing) bar(i int, state jobs.State, n int, below float64) float64 {
 	if n == 0 {
 		return below

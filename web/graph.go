@@ -19,7 +19,7 @@ const (
 	maxLinks     = 5000 // maximum number of dependencies in the drawing
 	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
 	nameInNode   = 20   // maximum number of characters of a name in the drawing
-	minBundle    = 4    // from this number on, the drawing shows tasks with the same dependencies and dependents in a frame
+	minBundle    = 4    // minimum number of tasks with the same dependencies and dependents for which the drawing has a frame
 	bundleHeight = 24   // maximum number of tasks above each other in a frame
 )
 

@@ -29,7 +29,7 @@ type graphItem struct {
 	behind     []*graphItem // items at which the lines from this item end
 	x, y, w, h float64
 	right      float64 // x of the right edge of its layer
-	wanted     float64 // y of its centre in the layer at which its lines would be short
+	wanted     float64 // mean y of the items that lines connect it with; decides its place in the layer
 }
 
 // graphLine is the line between two items, with the points between them.

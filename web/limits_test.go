@@ -98,7 +98,7 @@ func TestPagesAreServedWhileAClientHoldsAllConnections(t *testing.T) {
 		s.client.CloseIdleConnections()
 		s.page("/")
 		if strings.HasPrefix(text, "POST") {
-			break // the server closes any busy connection, and that may be the stream
+			break // all connections are busy, so the server may also have closed the stream
 		}
 		if err := first.SetReadDeadline(time.Now().Add(3 * time.Second)); err != nil { // shorter than all timeouts of the server
 			t.Fatal(err)

@@ -69,7 +69,7 @@ func (c cursor) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", c[0].seq, c[0].skip, c[1].seq, c[1].skip)
 }
 
-// parseCursor returns the cursor that String has written. It reports whether text is one.
+// parseCursor returns the cursor that String has written. It reports whether text is a cursor.
 func parseCursor(text string) (c cursor, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 4 {
@@ -123,7 +123,7 @@ func (s *lineSplitter) add(c jobs.Chunk) (list []logLine) {
 	}
 	for i, name := range streams {
 		switch p := s.lines.Partial(name); {
-		case p == nil && c.Seq < s.from[i].seq: // the client already has later lines of this stream
+		case p == nil && c.Seq < s.from[i].seq: // do nothing: the client already has later lines of this stream
 		case p == nil:
 			s.from[i] = streamOffset{c.Seq + 1, 0}
 		case i == stream && len(p.Text) <= len(data):

@@ -53,7 +53,7 @@ func (l *live) subscribe() (chan struct{}, error) {
 		l.stop, l.done = stop, done
 		go func() {
 			defer close(done)
-			// The pages read the same database and report its errors.
+			// Ignore the error: the pages read the same database, and report its errors.
 			_ = admin.Changes(ctx, l.r, pollInterval, l.notify)
 			l.closeAll(done)
 		}()
@@ -68,7 +68,7 @@ func (l *live) notify() {
 	for subscriber := range l.subscribers {
 		select {
 		case subscriber <- struct{}{}:
-		default: // the last notification is still unread
+		default: // the subscriber has not read the last notification, so it needs no other
 		}
 	}
 }
@@ -135,7 +135,8 @@ func (s *stream) write(text []byte) error {
 }
 
 // events sends an event of type "rev" to a page soon after the page connects, and then after each change. It sends events of type "alive"
-// so that the page notices a server that does not answer. Browsers hide comments from scripts.
+// so that the page notices a server that does not answer. These are not comments in the stream, because browsers hide comments from
+// scripts.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	subscriber, err := h.live.subscribe()
 	if err != nil {

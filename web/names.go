@@ -20,7 +20,7 @@ type nameCache struct {
 
 const namesFreshFor = 5 * time.Second
 
-// names returns the names that a search can have.
+// names returns the names that a search can use, such as those of queues, by the key of the search.
 func (h *handler) names(ctx context.Context) (search.Names, error) {
 	h.known.mu.Lock()
 	defer h.known.mu.Unlock()
@@ -38,10 +38,10 @@ func (h *handler) names(ctx context.Context) (search.Names, error) {
 	return names, err
 }
 
-// wordsView is the data of the list that completes a search.
+// wordsView is the data of the list of terms that a search field offers.
 type wordsView struct{ Words []string }
 
-// words responds with the terms that a search field completes. A page loads them when its field gets the focus.
+// words responds with the terms that a search field offers. A page loads them when its field gets the focus.
 func (h *handler) words(w http.ResponseWriter, req *http.Request) {
 	ctx, cancel := readContext(req)
 	defer cancel()

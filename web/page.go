@@ -33,7 +33,7 @@ var templates = sync.OnceValue(func() *template.Template {
 type page struct {
 	Base     string // prefix of all links
 	Title    string
-	Nav      string // entry of the navigation; empty if it has none
+	Nav      string // entry of this page in the navigation; empty if the page has no entry
 	URL      string // URL of the page; the browser returns to it after an action
 	Search   string
 	Now      time.Time // in the time zone of the page
@@ -59,7 +59,7 @@ func (p page) Plural(n int, thing string) string {
 }
 func (p page) Safe(text string) string { return humanize.Safe(text) }
 
-// UpTo returns a count that stops at maxCount, for example 10,000+.
+// UpTo returns n as text. If n is greater than maxCount, it returns maxCount with a plus sign: 10,000+.
 func (p page) UpTo(n int) string {
 	if n > maxCount {
 		return humanize.Count(maxCount) + "+"

@@ -19,8 +19,8 @@ const haveHeader = "Have"
 var liveTag = regexp.MustCompile(`<([a-z]+) [^<>]*\bid="([^"]*)"[^<>]*\bdata-live\b[^<>]*>|` +
 	`<([a-z]+) [^<>]*\bdata-live\b[^<>]*\bid="([^"]*)"[^<>]*>`)
 
-// changedRegions returns the text of a page in which an empty element stands for each region whose hash is in have. The text begins with
-// the hashes of all regions.
+// changedRegions returns the text of a page without the regions that the browser already shows: those whose hashes are in the argument
+// have. An empty element stands for each of these regions. The text begins with the hashes of all regions.
 func changedRegions(text []byte, have string) []byte {
 	known := strings.Fields(have)
 	var out bytes.Buffer
@@ -56,7 +56,7 @@ func group(text []byte, at []int, n int) string {
 	return string(text[at[2*n]:at[2*n+1]])
 }
 
-// elementEnd returns the position after the element that begins at start.
+// elementEnd returns the position after the element that begins at position start.
 func elementEnd(text []byte, start int, name string) int {
 	begin, end := []byte("<"+name), []byte("</"+name+">")
 	for depth, at := 0, start; ; {

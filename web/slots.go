@@ -81,7 +81,7 @@ func (d *slotDrawing) group(cells int) {
 	cell := d.s.length / time.Duration(cells)
 	for row, runs := range d.rows {
 		var last *slotBar
-		short, place := false, int64(0) // whether the last bar has only short attempts; the number of its cell
+		short, place := false, int64(0) // short: the last bar has only short attempts; place: the cell in which it begins
 		for _, r := range runs {
 			isShort := d.end(r).Sub(r.StartedAt) < cell
 			at := int64(r.StartedAt.Sub(d.begin()) / cell)

@@ -86,8 +86,8 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 }
 
 // part returns a part of a list: up to limit tasks that a filter selects. The parameter before or from of the URL says where the part
-// begins. The result next is the parameter of the URL of the following part, or "" if there is none. The result stopped reports whether
-// the search stopped because it has looked at as many tasks as the parameter look.
+// begins. The result next is the parameter of the URL of the following part, or "" if there is none. The result stopped reports whether the
+// search stopped because it has looked at as many tasks as the argument look says.
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
 	var after func(last jobs.Task) string

@@ -101,7 +101,7 @@ func (h *handler) tasks(ctx context.Context, req *http.Request) (string, view, e
 	if err != nil {
 		v.QueryError = humanize.Safe(err.Error())
 		err = h.didYouMean(ctx, v, query)
-		if v.DidYouMean != "" { // the page shows it as a link
+		if v.DidYouMean != "" { // the page shows the suggestion as a link, so the error need not name it
 			v.QueryError, _, _ = strings.Cut(v.QueryError, "; did you mean ")
 		}
 		return "tasks", v, err

@@ -175,8 +175,8 @@ func (v *workersPage) strips(runs workerRuns) (list []workerStrip) {
 	return list
 }
 
-// place computes the bars of all drawings. It puts more and more short runs into one bar until the page has at most maxBars bars. Workers
-// beyond maxAllRows slots get no drawing.
+// place computes the bars of all drawings. It puts more and more short runs into one bar until the page has at most maxBars bars. The
+// drawings together have at most maxAllRows slots, and the remaining workers get no drawing.
 func (v *workersPage) place(runs workerRuns, s span) (drawings []*slotDrawing) {
 	room := maxAllRows
 	for i := range v.Workers {
