@@ -91,5 +91,5 @@ func runFence(ctx context.Context, r *runner.Runner, p *term.Printer, o fenceOpt
 	if writeErr := p.Record(record.Fence{TaskID: o.task, GenerationID: o.generation, Owns: err == nil}); writeErr != nil || err == nil {
 		return writeErr
 	}
-	return failure.ExitStatus(1) // the JSON record already contains the result
+	return failure.ExitStatus(1) // without a message, because the JSON record contains the result
 }

@@ -109,7 +109,7 @@ EXIT STATUS
 type waitingOptions struct {
 	bulk.Action
 	apply   func(context.Context, *runner.Runner, []int64) ([]runner.ActionResult, error)
-	inOrder bool // whether a single call of apply must get all tasks, because it depends on their order
+	inOrder bool // whether apply must get all tasks in one call, because its effect depends on their order
 }
 
 func readHoldOptions(c *cli.Context, a *cli.App) (waitingOptions, error) {

@@ -147,7 +147,7 @@ func runHookSet(ctx context.Context, r *runner.Runner, p *term.Printer, o queueH
 	return runHookList(ctx, r, p, o)
 }
 
-// runHookList shows the hooks of the given queues, or of all queues if there are none.
+// runHookList shows the hooks of the queues in o, or of all queues if o names none.
 func runHookList(ctx context.Context, r *runner.Runner, p *term.Printer, o queueHooks) error {
 	all, err := admin.Hooks(ctx, r)
 	if err != nil {

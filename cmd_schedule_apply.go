@@ -113,7 +113,7 @@ EXIT STATUS
 }
 
 // readScheduleFile reads the file with schedules that the arguments of the command name. If the file is invalid, the error message contains
-// the sentence unchanged, which tells the user that the database is as before.
+// the text in the argument unchanged, which tells the user that the database is as before.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()
 	switch {

@@ -69,7 +69,7 @@ func scheduleRemoveCommand(a *cli.App) *cli.Command {
 // scheduleChange is a command that changes schedules by name.
 type scheduleChange struct {
 	do   func(*runner.Runner, context.Context, string) error
-	word string // what the schedule then is, for the message
+	word string // result of the change, for the message; for example "removed"
 	gone bool
 }
 

@@ -68,7 +68,8 @@ func runServe(ctx context.Context, r *runner.Runner, p *term.Printer, o web.Serv
 	if err != nil {
 		return err
 	}
-	ctx, release := signals.Until(ctx) // before the address is printed: a program that reads it may send a signal at once
+	// Handle signals before the address is printed: a program that reads the address may send a signal at once.
+	ctx, release := signals.Until(ctx)
 	defer release()
 	url, hidden := pages.ShownURL(s, &p.Stdout, printToken)
 	if p.JSON {

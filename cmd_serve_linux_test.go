@@ -19,7 +19,7 @@ type interruptOnAddress struct {
 func (w *interruptOnAddress) Write(text []byte) (int, error) {
 	if !w.sent && strings.Contains(string(text), "http://") {
 		w.sent = true
-		runtime.LockOSThread() // the system delivers a signal to the calling thread before Tgkill returns, but one to the process later
+		runtime.LockOSThread() // a signal to this thread arrives before Tgkill returns; a signal to the process may arrive later
 		defer runtime.UnlockOSThread()
 		if err := syscall.Tgkill(os.Getpid(), syscall.Gettid(), syscall.SIGINT); err != nil {
 			return 0, err
@@ -28,8 +28,8 @@ func (w *interruptOnAddress) Write(text []byte) (int, error) {
 	return w.printed.Write(text)
 }
 
-// TestASignalAfterTheAddressStopsTheCommand sends a signal as early as another program can send it that reads the address. If the command
-// did not handle the signal yet, the signal would end this test process.
+// TestASignalAfterTheAddressStopsTheCommand sends a signal as soon as the address is printed, as a program that reads the address could do.
+// If the command did not handle signals yet, the signal would end this test process.
 func TestASignalAfterTheAddressStopsTheCommand(t *testing.T) {
 	db := filepath.Join(t.TempDir(), "runner.db")
 	for _, command := range [][]string{

@@ -100,8 +100,8 @@ func readWaitOptions(c *cli.Context, now time.Time) (waitOptions, error) {
 	return o, s.Require("wait")
 }
 
-// mapped lets callers tell a failed wait from a failed task. If the command waits for one task, its exit status is that of the task. mapped
-// then gives an error of runner itself another exit status; see failure.WhileWaiting.
+// mapped lets a script tell a failed wait from a failed task. If the command waits for one task, or for the first of several, its exit
+// status is that of a task. In this case mapped gives an error of runner itself another exit status; see failure.WhileWaiting.
 func (o waitOptions) mapped(err error) error {
 	if len(o.selection.Filter.IDs) == 1 || o.any {
 		return failure.WhileWaiting(err)
@@ -123,7 +123,7 @@ func runWait(ctx context.Context, r *runner.Runner, p *term.Printer, o waitOptio
 	case len(w.Missing) > 0 && !p.JSON:
 		p.Say("runner: %s", failure.NoTasks(w.Missing).What)
 	}
-	// Handle signals before the first message is printed: who reads the message may send a signal at once.
+	// Handle signals before the first message is printed: a program that reads the message may send a signal at once.
 	ctx, stop := await.Context(ctx, o.timeout)
 	defer stop()
 	if err := w.Announce(ctx, r, p); ctx.Err() != nil {

@@ -96,7 +96,7 @@ prints it.
 				words = append(words, sub.Name)
 			}
 			text := help(words...)
-			text = globalOptions.ReplaceAllString(text, "\n") // the manual page has a section for the global options
+			text = globalOptions.ReplaceAllString(text, "\n") // a section of the manual page replaces these lines
 			fmt.Fprintf(&b, ".SH \"RUNNER %s\"\n", strings.ToUpper(strings.Join(words, " ")))
 			manualText(&b, text)
 		}

@@ -36,8 +36,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScript runs the scripts, which specify the command line. A script starts in an empty directory with its own HOME, and with RUNNER_DB
-// set to a file there. So no script uses a real database, such as the one in /var/lib/runner for root. Of the other environment variables
-// of the test, a script gets only PATH.
+// set to a file there. So no script uses a real database, such as the one in /var/lib/runner for root. Of the environment variables of the
+// test, a script gets only PATH and NODE_PATH.
 //
 // To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {

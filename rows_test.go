@@ -117,7 +117,7 @@ func (f *rowFuzz) run() {
 	gone := make(chan error, 1)
 	go func() { gone <- worker.Wait() }()
 	shown := time.Now()
-	const rowsLeast = 10 // at least this many, even if they take longer than rowsFor on a busy machine
+	const rowsLeast = 10 // minimum number of rows, even if they take longer than rowsFor on a busy machine
 	for end, n := time.Now().Add(*rowsFor), 0; (time.Now().Before(end) || f.accepted < rowsLeast) && !f.Failed(); n++ {
 		f.write()
 		if n%10 == 0 {
@@ -312,7 +312,7 @@ func (f *rowFuzz) stateValues() []columnValue {
 func (f *rowFuzz) value(table, column string) any {
 	for {
 		value := f.values.of(column)
-		text := fmt.Sprintf("%s", value) // bytes as text, because a server converts them
+		text := fmt.Sprintf("%s", value) // also convert bytes to text, as a server does
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}

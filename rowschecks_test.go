@@ -31,8 +31,8 @@ func (f *rowFuzz) canary() {
 	}
 }
 
-// flags runs "runner enqueue" with random options that have extreme values. It leaves out files that never end if enqueue itself would read
-// them.
+// flags runs "runner enqueue" with random options that have extreme values. It leaves out options that would make enqueue itself read a
+// file that never ends.
 func (f *rowFuzz) flags() {
 	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
 		"--cwd", "--env", "--env-file", "--timeout",

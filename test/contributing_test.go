@@ -34,5 +34,5 @@ func TestTheExampleOfAnOptionIsTheCode(t *testing.T) {
 	}
 }
 
-// spaces matches white space in a line. It does not count, because gofmt may align the source differently.
+// spaces matches white space in a line. The test replaces it by one space, because gofmt may align the source differently.
 var spaces = regexp.MustCompile(`[ \t]+`)

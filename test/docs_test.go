@@ -92,7 +92,8 @@ func copiedCheckout(t *testing.T) string {
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); !strings.HasPrefix(name, ".") && name != "bin" {
-			if err := exec.Command("cp", "-R", name, filepath.Join(dir, name)).Run(); err != nil { // go:embed does not follow links
+			// Copy the files, because go:embed does not follow links.
+			if err := exec.Command("cp", "-R", name, filepath.Join(dir, name)).Run(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -14,15 +14,15 @@ import (
 	"testing"
 )
 
-// errorKind matches the name of a kind of error, such as ErrNotFound, in a comment. It also matches the words before a name that is only
-// the cause of a context, so that the test can skip that name.
+// errorKind matches the name of a kind of error, such as ErrNotFound, in a comment. It also matches the words "the cause" before the name.
+// The test skips a name with these words, because it is only the cause of a context.
 var errorKind = regexp.MustCompile(`(the cause )?\b(?:jobs\.)?(Err[A-Z]\w*)`)
 
 const kindsHeader = "| call | kinds of errors |\n|---|---|\n"
 
-// TestErrorKindsAreDocumented checks a table in docs/embedding.md. It lists for each call the kinds of errors that the call may return, and
-// must agree with the comments of package runner. A test of that package, TestCallsReturnTheirKindsOfErrors, compares the table with what
-// the calls do.
+// TestErrorKindsAreDocumented checks a table in docs/embedding.md. The table lists for each call the kinds of errors that the call may
+// return, and must agree with the comments of package runner. A test of that package, TestCallsReturnTheirKindsOfErrors, compares the table
+// with what the calls do.
 func TestErrorKindsAreDocumented(t *testing.T) {
 	files, err := filepath.Glob("runner/*.go")
 	if err != nil {

@@ -31,7 +31,7 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			if _, err := os.Stat(name); err != nil { // so that go test reuses no result from before a change of the file
+			if _, err := os.Stat(name); err != nil { // so that go test does not reuse an old result after a change of the file
 				t.Error(err)
 			}
 		}
@@ -75,8 +75,8 @@ func TestThePictureOfThePackagesIsUpToDate(t *testing.T) {
 	}
 }
 
-// TestTheDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package. It must begin with the name of the
-// package.
+// TestTheDesignDescribesEachPackage checks that docs/design.md has a paragraph for each package. The paragraph must begin with the name of
+// the package.
 func TestTheDesignDescribesEachPackage(t *testing.T) {
 	text := readFile(t, "docs/design.md")
 	imports := ofTheProgram(t)

@@ -41,7 +41,7 @@ var records = map[string]any{
 	"figures of a selftest": selftest.Figures{}, "version": cli.Version{}, "error": failure.Body{},
 }
 
-// more is a record that has all keys of a task, and then some more.
+// more is a record that begins with all keys of a task. keysOf returns only the keys after them.
 type more struct{ record.Record }
 
 // keysOf returns the keys of a record. It leaves out the keys of a record that this record contains.

@@ -27,7 +27,7 @@ var soakFor = flag.Duration("soak", 5*time.Minute, "duration of TestSoak")
 // 10 s.
 //
 // At the end, each tick must have had exactly one task. No two tasks of a lane, and no three tasks of a queue with the limit two, may have
-// run at once. The size of the database must not have grown during the second half of the test.
+// run at once. The database must not have grown in the last quarter of the test.
 //
 // Run it with: make soak FOR=30m
 func TestSoak(t *testing.T) {

@@ -93,7 +93,8 @@ func TestAnOutageDelaysAllReadings(t *testing.T) {
 			t.Error(err)
 		}
 		wantStored(t, s, "boiler/1", "boiler/2", "boiler/3")
-		if got, want := len(s.calls), 7; got != want { // five for the first reading, at 0, 1, 3, 7 and 15 minutes; one for each later one
+		// Five calls are for the first reading, at 0, 1, 3, 7 and 15 minutes. There is one call for each later reading.
+		if got, want := len(s.calls), 7; got != want {
 			t.Errorf("got %d calls at %v, want %d", got, s.calls, want)
 		}
 	})

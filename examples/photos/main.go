@@ -102,7 +102,7 @@ func (l *library) enqueueFolder(ctx context.Context, dir string) (int, error) {
 		if err := l.db.QueryRowContext(ctx, `SELECT EXISTS (SELECT 1 FROM photos WHERE path = ?)`, path).Scan(&there); err != nil || there {
 			return err
 		}
-		sum := sha256.Sum256([]byte(path)) // use a hash of the path as unique key, because a path may be longer than a key may be
+		sum := sha256.Sum256([]byte(path)) // the unique key is a hash, because a path may be longer than a key can be
 		specs = append(specs, importPhoto.With(Photo{path}, jobs.Unique("photo:"+hex.EncodeToString(sum[:])),
 			jobs.Label(filepath.Base(path))))
 		return nil
@@ -194,7 +194,7 @@ func makeThumb(from, to string) (size, error) {
 	if err != nil {
 		return size{}, err
 	}
-	defer func() { _ = os.Remove(part.Name()) }() // fails without harm after the rename, when this file no longer exists
+	defer func() { _ = os.Remove(part.Name()) }() // after the rename this file no longer exists, and the error does no harm
 	if err := errors.Join(png.Encode(part, small), part.Sync(), part.Close()); err != nil {
 		return size{}, err
 	}

@@ -81,7 +81,7 @@ func TestRepeatedKillsLeaveOneThumbnailPerPhoto(t *testing.T) {
 		t.Fatalf("the last import: got error %v, want none: %s", err, out)
 	}
 
-	// Each photo must have exactly one thumbnail, one row and one completed task. No incomplete thumbnail may remain.
+	// Each photo must have exactly one thumbnail, one row and one completed task. Each thumbnail must be complete.
 	thumbs := countThumbnails(t, look.thumbs)
 	completed, err := look.runner.Count(t.Context(), jobs.Filter{States: []jobs.State{jobs.Completed}})
 	if err != nil {
