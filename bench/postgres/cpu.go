@@ -48,7 +48,7 @@ func treeTime(pid int) (sum time.Duration) {
 		if err != nil { // an error means that the process has ended
 			continue
 		}
-		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // the fields from the third one on
+		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:])) // field 3 and later, after the program name
 		number := func(i int) (n int) { n, _ = strconv.Atoi(fields[i-3]); return n }
 		switch {
 		case path == fmt.Sprintf("/proc/%d/stat", pid):
