@@ -156,8 +156,8 @@ func (s *soak) addSchedules(n int) {
 	}
 }
 
-// enqueue adds several tasks, and a task that depends on all of them. On that task a chain of further tasks depends, one of which fails.
-// enqueue also adds independent tasks.
+// enqueue adds several tasks, and a task that depends on all of them. A chain of further tasks depends on that task, and one task of the
+// chain fails. enqueue also adds independent tasks.
 func (s *soak) enqueue() {
 	lines := `{"id":"a","args":["true"]}
 {"id":"b","args":["true"],"lane":"chain"}

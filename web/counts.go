@@ -17,7 +17,7 @@ import (
 type queueCounts struct {
 	mu      sync.Mutex
 	last    []runner.Queue
-	pending []admin.PendingCount // last count of the pending tasks, by queue and job; later actions have changed it
+	pending []admin.PendingCount // last count of the pending tasks, by queue and job, corrected after each action
 	total   int                  // number of tasks in pending
 	err     error
 	at      time.Time     // end of the last read; zero if there was none

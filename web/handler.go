@@ -33,8 +33,9 @@
 //		log.Print(http.ListenAndServe("127.0.0.1:8080", nil))
 //	}
 //
-// A handler around it can ask the browser for a password: it sets WWW-Authenticate and responds with 401 before it calls Handler. It should
-// pass on requests for /healthz and /readyz without a password, because health checks send none.
+// The program can wrap Handler in another handler, which asks the browser for a password: if the password is missing, it sets
+// WWW-Authenticate and responds with 401. This outer handler should pass on requests for /healthz and /readyz without a password, because
+// health checks send none.
 //
 // Listen serves the same pages on an address of its own, and requires a token. The command "runner serve" uses it.
 //

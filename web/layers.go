@@ -18,7 +18,7 @@ type dependencyGraph struct {
 	missing       int // number of lines that are not drawn
 }
 
-// maxSegments is the number of parts of lines in a graph. A line has a part for each layer that it crosses.
+// maxSegments is the maximum number of parts of lines in a graph. A line has a part for each layer that it crosses.
 const maxSegments = 800
 
 // graphItem is a task, a frame with several tasks, or a point of a line that crosses a layer.

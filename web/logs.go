@@ -30,7 +30,7 @@ type logView struct {
 	Attempt  int // number of the attempt, from 1
 	Lines    template.HTML
 	Count    string        // number of shown lines
-	Cut      bool          // whether the output has more lines before these
+	Cut      bool          // whether the output has more lines before the shown lines
 	Searched string        // size of the part that was searched; empty if the whole output was searched
 	Tail     template.HTML // last lines of a failed attempt
 	TailOf   string        // stream of Tail

@@ -53,7 +53,7 @@ type problemView struct {
 	Message, Hint string
 	Cause         string // most frequent cause of the failures; empty if the problem is not about failures
 	Link, Label   string // page that shows the problem, and the text of the link
-	Action        string // action of the form: resume or empty
+	Action        string // action of the form: "resume"; empty if the problem has no form
 	Critical      bool   // whether no task can run
 	Queue         string
 }

@@ -313,7 +313,7 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	testkit.Contains(t, s.page("/tasks"), "night", "exit 1")
 	testkit.Contains(t, s.page("/tasks?q=marker-args"), "arguments are hidden")
 	shown := serve(t, r, web.ServerOptions{})
-	testkit.Contains(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // the pages of this user do show the markers
+	testkit.Contains(t, shown.page("/tasks/1"), "marker-out", "marker-result", "marker-args") // without HideArgs, the page has the markers
 }
 
 // links matches the URLs in a page that a browser follows.

@@ -85,9 +85,9 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 	return tasks, nil
 }
 
-// part returns a part of a list: up to limit tasks that a filter selects. The parameter before or from of the URL says where the part
-// begins. The result next is the parameter of the URL of the following part, or "" if there is none. The result stopped reports whether the
-// search stopped because it has looked at as many tasks as the argument look says.
+// part returns a part of a list of the tasks that a filter selects. The argument limit is the maximum number of tasks. The parameter before
+// or from of the URL says where the part begins. The result next is the parameter of the URL of the following part, or "" if there is none.
+// The result stopped reports whether the search stopped because it has looked at as many tasks as the argument look says.
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
 	var after func(last jobs.Task) string
@@ -127,9 +127,9 @@ func beforeID(id int64) string { return "before=" + strconv.FormatInt(id, 10) }
 
 func fromTime(at time.Time, id int64) string { return fmt.Sprintf("from=%d.%d", at.UnixMilli(), id) }
 
-// lookOf returns the number of tasks at which a search looks: the number in the URL, or a number that takes few milliseconds. A list in the
-// order of times takes longer for each task, because the database looks up each task separately. A search for text or metadata takes
-// longer, because it parses JSON.
+// lookOf returns the number of tasks at which a search looks: the number in the URL, or a number of tasks that takes only a few
+// milliseconds. A list in the order of times takes longer for each task, because the database looks up each task separately. A search for
+// text or metadata takes longer, because it parses JSON.
 func lookOf(text string, f jobs.Filter, order string) (int, error) {
 	switch {
 	case text == "" && order == sortByID && f.Match == "" && len(f.Metadata) == 0:

@@ -137,7 +137,7 @@ func field(path, name string) float64 {
 	return value
 }
 
-// wait calls the function done until it returns true.
+// wait calls the function done until it returns true, or until the limit has passed.
 func wait(limit time.Duration, done func() bool) error {
 	for began := time.Now(); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > limit {

@@ -5,9 +5,9 @@
 //	photos -db photos.db import DIR        import new images, and make thumbnails until none is missing
 //	photos -db photos.db list              list the photos of the library
 //
-// The example shows durable steps: the next attempt of a task does not repeat the finished steps. It also shows what steps
-// do not promise: if the program crashes after a step has written its file and before the step is stored as finished, the next attempt
-// repeats the step. Therefore the step renames a finished file, so a repetition does no harm. The transaction that completes the task also
+// The example shows durable steps: the next attempt of a task does not repeat the finished steps. It also shows what steps do not promise:
+// if the program crashes after a step has written its file and before the step is stored as finished, the next attempt repeats the step.
+// Therefore the step writes a temporary file and renames it, so a repetition does no harm. The transaction that completes the task also
 // adds the row of the photo.
 package main
 
