@@ -273,8 +273,8 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-// firstSet returns the name of the first option in list that the user gave, apart from those in except. It returns an empty string if there
-// is none.
+// firstSet returns the name of the first option in list that the user gave. It skips the options in the argument except. It returns an
+// empty string if the user gave none of the others.
 func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 	for _, f := range list {
 		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(except, name) {

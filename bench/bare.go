@@ -74,7 +74,7 @@ func (b *bare) exec(ctx context.Context, text string, args ...any) error {
 
 type claimed struct{ id, generation int64 }
 
-// turn completes the tasks of batch and claims up to k new tasks. It does both in one transaction.
+// turn completes the tasks in the argument batch and claims up to k new tasks. It does both in one transaction.
 func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, err error) {
 	if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, err

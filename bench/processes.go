@@ -134,7 +134,7 @@ func startWorker(ctx context.Context, c child) (*worker, error) {
 	return w, nil
 }
 
-// end waits for the end of the worker and returns its report. If interrupt is set, it interrupts the worker first.
+// end waits for the end of the worker and returns its report. If the argument interrupt is set, it interrupts the worker first.
 func (w *worker) end(interrupt bool) (childReport, error) {
 	if interrupt {
 		if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -161,9 +161,9 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 	return r, err
 }
 
-// manyProcesses measures how fast several processes drain one file, in tasks per second. Each process runs ten tasks at a time. If starved
-// is set, manyProcesses instead measures the longest time that a process waits for its next task, in milliseconds. The wait for the first
-// task does not count.
+// manyProcesses measures how fast several processes drain one file, in tasks per second. Each process runs ten tasks at a time. If the
+// argument starved is set, manyProcesses instead measures the longest time that a process waits for its next task, in milliseconds. The
+// wait for the first task does not count.
 func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)
@@ -369,8 +369,8 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 	}
 }
 
-// batchLines measures how fast the command line enqueues a file of n lines, in lines per second. If memory is set, it measures the peak
-// memory of the process instead, in megabytes.
+// batchLines measures how fast the command line enqueues a file of n lines, in lines per second. If the argument memory is set, it measures
+// the peak memory of the process instead, in megabytes.
 func batchLines(n int, memory bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -18,7 +18,7 @@ type queueCounts struct {
 	mu      sync.Mutex
 	last    []runner.Queue
 	pending []admin.PendingCount // last count of the pending tasks, by queue and job, corrected after each action
-	total   int                  // number of tasks in pending
+	total   int                  // number of tasks in the field pending
 	err     error
 	at      time.Time     // end of the last read; zero if there was none
 	fresh   bool          // whether no action has changed tasks since the last read
@@ -137,7 +137,7 @@ func (c *queueCounts) many() bool {
 	return c.total >= manyPending
 }
 
-// add adds the numbers in list, multiplied by sign, to the last count of the pending tasks.
+// add adds the numbers in the argument list, multiplied by the argument sign, to the last count of the pending tasks.
 func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,7 @@ func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	}
 }
 
-// around calls do, which changes the tasks with these ids, and corrects the last count of the pending tasks by the difference.
+// around calls the function do, which changes the tasks with these ids, and corrects the last count of the pending tasks by the difference.
 func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64, do func() error) error {
 	if !c.many() {
 		return do()

@@ -129,7 +129,7 @@ func ran(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// field reads the number that follows a name in the file at path. It returns 0 if the name is missing.
+// field reads the number that follows a name in a file. It returns 0 if the name is missing.
 func field(path, name string) float64 {
 	text, _ := os.ReadFile(path)
 	_, after, _ := strings.Cut("\n"+string(text), "\n"+name)

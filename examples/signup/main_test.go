@@ -261,8 +261,8 @@ func TestKillingTheProcessLosesNoUser(t *testing.T) {
 	t.Logf("%d users, %d letters", users, len(letters))
 }
 
-// checkUsers checks that each user in the table has a completed task and a letter, and returns the number of users. It removes each of them
-// from confirmed.
+// checkUsers checks that each user in the table has a completed task and a letter, and returns the number of users. It removes each of
+// these users from the map confirmed.
 func checkUsers(t *testing.T, a *app, letters map[string]int, confirmed map[string]bool) (users int) {
 	t.Helper()
 	rows, err := a.db.QueryContext(t.Context(), `SELECT users.email,
