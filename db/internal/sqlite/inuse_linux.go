@@ -125,13 +125,14 @@ func openShared(path string) *sharedMemory {
 	return &sharedMemory{memory, start, writable}
 }
 
-// checkpoints reads the progress of checkpoints from SQLite's WAL-index, whose header has 136 bytes.
-func (s *sharedMemory) checkpoints() (checkpoints, bool) {
+// checkpoints reads the progress of checkpoints and the counter of commits from SQLite's WAL-index, whose header has 136 bytes.
+func (s *sharedMemory) checkpoints() (progress checkpoints, commits uint32, ok bool) {
 	var index [136]byte
 	if _, err := s.memory.ReadAt(index[:], s.start); err != nil || index[12] == 0 {
-		return checkpoints{}, false
+		return checkpoints{}, 0, false
 	}
-	return checkpoints{[8]byte(index[32:40]), binary.NativeEndian.Uint32(index[96:]), binary.NativeEndian.Uint32(index[128:])}, true
+	progress = checkpoints{[8]byte(index[32:40]), binary.NativeEndian.Uint32(index[96:]), binary.NativeEndian.Uint32(index[128:])}
+	return progress, binary.NativeEndian.Uint32(index[commitsAt:]), true
 }
 
 func (s *sharedMemory) close() { s.memory.Close() }

@@ -43,7 +43,7 @@ func isMountPoint(string) bool { return false }
 type sharedMemory struct{}
 
 func openShared(string) *sharedMemory                  { return nil }
-func (*sharedMemory) checkpoints() (checkpoints, bool) { return checkpoints{}, false }
+func (*sharedMemory) checkpoints() (checkpoints, uint32, bool) { return checkpoints{}, 0, false }
 func (*sharedMemory) close()                           {}
 
 // These functions do nothing, since there is no lock queue on this system. A process that waits for the write lock tries again and again.

@@ -21,7 +21,9 @@ import (
 //   - After each commit the writer checks that the paths still lead to the files that this process has open, and confirms the write only if
 //     they do. It also checks the paths before it writes, unless it has checked them within the last millisecond.
 //   - If a program overwrites the file in place, the file keeps its inode. So the check also compares the size and the modification time.
-//     Only a checkpoint may change these, and the shared memory shows the progress of checkpoints.
+//     Only a checkpoint may change these, and the shared memory shows the progress of checkpoints. If a process is killed while it commits,
+//     SQLite recovers the shared memory from the log. The next checkpoint then copies the log again, up to the same frame as before. So no
+//     check reports an overwritten file after a recovery.
 //   - A process does not open a database if other processes have other files open under the same names (checkFilesInUse).
 //   - The last process that closes a replaced database does not remove the log of the new database (keepLog).
 //
@@ -47,7 +49,8 @@ type companionFiles struct{ log, shared fileID }
 type content struct {
 	stamp
 	checkpoints checkpoints
-	settled     bool // whether no checkpoint was in progress at that check
+	commits     uint32 // counter of SQLite's commits; it begins again at 0 when SQLite recovers the shared memory
+	settled     bool   // whether no checkpoint was in progress at that check
 }
 
 // checkpoints says how far checkpoints have copied the log into the database file. It comes from the shared memory of SQLite. Only a
@@ -85,7 +88,8 @@ func (d *File) overwritten() bool {
 	d.contentMu.Lock()
 	defer d.contentMu.Unlock()
 	last, now := d.content.Load(), d.readContent()
-	if last != nil && now != nil && last.settled && now.settled && last.checkpoints == now.checkpoints && last.stamp != now.stamp {
+	if last != nil && now != nil && last.settled && now.settled && last.checkpoints == now.checkpoints && last.stamp != now.stamp &&
+		last.commits <= now.commits {
 		return true
 	}
 	d.content.Store(now)
@@ -99,7 +103,7 @@ func (d *File) Committed(changed bool) error {
 		return err
 	}
 	if last := d.content.Load(); last != nil {
-		if now, ok := d.shared.checkpoints(); ok && now != last.checkpoints {
+		if now, commits, ok := d.shared.checkpoints(); ok && (now != last.checkpoints || commits < last.commits) {
 			d.overwritten()
 		}
 	}
@@ -111,13 +115,13 @@ func (d *File) readContent() *content {
 	if d.shared == nil {
 		return nil
 	}
-	before, known := d.shared.checkpoints()
+	before, _, known := d.shared.checkpoints()
 	now, err := statFile(d.path)
-	after, ok := d.shared.checkpoints()
+	after, commits, ok := d.shared.checkpoints()
 	if !known || !ok || err != nil {
 		return nil
 	}
-	return &content{now, after, before == after && after.done == after.attempted}
+	return &content{now, after, commits, before == after && after.done == after.attempted}
 }
 
 // opening holds 64 mutexes; the hash of a path selects one of them. Open holds the mutex of its path while it checks and opens the
