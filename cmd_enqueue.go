@@ -125,7 +125,7 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	if !o.many() && !o.wait {
 		runtime.GOMAXPROCS(1) // the command has one goroutine and writes once, so more threads only slow it down
 	}
-	r, err := a.Open(c, true, runner.Options{})
+	r, err := openForEnqueue(c, a, o)
 	if err != nil {
 		return err
 	}
@@ -150,6 +150,15 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 		return o.AddAndWait(c.Context, r, a.Printer)
 	}
 	return o.Add(c.Context, r, a.Printer)
+}
+
+// openForEnqueue opens the database for the new tasks. A batch has no server of its own, because each of its lines may set a lane and a
+// queue.
+func openForEnqueue(c *cli.Context, a *cli.App, o enqueueOptions) (*runner.Runner, error) {
+	if o.batch != "" {
+		return a.Open(c, true, runner.Options{})
+	}
+	return a.OpenFor(c, o.Spec, runner.Options{})
 }
 
 func enqueueFlags(a *cli.App) []cli.Flag {

@@ -159,7 +159,7 @@ func readInstall(c *cli.Context, a *cli.App) (u systemd.Unit, database string, e
 	if !u.PerUser {
 		u.RunAs = cli.Get[string](c, "run-as")
 	}
-	d, err := a.FindDatabase(cli.Get[string](c, "db"))
+	d, err := a.FindDatabase(cli.Get[string](c, "db"), cli.Get[string](c, "server"))
 	switch {
 	case err != nil:
 		return u, "", err

@@ -181,7 +181,7 @@ func (a *App) scheduleNames(ctx context.Context, line Line) []suggestion {
 // query runs a query on the database that the command line names. It returns no suggestions if the database cannot be read or is too
 // slow.
 func (a *App) query(ctx context.Context, line Line, read func(context.Context, *runner.Runner) ([]suggestion, error)) []suggestion {
-	d, err := a.FindDatabase(line.last("db"))
+	d, err := a.FindDatabase(line.last("db"), line.last("server"))
 	if err != nil {
 		return nil
 	}

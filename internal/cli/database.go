@@ -22,16 +22,21 @@ import (
 
 // database is the database that a command uses, and the options to open it.
 type database struct {
-	Path        string // absolute path, or the address of a server
-	from        string // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
-	standard    bool   // whether Open may create the directory of the database; false if the user chose the path
+	Path        string   // absolute path, or the address of a server
+	servers     []string // addresses of the servers, if the user listed several and none is chosen yet; Path is then the list
+	from        string   // what named the database: "--db", "$RUNNER_DB" or "$STATE_DIRECTORY"; empty for the standard path
+	standard    bool     // whether Open may create the directory of the database; false if the user chose the path
 	busyTimeout time.Duration
 	unsafeFS    bool
 }
 
-// database finds the database that the command line or the environment names, and reads the options to open it. With -v it prints the path.
-func (a *App) database(c *Context) (database, error) {
-	d, err := a.FindDatabase(Get[string](c, "db"))
+// database finds the database that the command line or the environment names, and reads the options to open it. If they list several
+// servers, choose chooses one. With -v it prints the path.
+func (a *App) database(c *Context, choose func(database) (database, error)) (database, error) {
+	d, err := a.findDatabases(Get[string](c, "db"))
+	if err == nil {
+		d, err = choose(d)
+	}
 	if err != nil {
 		return d, err
 	}
@@ -44,7 +49,24 @@ func (a *App) database(c *Context) (database, error) {
 // commands that add schedules do that. The parameter more contains the options of this command. Open adds the options that all commands
 // share.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
-	d, err := a.database(c)
+	return a.open(c, create, more, func(d database) (database, error) { return d.choose(Get[string](c, "server")) })
+}
+
+// OpenFor opens the database for a new task, and creates a missing database. If the command line lists several servers and has no
+// --server, the lane or the queue of the task chooses the server. The parameter more is the same as for Open.
+func (a *App) OpenFor(c *Context, task jobs.Spec, more runner.Options) (*runner.Runner, error) {
+	return a.open(c, true, more, func(d database) (database, error) {
+		if len(d.servers) == 0 || Get[string](c, "server") != "" {
+			return d.choose(Get[string](c, "server"))
+		}
+		n := postgres.ServerIndex(task, len(d.servers))
+		a.Printer.Note("on server %d of %d; for other commands about this task: --server %[1]d", n+1, len(d.servers))
+		return d.only(n), nil
+	})
+}
+
+func (a *App) open(c *Context, create bool, more runner.Options, choose func(database) (database, error)) (*runner.Runner, error) {
+	d, err := a.database(c, choose)
 	if err != nil {
 		return nil, err
 	}
@@ -91,11 +113,23 @@ func (d database) describe() string {
 	return d.displayPath() + "   (from " + d.from + ")"
 }
 
-// FindDatabase finds the database for this user and environment; see locateDatabase. It makes the path absolute.
-func (a *App) FindDatabase(flag string) (database, error) {
+// FindDatabase finds the database for this user and environment; see locateDatabase. Its parameters are the values of --db and --server.
+func (a *App) FindDatabase(flag, server string) (database, error) {
+	d, err := a.findDatabases(flag)
+	if err != nil {
+		return d, err
+	}
+	return d.choose(server)
+}
+
+// findDatabases does the same as FindDatabase, but it chooses no server if the user listed several. It makes a path absolute.
+func (a *App) findDatabases(flag string) (database, error) {
 	d, err := locateDatabase(flag, a.Getenv, os.Getuid(), runtime.GOOS, directoryOwner)
 	if err != nil {
 		return d, err
+	}
+	if d.servers = serverList(d.Path); d.servers != nil {
+		return d, nil
 	}
 	path, err := admin.ParseAddress(d.Path).Absolute()
 	if err != nil {
@@ -152,11 +186,19 @@ func locateDatabase(flag string, getenv func(string) string, uid int, goos strin
 // Named reports whether an option or a variable named the database. Otherwise it is at a standard path.
 func (d database) Named() bool { return d.from != "" }
 
-// HasPassword reports whether the address of the database contains a password.
-func (d database) HasPassword() bool { return admin.ParseAddress(d.Path).HasPassword() }
+// HasPassword reports whether an address of the database contains a password.
+func (d database) HasPassword() bool {
+	return slices.ContainsFunc(d.addresses(), func(address string) bool { return admin.ParseAddress(address).HasPassword() })
+}
 
-// displayPath returns the path or address of the database without its password, for messages.
-func (d database) displayPath() string { return admin.ParseAddress(d.Path).String() }
+// displayPath returns the path or the addresses of the database without passwords, for messages.
+func (d database) displayPath() string {
+	list := d.addresses()
+	for i := range list {
+		list[i] = admin.ParseAddress(list[i]).String()
+	}
+	return strings.Join(list, " ")
+}
 
 // ownsDirectory reports whether dir exists and belongs to the user with this uid. For root every existing directory counts.
 func ownsDirectory(dir string, uid int, owner func(string) (int, bool)) bool {
@@ -206,7 +248,7 @@ func (a *App) OtherDatabases(path string) []string {
 	}
 	for _, name := range []string{"", "RUNNER_DB", "STATE_DIRECTORY"} {
 		hidden[name] = true
-		look(without.FindDatabase(""))
+		look(without.findDatabases(""))
 	}
 	look(without.userDatabase()) // the database that runner would use if the system directory did not exist
 	return found
@@ -219,10 +261,16 @@ func realPath(path string) string {
 	return path
 }
 
+// SharedByHosts reports whether several hosts may use the database that the command line names.
+func (a *App) SharedByHosts(c *Context) bool {
+	d, err := a.findDatabases(Get[string](c, "db"))
+	return err == nil && (d.servers != nil || admin.ParseAddress(d.Path).SharedByHosts())
+}
+
 // RequireSafeDatabase returns an error if other users may write the database. Call it before the database is opened or created.
 func (a *App) RequireSafeDatabase(c *Context, insecurePerms bool) error {
-	d, err := a.FindDatabase(Get[string](c, "db"))
-	if err != nil || insecurePerms {
+	d, err := a.findDatabases(Get[string](c, "db"))
+	if err != nil || insecurePerms || d.servers != nil {
 		return err
 	}
 	return admin.Insecure(d.Path)

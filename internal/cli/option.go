@@ -174,7 +174,8 @@ func GlobalOptions() []*Option {
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // FindDatabase reads the variable
+		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // findDatabases reads the variable
+		TextOption("server", "SERVER", "with several servers in --db: use number N, or the server of queue:NAME or lane:KEY", ""),
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
 		ChoiceOption("color", "print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,

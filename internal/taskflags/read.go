@@ -8,7 +8,6 @@ import (
 
 	"al.essio.dev/pkg/shellescape"
 
-	"example.com/runner/internal/admin"
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/invocation"
@@ -80,8 +79,7 @@ func noResolve(c *cli.Context, a *cli.App) bool {
 	if c.IsSet("no-resolve") {
 		return cli.Get[bool](c, "no-resolve")
 	}
-	d, err := a.FindDatabase(cli.Get[string](c, "db"))
-	return err == nil && admin.ParseAddress(d.Path).SharedByHosts()
+	return a.SharedByHosts(c)
 }
 
 // Example returns the beginning of an example for the current command: enqueue, run or "schedule add".
