@@ -104,7 +104,7 @@ func limitRemoveCommand(a *cli.App) *cli.Command {
   runner limit remove queue:media
   runner limit remove job:email.send lane:acct-7
 
-Tasks that only the limits held back start now.
+Tasks that waited only because of these limits start now.
 
 EXIT STATUS
   0   the limits are removed

@@ -33,8 +33,8 @@ and its history. apply ignores the keys that report history (next_at, last_*,
 skipped). It rejects lines whose variables or input are hidden: use schedule
 list --reveal to write FILE.
 
-apply prints a line for each schedule: its name and added, changed, unchanged or
-removed. In a pipe, a tab separates them.
+apply prints a line for each schedule: its name and the word added, changed,
+unchanged or removed. In a pipe, a tab separates them.
 
 EXIT STATUS
   0   the schedules match the file

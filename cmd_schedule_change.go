@@ -82,8 +82,8 @@ func scheduleChangeCommand(a *cli.App, name, usageText, about string, change sch
 
 `, "VERB", name) + about + `
 
-schedule ` + name + ` prints a line for each schedule: its name and ` + change.word + `.
-In a pipe, a tab separates them.
+schedule ` + name + ` prints a line for each schedule: its name and the word
+"` + change.word + `". In a pipe, a tab separates them.
 
 EXIT STATUS
   0   done; also if nothing had to change

@@ -61,7 +61,7 @@ const (
 	yields    = 4                     // calls of Gosched before the leader takes a group, if there are several callers
 	restAfter = 10 * time.Millisecond // after this time of writing without a break, a writer pauses for restFor
 	restFor   = time.Millisecond      // time for which the lock is free for other processes
-	// shortest time between two checks of the files, and between two checks of the disk space
+	// shortest time between two checks whether the files were replaced, and between two checks of the free disk space
 	lookAgain   = time.Millisecond
 	breakLength = 500 * time.Microsecond // a pause between writes counts as a break if it is at least this long
 	singleAfter = 2 * time.Millisecond   // a write after so long a pause is a single write; see db/internal/sqlite/lockqueue.go

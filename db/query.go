@@ -50,7 +50,7 @@ func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, err
 	return value, err
 }
 
-// run does the same as exec for a statement that may change any number of rows.
+// run executes a statement that may change any number of rows. In contrast to exec it does not return their number.
 func (t *tx) run(s *statement, args ...any) error {
 	_, err := t.exec(s, args...)
 	return err

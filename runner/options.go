@@ -7,6 +7,7 @@ import (
 
 	"example.com/runner/db"
 	"example.com/runner/internal/lifecycle"
+	"example.com/runner/internal/taskspec"
 	"example.com/runner/jobs"
 )
 
@@ -152,9 +153,6 @@ const (
 	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
 	defaultAhead  = 100 // value of ClaimAhead
-
-	defaultKeep       = 7 * 24 * time.Hour
-	defaultKeepFailed = 30 * 24 * time.Hour
 )
 
 func (o Options) withDefaults() Options {
@@ -185,10 +183,10 @@ func (o Options) withDefaults() Options {
 		o.LivenessEvery = o.Lease / 6
 	}
 	if o.Keep == 0 {
-		o.Keep = defaultKeep
+		o.Keep = taskspec.DefaultKeep
 	}
 	if o.KeepFailed == 0 {
-		o.KeepFailed = defaultKeepFailed
+		o.KeepFailed = taskspec.DefaultKeepFailed
 	}
 	return o
 }

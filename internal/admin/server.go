@@ -102,8 +102,8 @@ func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 	return found
 }
 
-// appliesLate reports whether a replica has received parts of the log that it has not applied for more than a minute. Applied is the time
-// of the last commit that it has applied, or zero if it has applied none since its start.
+// appliesLate reports whether a replica has received parts of the log that it has not applied yet, and has applied its last commit more
+// than a minute ago. If it has applied no commit since its start, appliesLate returns false.
 func appliesLate(r Replica, now time.Time) bool {
 	return r.Bytes > 0 && !r.Applied.IsZero() && now.Sub(r.Applied) > lateReplica
 }

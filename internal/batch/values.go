@@ -28,9 +28,9 @@ const (
 	keyArgs
 	keyShell
 	keyID         // id of the line, which later lines use in after and after_any
-	keyInputBytes // shows that the record lacks the input of the task; has no other use
-	keyState      // shows that the task of the record has finished; has no other use
-	keyHeldSince  // shows that the task of the record is held; has no other use
+	keyInputBytes // if it is above 0 and the line has no input, the record was printed without --reveal, and the line is refused
+	keyState      // state of the task whose record the line is; a finished one is refused
+	keyHeldSince  // set if the record is that of a held task; the new task is then held, too
 	firstOption
 )
 

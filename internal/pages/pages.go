@@ -22,7 +22,8 @@ func Options() []cli.Flag {
 	return []cli.Flag{
 		cli.BoolOption("read-only", "show tasks, but do not allow changes"),
 		cli.TextOption("base-path", "PATH", "URL path of the first page (/)", "/"),
-		cli.TextOption("public-url", "URL", "address at which users reach the pages through a proxy; hooks get it in RUNNER_EVENT_URL", ""),
+		cli.TextOption("public-url", "URL",
+			"address at which users reach the dashboard through a proxy; RUNNER_EVENT_URL of a hook begins with it", ""),
 		cli.ChoiceOption("auth",
 			"whether the pages need the token; none is allowed with a unix socket only (token)", "token", "token", "none"),
 		cli.TextOption("token-file", "FILE", "file with the token; created if missing (runner.db.d/token)", ""),

@@ -9,6 +9,12 @@ import (
 // defaultSpec contains the defaults of all options.
 var defaultSpec = jobs.NewSpec("")
 
+// A worker deletes finished tasks after these times, unless its options set other times.
+const (
+	DefaultKeep       = 7 * 24 * time.Hour  // for completed and cancelled tasks
+	DefaultKeepFailed = 30 * 24 * time.Hour // for failed tasks
+)
+
 // These are defaults of the fields of a task. Package jobs defines them.
 var (
 	DefaultPriority    = defaultSpec.Priority

@@ -122,12 +122,12 @@ var taskOptions = []OptionInfo{
 		stored: func(o *jobs.Options) any { return &o.Cwd }, check: validPath},
 	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]", Max: MaxEnv, Secret: true, check: validVariable,
 		Help: "set a variable; NAME alone copies it from this shell; repeatable", Commands: true,
-		Doc: "object of variables that are added to the environment of the worker. Without `--reveal`, JSON output has null " +
+		Doc: "object of variables that the command gets in addition to the environment of the worker. Without `--reveal`, JSON output has null " +
 			"instead of the values",
 		stored: func(o *jobs.Options) any { return &o.Env }},
 	{Key: "env_file", Group: "Environment", Flag: "env-file", Value: "FILE",
 		Help: "file with NAME=VALUE lines, read at each start; values are literal", Commands: true,
-		Doc:    "absolute path of a file of NAME=VALUE lines, read at each start: a regular file of at most 1 MiB",
+		Doc:    "absolute path of a file of NAME=VALUE lines, read at the start of each attempt: a regular file of at most 1 MiB",
 		stored: func(o *jobs.Options) any { return &o.EnvFile }, check: validPath},
 	{Key: "user", Group: "Resources", Flag: "user", Value: "NAME", Help: "user that runs the command; the worker must run as root",
 		Zero: "the user of the worker", Commands: true,
