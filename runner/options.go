@@ -124,10 +124,10 @@ type Options struct {
 	// cannot read the memory of this process. Linux only. Defaults to false, and Work then does not change the process.
 	OwnProcess bool
 
-	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file, so it finds changes
-	// by other processes late, and also those of a transaction in this process (EnqueueTx, CancelTx and so on). Tests on fake time need
-	// Alone, because the fake clock stops while a goroutine waits in a system call; a handle of runnertest.OpenDB tells the Runner of its
-	// commits. Defaults to false.
+	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file. So it is late to find
+	// the changes of other processes, and also the changes that this process commits in the program's own transactions (EnqueueTx, CancelTx
+	// and so on). Tests on fake time need Alone, because the fake clock stops while a goroutine waits in a system call; a handle of
+	// runnertest.OpenDB tells the Runner of its commits. Defaults to false.
 	Alone bool
 	// Inline makes Enqueue, Add and EnqueueAll run all due tasks before they return, unless Work runs. It is for tests. EnqueueTx cannot
 	// run the tasks, because its transaction is not committed yet. Defaults to false.
@@ -152,7 +152,7 @@ const (
 	flashLease    = 5 * time.Minute // longer than the default, because each heartbeat is a write
 	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
-	defaultAhead  = 100 // value of ClaimAhead
+	defaultAhead  = 100 // default of Options.ClaimAhead
 )
 
 func (o Options) withDefaults() Options {

@@ -41,7 +41,7 @@ func TestAWorkerTakesOverTheTasksOfItsKilledPredecessor(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Grace: -1})
 	task := startAndKillWorker(t, r, longLease, hang.With(nil))
 	once := startAndKillWorker(t, r, longLease, hang.With(nil, jobs.AtMostOnce()))
-	task = runnerkit.Get(t, r, task.ID) // the worker that was killed had taken over this task, so this is its second loss
+	task = runnerkit.Get(t, r, task.ID) // the second killed worker had taken over this task, so the task was lost twice
 	testkit.Len(t, "lock files after the second worker has reaped the first one", lockFiles(t, r), 1)
 	handlers(r)
 	runnerkit.Work(t, r)

@@ -89,7 +89,7 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
-		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // the window has the ticks at 23:59 and at 00:00 on the 15th
+		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // the ticks in the window of 149 s: 23:59 and 00:00
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
 		testkit.Len(t, "tasks of the schedule stale", stale, 1)
@@ -203,8 +203,8 @@ func TestAScheduleRecoversFromAClockThatWasAhead(t *testing.T) {
 		c.work()
 		time.Sleep(61 * time.Minute)
 		c.stop()
-		// The test moves the next tick years ahead, as a wrong clock would do. Then it handles ticks at the time past, as after a
-		// correction of the clock.
+		// The test moves the next tick years ahead, as a wrong clock would do. Then it handles ticks at 00:59 on 2000-01-01, as if the
+		// clock had been corrected.
 		future := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 		_, err := c.r.store.Tick(c.Context(), now(), true, func(jobs.Schedule) ([]time.Time, time.Time, error) {
 			return nil, future, nil

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// BenchmarkEnqueueTx adds tasks in transactions of the caller, a hundred tasks in each. For comparison, the bare loop does the same with a
-// plain INSERT, in turn with these transactions. It does not prepare the INSERT, because callers usually send their statements as text,
-// too.
+// BenchmarkEnqueueTx adds tasks in transactions of the caller, a hundred tasks in each. In turn with these transactions, it runs others
+// that add the same rows with a plain INSERT, for comparison. It does not prepare this INSERT, because callers usually send their
+// statements as text, too.
 func BenchmarkEnqueueTx(b *testing.B) {
 	b.StopTimer()
 	r := bench(b, levels[0].sync, 0, 1)

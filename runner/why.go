@@ -41,9 +41,9 @@ type Wait struct {
 	Pause      Pause
 	AllQueues  bool          // whether Pause is the pause of all queues
 	Draining   []string      // names of the workers that are draining
-	Ahead      int           // tasks of its queue that start before it; 10,001 stands for any larger number
-	Busy       int           // slots in use on the workers that may run the task
-	Slots      int           // all slots of these workers
+	Ahead      int           // number of tasks in its queue that start before it; 10,001 stands for any number above 10,000
+	Busy       int           // number of slots in use on the workers that may run the task
+	Slots      int           // number of slots of these workers
 	Estimate   time.Duration // time until its start, if tasks ahead take as long as recent ones; 0 if unknown or if a slot is free
 }
 
@@ -58,7 +58,7 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 
 // waitContext has the data, besides the task itself, that decides when the task starts.
 type waitContext struct {
-	ahead   int     // tasks of its queue that start before it
+	ahead   int     // number of tasks in its queue that start before it
 	holders []int64 // ids of the tasks that hold its lane
 	pauses  Pauses
 	limits  []LimitStatus
@@ -144,7 +144,7 @@ func (c waitContext) unserved(t jobs.Task) Wait {
 	}
 	w := Wait{Reason: "slots", Ahead: c.ahead}
 	for _, worker := range able {
-		w.Busy += min(len(worker.Running), worker.Slots) // the tasks of a batch share a slot
+		w.Busy += min(len(worker.Running), worker.Slots) // Running may exceed Slots, because the tasks of a batch share a slot
 		w.Slots += worker.Slots
 	}
 	if w.Busy >= w.Slots && w.Slots > 0 && w.Ahead <= mostAhead { // the estimate assumes that all slots run tasks of this queue

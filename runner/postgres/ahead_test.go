@@ -33,8 +33,8 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, ahead
 	}
 }
 
-// recordStarts registers the job count with a function that records the ids of the tasks in the order of their starts, and passes each id
-// to the parameter each.
+// recordStarts registers a function for the job count. The function records the ids of the tasks in the order of their starts, and calls
+// each with the id of its task.
 func recordStarts(r *runner.Runner, each func(id int64)) (started *[]int64) {
 	started = new([]int64)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
@@ -92,7 +92,7 @@ func TestAWorkerThatStopsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
 		})
 		enqueueAll(t, r, 300, func(int) int { return 0 })
 		testkit.NoError(t, r.Work(ctx))
-		if got := most > 2; got != (ahead > 0) { // 2 are the running task and an ended task whose outcome is not written yet
+		if got := most > 2; got != (ahead > 0) { // 2 without claiming ahead: one runs, and the outcome of one is unwritten
 			t.Errorf("got at most %d tasks claimed at once, want more than two: %v", most, ahead > 0)
 		}
 		testkit.Between(t, "tasks that started", len(*started), 150, 150+ahead)

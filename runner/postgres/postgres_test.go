@@ -116,7 +116,7 @@ func TestWorkContinuesAfterARestartOfTheServer(t *testing.T) {
 			at, dir := s.Address("postgres"), t.TempDir()
 			var seen runs
 			stops := make([]func(), 2)
-			for i := range stops { // as on two hosts
+			for i := range stops { // each worker has its own directory, as on two hosts
 				r := open(t, at, runner.Options{Concurrency: 5, Dir: filepath.Join(dir, fmt.Sprint(i))})
 				r.Register(count.Handler(seen.handle))
 				stops[i] = work(t, r)
@@ -308,7 +308,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.NoError(t, app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders))
 	testkit.Equal(t, "orders", orders, 2)
 	elsewhere := open(t, pgkit.Address(t), runner.Options{})
-	within(false, func(tx *sql.Tx) error { // the address of elsewhere has another schema than the handle
+	within(false, func(tx *sql.Tx) error { // the tables of the Runner elsewhere are in another schema than those of the transaction
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
 		return err
 	})

@@ -42,7 +42,7 @@ func newProxy(t *testing.T, to string) *proxy {
 			p.mu.Unlock()
 			for _, pair := range [][2]net.Conn{{conn, server}, {server, conn}} {
 				all.Go(func() {
-					_, _ = io.Copy(listening{pair[0], p}, pair[1]) // until the connection is cut
+					_, _ = io.Copy(listening{pair[0], p}, pair[1]) // copies until the connection is cut
 					pair[0].Close()
 				})
 			}

@@ -207,7 +207,7 @@ func TestAPoolerWithoutListenIsReported(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // like a pooler that moves connections: no notices
+		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // never passes on a notice, as with some poolers
 			notify("")
 			<-ctx.Done()
 			return ctx.Err()

@@ -21,7 +21,7 @@ func TestTwoInstallationsInOneDatabaseDoNotSeeEachOther(t *testing.T) {
 	testkit.NoError(t, a.SetLimit(t.Context(), jobs.Limit{Target: jobs.Target{Kind: jobs.AllTarget}, Running: 1}))
 	testkit.NoError(t, a.Schedule(t.Context(), jobs.Schedule{Name: "nightly", Cron: "0 3 * * *", Spec: count.With(2)}))
 
-	// An open transaction of one schema holds its write lock. The other schema has a lock of its own.
+	// This open transaction holds the write lock of the first schema. The worker of the second schema must not wait for that lock.
 	tx, err := handle(t, first).BeginTx(t.Context(), nil)
 	testkit.NoError(t, err)
 	defer func() { _ = tx.Rollback() }()

@@ -46,7 +46,7 @@ func init() {
 // wrapper is the driver of SQLite without fsync, and with commits that can fail.
 type wrapper struct{ driver.Driver }
 
-// inner lists the interfaces of SQLite's connections.
+// inner lists the interfaces that a connection of the SQLite driver implements.
 type inner interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -95,7 +95,7 @@ func (c conn) PrepareContext(ctx context.Context, query string) (driver.Stmt, er
 // ExecContext implements driver.ExecerContext.
 func (c conn) ExecContext(ctx context.Context, query string, args []driver.NamedValue) (driver.Result, error) {
 	switch {
-	case strings.Contains(query, " synchronous = "): // package db sets the level of a commit with a pragma
+	case strings.Contains(query, " synchronous = "): // ignore this pragma, with which package db turns fsync on and off
 		return driver.ResultNoRows, nil
 	case !isCommit(query):
 		return c.inner.ExecContext(ctx, query, args)
@@ -153,7 +153,7 @@ func (t transaction) Commit() error {
 	return err
 }
 
-// commit calls the function do, which commits, and injects the fault for this commit.
+// commit calls the function do, which commits. If FailBeforeCommit or FailAfterCommit has chosen this commit, it returns ErrInjected.
 func commit(path string, do func() (driver.Result, error)) (driver.Result, error) {
 	before, any := take(path)
 	if any && before {

@@ -60,7 +60,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the fault kept the worker from starting
 		}
 	}
-	work := func() { // what happens between two calls
+	work := func() { // does what may happen between two calls of Enqueue
 		switch random.IntN(6) {
 		case 0, 1:
 			drain()
@@ -92,11 +92,11 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 		if task.UniqueKey != to {
 			t.Errorf("got task %+v, want one with the key %q", task, to)
 		}
-		if !failing || random.IntN(2) == 0 { // some callers lose the result, too, and call again
+		if !failing || random.IntN(2) == 0 { // some callers lose even this result, and call Enqueue again
 			waiting = append(waiting[:i], waiting[i+1:]...)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // longer than the lease of a claim whose result was lost
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // longer than a lease, so that lost claims run again
 	defer cancel()
 	faulted = false
 	for ctx.Err() == nil {
@@ -220,7 +220,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						})
 					}
 					t.Logf("%d commits", n-2)
-					if n < 6 { // the call, the start of the worker, the claim and the outcome each commit
+					if n < 6 { // at least 4: the call, the start of the worker, the claim and the outcome
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
 				})
@@ -244,8 +244,8 @@ func once(t *testing.T, r *runner.Runner, enqueue func() error) {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the fault kept the worker from starting
 		}
 	}
-	if runs == 0 { // the claim was committed, but the worker got an error
-		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // longer than the lease of the claim
+	if runs == 0 { // the commit of the claim succeeded, but returned an error, so the worker did not run the task
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // longer than a lease, so that the task runs again
 		defer cancel()
 		testkit.NoError(t, r.Work(ctx))
 	}

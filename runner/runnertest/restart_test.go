@@ -13,8 +13,8 @@ import (
 	"example.com/runner/runner/runnertest"
 )
 
-// TestACursorContinuesAfterEachRestart closes the database in the second call of handle and opens it again, until all ends are handled.
-// Each OnFinished must begin with the end whose call was interrupted.
+// TestACursorContinuesAfterEachRestart calls OnFinished again and again. Each OnFinished is interrupted in the second call of its function,
+// and the test then closes the database and opens it again. The next OnFinished must begin with the task whose call was interrupted.
 func TestACursorContinuesAfterEachRestart(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		r.Register(outcome.Handler(runOutcome))
@@ -42,7 +42,7 @@ func TestACursorContinuesAfterEachRestart(t *testing.T) {
 		want := []string{"4 cancelled cancelled", "5 cancelled dependency", "1 failed lost", "6 cancelled expired", "2 failed error",
 			"3 cancelled dependency"}
 
-		var got []string // accepted ends, and "restart"
+		var got []string // finished tasks for which handle returned nil
 		for range want {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)

@@ -143,7 +143,7 @@ func New(t testing.TB, options ...runner.Options) *runner.Runner {
 type kit struct {
 	mu      sync.Mutex
 	started []int64
-	running map[runningTask]bool // whether Crash has ended the attempt
+	running map[runningTask]bool // the running attempts; the value is true if Crash has ended the attempt
 }
 
 // runningTask identifies an attempt.
@@ -158,7 +158,7 @@ func (k *kit) start(task jobs.Task) {
 	k.running[runningTask{task.ID, task.GenerationID}] = false
 }
 
-// end reports whether Crash has ended the attempt.
+// end removes the attempt of a task from k.running. It reports whether Crash has ended this attempt.
 func (k *kit) end(task jobs.Task) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -15,7 +15,8 @@ import (
 	"example.com/runner/runner/internal/cron/crontest"
 )
 
-// changes are time zones and dates at which clocks change by an hour, half an hour, two hours, a whole day, at midnight, or not at all.
+// changes are dates in time zones whose clocks jump on that date: by an hour, half an hour, two hours or a whole day, some of them at
+// midnight. On the last two dates no clock jumps.
 var changes = []struct{ zone, at string }{
 	{"Europe/Berlin", "2026-03-29"}, {"Europe/Berlin", "2026-10-25"}, {"America/New_York", "2026-03-08"},
 	{"America/New_York", "2026-11-01"},

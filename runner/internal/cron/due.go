@@ -32,12 +32,12 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 // realignFrom is the smallest error that realign corrects in the next tick of an @every schedule.
 const realignFrom = time.Minute
 
-// realign returns the first tick after now. The parameter at is the next tick as it was computed earlier. The two ticks differ when the
-// clock was set back, or when the rules of the zone have changed. The schedule does not repeat a tick that already has a task.
+// realign returns the first tick after now. The parameter at is the next tick that was computed earlier and stored. The two differ if the
+// clock was set back or the rules of the zone have changed since then. The schedule does not repeat a tick that already has a task.
 //
-// Ticks of @every have no fixed moments, so realign keeps the earlier tick unless it is too far in the future. A worker reads its clock and
-// then waits for the write lock. Other workers may have moved the next tick on in that time. So the earlier tick may lie one interval plus
-// realignFrom in the future.
+// Ticks of @every have no fixed moments, so realign keeps the stored tick unless it is too far in the future. A worker reads its clock and
+// then waits for the write lock. While it waits, another worker may enqueue the tick and store the next one. So the stored tick may lie up
+// to one interval plus realignFrom in the future.
 func (x *Expression) realign(at, now time.Time) time.Time {
 	next := x.Next(now)
 	if x.every > 0 && at.Sub(next) < realignFrom {
@@ -46,8 +46,8 @@ func (x *Expression) realign(at, now time.Time) time.Time {
 	return next
 }
 
-// newest returns the newest ticks between two moments, which are both included. It returns at most n ticks, oldest first. The parameter
-// first is any tick that is not after from. The ticks of @every are counted from it.
+// newest returns the last n ticks in the interval [from, to], oldest first. It returns fewer if the interval has fewer. For @every, the
+// ticks are the parameter first plus multiples of the interval of @every; first must not be after from.
 func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 	if x.every > 0 {
 		last := to.Sub(first) / x.every
@@ -59,8 +59,8 @@ func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 		}
 		return list
 	}
-	// A day may have thousands of ticks, and the last tick may be years ago. So the loop searches longer and longer spans of time before
-	// the end.
+	// A day may have thousands of ticks, and the last tick may be years ago. So the loop searches the last hour before the parameter to,
+	// and then longer and longer spans of time.
 	for span := time.Hour; ; span *= 6 {
 		start := to.Add(-span)
 		if span > 100*365*24*time.Hour || start.Before(from) {

@@ -43,7 +43,7 @@ type attempt struct {
 	cancel context.CancelCauseFunc
 	output atomic.Pointer[exec.Capture] // nil while the attempt has printed nothing
 
-	slotless bool      // whether it has no slot, because it waits for one or has passed it on; guarded by e.mu
+	slotless bool      // whether the attempt has no slot: it waits for one, or has passed its slot to another attempt; guarded by e.mu
 	deadline time.Time // time at which its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
 
 	kill     chan struct{} // closed when the command must be killed without a grace period
@@ -102,7 +102,7 @@ func (a *attempt) begin() {
 				timer.Stop()
 			}
 			if a.seat != nil {
-				a.seat.Arrive() // without this call, the batch would wait for an attempt that has ended before its function
+				a.seat.Arrive() // tell the batch not to wait for this attempt, which may have ended before its function was called
 			}
 			if p := recover(); p != nil {
 				err = &jobs.AttemptError{Reason: jobs.ReasonPanic, Msg: fmt.Sprintf("panic: %v\n\n%s", p, debug.Stack())}

@@ -83,7 +83,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	}
 	e.claimMore = free > 0 && len(done.Claimed) >= free
 	if slices.ContainsFunc(done.Finished, func(f db.Finished) bool { return f.Change.State == jobs.Pending && f.Change.Losses > 0 }) {
-		e.scan, e.claimMore = true, true // the lost task may be a suspect now, and this cycle chose its tasks before it knew that
+		e.scan, e.claimMore = true, true // scan again: the lost task may be a suspect since this write
 	}
 	e.foundEmpty = scan && free > 0 && len(done.Claimed) == 0 && done.DiskFull == nil
 	e.noteDisk(free > 0, done.DiskFull, sent)
@@ -123,10 +123,10 @@ func (e *Engine) finishes() []db.Finish {
 	return finishes
 }
 
-// retryCycle handles the error of a cycle. It returns nil if the worker tries again after a pause, or err if the worker must end. A later
-// cycle may write the same outcomes again, whatever the error was.
+// retryCycle handles the error of a cycle. It returns nil if the worker tries again after a pause, or err if the worker must end. The next
+// cycle writes the same outcomes again. That is safe even if this cycle was committed.
 func (e *Engine) retryCycle(err error) error {
-	e.reconciledAt = time.Time{} // the claim may have succeeded although the cycle returned an error
+	e.reconciledAt = time.Time{} // search for unacknowledged claims at once: the claim may have succeeded in spite of the error
 	e.backoff = min(max(2*e.backoff, firstBackoff), maxBackoff)
 	e.postpone(e.backoff)
 	if errors.Is(err, jobs.ErrBusy) || errors.Is(err, jobs.ErrFull) || errors.Is(err, jobs.ErrUnknown) {

@@ -120,7 +120,7 @@ type Engine struct {
 	schedulerMu sync.Mutex      // held while a tick is handled
 	notOurs     []jobs.Schedule // due schedules whose functions this worker does not have
 	ticked      bool            // whether a tick has enqueued a task since the last call of endTicks
-	ticksEnded  bool            // whether this engine makes no more ticks of schedules
+	ticksEnded  bool            // whether this engine enqueues no more tasks of schedules
 
 	loopState
 }
@@ -158,7 +158,7 @@ type loopState struct {
 
 	finished     int         // number of attempts that have ended
 	released     int         // number of tasks that went back to their queues
-	lastFinishes []db.Finish // slice of the last cycle, whose memory the next cycle uses again
+	lastFinishes []db.Finish // outcomes that the last cycle wrote; the next cycle uses the memory of this slice again
 	liveness     livenessState
 }
 

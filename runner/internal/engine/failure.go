@@ -18,8 +18,8 @@ import (
 //     leases expired.
 //   - Replaced or removed: the worker gives up at once.
 
-// unusable reports whether err can end the work. A replaced file ends the work at once. Any other such error ends it if it occurs twice in
-// a row.
+// unusable reports whether err says that the database cannot be used. If the file was replaced, the work ends at once. After any other of
+// these errors the work ends if the error occurs twice in a row.
 func unusable(err error) bool {
 	for _, kind := range []error{jobs.ErrReplaced, jobs.ErrCorrupt, jobs.ErrPermission, jobs.ErrSchema} {
 		if errors.Is(err, kind) {
@@ -37,11 +37,12 @@ func (e *Engine) giveUp(err error) {
 
 const (
 	diskCheckEvery = time.Second // interval at which a worker checks a full disk for free space
-	maxLogSize     = 64 << 20    // bytes of the write-ahead log from which watchLog warns about a process that reads for too long
+	maxLogSize     = 64 << 20    // size of the write-ahead log, in bytes, above which watchLog warns that a process reads for too long
 )
 
-// noteDisk records whether the disk is full, after a cycle. The parameter err is the error of the full disk; it is nil if the disk has free
-// space. A cycle without a free slot does not check the disk: wanted is then false, and noteDisk only plans the next check.
+// noteDisk records after a cycle whether the disk is full. The parameter err is the error of the full disk; it is nil if the disk has free
+// space. The parameter wanted reports whether the cycle had a free slot. Without one the cycle has not checked the disk, and noteDisk only
+// plans the next check.
 func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	switch {
 	case !wanted:

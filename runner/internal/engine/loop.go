@@ -187,8 +187,8 @@ const (
 )
 
 // collect adds an ended attempt to e.unwritten, and the attempts that end soon after it. The next cycle writes all of them in one
-// transaction. With ten short functions at once, collect increases the average from seven attempts per transaction to nine. A worker then
-// empties a queue a tenth faster.
+// transaction. If ten short functions run at once, collect increases the average from seven attempts per transaction to nine, and the
+// worker empties a queue a tenth faster.
 func (e *Engine) collect(a *attempt) {
 	e.receive(a)
 	began := now()

@@ -16,7 +16,7 @@ const (
 	// reapShare limits the share of its time that a reaper spends on reading workers and leases. An old snapshot on a server makes these
 	// reads slow.
 	reapShare   = 50
-	reapAgain   = 100 * time.Millisecond // interval while the guardians of a dead worker are about to end
+	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
 )
 

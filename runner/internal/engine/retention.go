@@ -14,7 +14,7 @@ const (
 	upkeepEvery    = time.Hour             // interval of upkeep; the search for old tasks then starts again at the oldest one
 	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
 	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
-	keepWorkers    = 30 * 24 * time.Hour   // shortest time for which records of workers stay, because tasks show the names of their workers
+	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, for the names of workers in lists of tasks
 )
 
 // retain deletes old records at intervals until the loop ends: finished tasks, records of workers that ended long ago, and counters. It
@@ -78,7 +78,8 @@ func (o *Options) retainEvery() time.Duration {
 	return every
 }
 
-// prune returns the rules for the tasks to delete at a time.
+// prune selects the tasks that were already old at the time at. The parameter from is for Prune.From: it skips tasks that an earlier call
+// has handled.
 func (o *Options) prune(at, from time.Time) db.Prune {
 	p := db.Prune{From: from}
 	if o.Keep > 0 {

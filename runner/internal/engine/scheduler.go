@@ -10,7 +10,7 @@ import (
 const (
 	minTickPause = 100 * time.Millisecond // shortest time between two checks for ticks, while other processes commit
 	retryTicks   = time.Second            // pause after an error, or while a new task waits until the task that it replaces has ended
-	realignEvery = time.Hour              // interval of computing all next ticks again, because a wrong clock may have computed them
+	realignEvery = time.Hour              // interval at which all next ticks are computed again, in case the clock was wrong before
 	minSetBack   = time.Second            // smallest backward step of the wall clock that the scheduler detects
 )
 
@@ -52,8 +52,9 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	}
 }
 
-// waitForTick waits until the time next, until a notice comes, or until ctx ends. The parameter looked is the time of the last check for
-// ticks. A notice ends the wait not earlier than minTickPause after that check, unless the time next comes first.
+// waitForTick waits for the next tick, for a notice, or for the end of ctx, but at most for the interval of heartbeats. The parameter next
+// is the time of the next tick, or zero if there is none. The parameter looked is the time of the last check for ticks. After a notice,
+// waitForTick still waits until minTickPause has passed since that check, but not beyond the next tick.
 func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) {
 	wait := e.o.beatEvery()
 	if !next.IsZero() {
@@ -107,7 +108,7 @@ func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	return next
 }
 
-// alert enqueues the hooks for the alerts of schedules that are new.
+// alert enqueues the hooks for the new alerts of schedules, and logs these alerts.
 func (e *Engine) alert(ctx context.Context) {
 	alerts, err := e.worker.Alert(ctx, now())
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 type steps struct {
 	mu     sync.Mutex
 	known  *lifecycle.Steps // nil until the first step reads the stored steps
-	stale  bool             // whether a transaction of the function may have stored more steps, or may have been rolled back
+	stale  bool             // whether the next Step must read the steps again, because a transaction may have changed them (StepTx)
 	asleep error            // error that the function has to return after a sleep has begun; nil before that
 }
 

@@ -36,7 +36,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	}
 	if output := a.output.Load(); output != nil {
 		f.Output = output.Rest()
-		f.Output.Cut = db.Cut{} // the loop makes the same cut when it writes the outcome; two cuts would remove too much
+		f.Output.Cut = db.Cut{} // the loop cuts the stored output with the outcome; a second cut here would delete too much
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
 	a.txResult.Store(&f.Outcome.Result)

@@ -33,14 +33,14 @@ const (
 	maxPiece   = 32 << 10
 	flushEvery = 100 * time.Millisecond
 	floodEvery = 500 * time.Millisecond // interval of flushes while the command prints more than the capture keeps
-	// Write blocks while more bytes than this, and more than a full tail, are not stored yet
+	// Write blocks while the number of bytes that are not stored yet is greater than maxWaiting and greater than the size of a full tail.
 	maxWaiting = 2 << 20
 
 	// lingerAfter is the time that drain waits for a process that still holds a pipe after the end of the command.
 	lingerAfter = 100 * time.Millisecond
 
-	maxErrorLine = 200     // bytes of the result of ErrorLine
-	lastBytes    = 1 << 10 // bytes of a stream in which ErrorLine looks for the line
+	maxErrorLine = 200     // greatest length of the result of ErrorLine, in bytes
+	lastBytes    = 1 << 10 // ErrorLine looks for the line in this many bytes at the end of a stream
 )
 
 // OutputWriter stores pieces of output. *db.Worker is one.
@@ -65,14 +65,14 @@ type Capture struct {
 	pipes   []*os.File // read ends of the pipes
 
 	mu       sync.Mutex
-	room     sync.Cond // wakes calls of Write when waiting decreases
+	room     sync.Cond // wakes blocked calls of Write when the number of unstored bytes decreases
 	head     int64     // free bytes in the head
 	total    int64     // bytes printed
 	seq      int64     // number of the newest piece
 	pieces   []piece   // pieces in order: those of the head that are not stored yet, and all pieces of the tail
 	tailSize int64     // bytes of all pieces of the tail
 	tailFrom int64     // seq of the first piece that was ever in the tail; 0 before the tail begins
-	forget   int64     // the next write deletes the stored pieces of the tail with a lower seq
+	forget   int64     // the next write deletes the stored pieces of the tail with a lower seq; 0 to delete none
 	dropped  int64     // bytes between head and tail, which are not kept
 	waiting  int64     // bytes that are not yet stored
 	last     [2][]byte // last bytes of stderr and of stdout, in which ErrorLine looks for a line
@@ -281,7 +281,7 @@ func (c *Capture) unstored() db.Output {
 	return out
 }
 
-// written records that a write of the output out has ended. The parameter ok is true if the write succeeded.
+// written records that a write has ended. The parameter out is the output that was written, and ok reports whether the write succeeded.
 func (c *Capture) written(out db.Output, ok bool) {
 	if ok && c.forget == out.Delete.To {
 		c.forget = 0
@@ -345,8 +345,8 @@ func (c *Capture) remember(stream string, data []byte) {
 	*last = append(*last, data...)
 }
 
-// ErrorLine returns the last line that the command printed to stderr, or to stdout if it printed nothing to stderr. A task whose output is
-// not stored has no such line.
+// ErrorLine returns the last line that the command printed to stderr, or to stdout if it printed nothing to stderr. It returns an empty
+// text if the output of the task is not stored.
 func (c *Capture) ErrorLine() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

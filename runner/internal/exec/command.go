@@ -37,7 +37,7 @@ type Command struct {
 	Kill     <-chan struct{}  // when the channel is closed, the command gets KILL without a grace period
 	Deadline func() time.Time // Deadline returns the time at which the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
-	PagesURL string // URL of the pages, without a page; empty if it is unknown
+	PagesURL string // URL under which the web pages are; empty if it is unknown
 
 	// Run sets these two numbers. They count the processes that the command left behind when it exited by itself: those that were killed,
 	// and those that live on because of Task.LeaveChildren.

@@ -88,8 +88,8 @@ func ordinal(text string) int {
 	return n
 }
 
-// Ticks lists the ticks at or after from and before to. The time from must not be in the hours after the clock of the zone was set back,
-// because Ticks does not know which times the clock had shown already.
+// Ticks lists the ticks in the interval [from, to). If the clock of the zone is set back, the interval must not begin in the hours right
+// after that, because Ticks does not know which times of day the clock had shown before the interval.
 func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	shows := func(at time.Time) time.Time {
 		l := at.In(zone)
