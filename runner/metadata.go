@@ -9,16 +9,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// IndexMetadata makes an index of each of these keys of metadata, and removes the indexes of all other keys. So IndexMetadata without keys
-// removes all indexes. By default no key is indexed. A search with Filter.Metadata that has an indexed key reads the tasks that have this
-// text. Any other search by metadata reads all tasks that match the rest of its Filter. The result is the same.
+// IndexMetadata makes an index for each of these metadata keys, and removes the indexes of all other keys. So IndexMetadata without keys
+// removes all indexes. By default no key is indexed. If Filter.Metadata has an indexed key, a search reads only the tasks whose metadata
+// has the given text at this key. Any other search by metadata reads all tasks that match the rest of its Filter. Indexes do not change the
+// result of a search.
 //
 // The indexes are part of the database, so they apply to the tasks and searches of all programs. IndexMetadata is idempotent: call it when
 // the program starts, in all programs with the same keys. A call that changes nothing reads a few rows. Each indexed key costs two short
 // rows for each task that has a text with this key, and the time to write them. Tasks without metadata cost nothing.
 //
 // IndexMetadata adds the existing tasks to a new index in transactions of at most 1000 tasks, so other calls and workers can write
-// meanwhile. Searches use the index when all tasks are in it. IndexMetadata returns after that. If it is interrupted, the next call
+// meanwhile. Searches use the index as soon as all tasks are in it, and then IndexMetadata returns. If it is interrupted, the next call
 // completes the index. On PostgreSQL it first waits for transactions in progress that have added tasks with metadata.
 //
 // It accepts at most 32 keys. For an invalid key or more keys it returns jobs.ErrInvalid. If another call removes one of the keys

@@ -30,7 +30,7 @@ func hourOf(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error
 	return reportJob.With(tick.UTC().Format("15:04"), jobs.Label(spec.Label), jobs.Queue(spec.Queue)), nil
 }
 
-// tickTest runs a test with a schedule and the function that makes its tasks. It returns the arguments of the tasks that have run.
+// tickTest runs a test with a schedule and the function that makes its tasks. The list ran has the arguments of the tasks that have run.
 func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func(t *testing.T, r *runner.Runner, ran *[]string)) {
 	t.Helper()
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {

@@ -55,7 +55,7 @@ func parentOf(pid int) int {
 	if err != nil {
 		return 0
 	}
-	// the first field is the state, and the second field is the parent
+	// after the name in parentheses, the first field is the state and the second field is the parent
 	field := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
 	parent, _ := strconv.Atoi(field[1])
 	return parent

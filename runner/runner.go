@@ -93,7 +93,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		}
 		every := time.Duration(0)
 		if brief {
-			// a watch with an interval can end at once, but the kernel needs up to 20 ms to end one with inotify
+			// check the file at intervals: such a watch can end at once, but the kernel needs up to 20 ms to end a watch with inotify
 			every = 20 * time.Millisecond
 		}
 		return store.Watch(ctx, every, changed)

@@ -19,7 +19,7 @@ import (
 func TestTickIsOnTime(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.work()
-		time.Sleep(90 * time.Second) // a running worker notices the new schedule
+		time.Sleep(90 * time.Second) // the worker runs already when the schedules are added
 		c.add(jobs.Schedule{Name: "five", Cron: "*/5 * * * *"})
 		c.add(jobs.Schedule{Name: "every", Cron: "@every 90s"})
 		time.Sleep(11 * time.Minute)
@@ -131,8 +131,8 @@ func TestOverlap(t *testing.T) {
 	})
 }
 
-// TestOverlapCountsRetriedTasks checks that the overlap policy also counts a finished task that was retried. It also adds the schedule
-// again while a task waits.
+// TestOverlapCountsRetriedTasks checks that the overlap policy also counts a finished task that was retried. It also removes the schedule
+// and adds it again: an unfinished task of the removed schedule counts, and a task without a schedule does not.
 func TestOverlapCountsRetriedTasks(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		c.add(jobs.Schedule{Name: "s", Cron: "* * * * *"})
@@ -149,7 +149,7 @@ func TestOverlapCountsRetriedTasks(t *testing.T) {
 			t.Fatal(err)
 		}
 		c.hold.Store(int64(10 * time.Minute))
-		// this task belongs to no schedule
+		// this task belongs to no schedule, so it must not keep the schedule from enqueueing
 		if _, err := c.r.Enqueue(c.Context(), jobs.Define[struct{}]("note").With(struct{}{})); err != nil {
 			t.Fatal(err)
 		}

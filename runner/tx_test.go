@@ -23,7 +23,7 @@ func openApp(path string) (*sql.DB, error) {
 	return sql.Open("sqlite", (&url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: query.Encode()}).String())
 }
 
-// app returns the application's handle to the database of r, with a table of effects.
+// app returns the application's handle to the database of r, with a new table named effects.
 func app(t testing.TB, r *runner.Runner) *sql.DB {
 	t.Helper()
 	handle := opened(t, r.Path())

@@ -209,7 +209,8 @@ func TestAbortKillsCommands(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestWorkReportsAnAbortDuringADrain calls abort just before the only attempt ends. So the loop gets two events at once.
+// TestWorkReportsAnAbortDuringADrain calls Abort just before the only attempt ends. So the loop gets two events at once: the abort and the
+// end of the attempt.
 func TestWorkReportsAnAbortDuringADrain(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	var stop context.CancelFunc
@@ -240,7 +241,7 @@ func TestAbortKillsWhileTheDatabaseIsLocked(t *testing.T) {
 	go func() { done <- r.Work(ctx) }()
 	var pid int
 	for pid == 0 {
-		time.Sleep(time.Millisecond) // another process can run during this sleep
+		time.Sleep(time.Millisecond) // the command writes its pid during these sleeps
 		text, _ := os.ReadFile(pidFile)
 		pid, _ = strconv.Atoi(strings.TrimSpace(string(text)))
 	}

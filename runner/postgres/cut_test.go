@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestAConnectionThatIsCutBeforeTheCommitIsReplaced cuts a connection before it sends the commit. database/sql only reports that the
-// connection is closed. The next write uses another connection.
+// TestAConnectionThatIsCutBeforeTheCommitIsReplaced cuts a connection just before the commit is sent through it. The error only says that
+// the connection is closed. The next write must use another connection.
 func TestAConnectionThatIsCutBeforeTheCommitIsReplaced(t *testing.T) {
 	schema := pgkit.NewSchema()
 	at := pgkit.Shared(t).Address("postgres", "search_path="+schema)

@@ -74,7 +74,7 @@ func TestAStandbyTakesOver(t *testing.T) {
 	if err := first.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	enqueue(150) // the server refuses this task
+	enqueue(150) // returns an error, because no server takes writes
 	if err := second.Promote(); err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // TestOnlyAnAsynchronousStandbyLosesConfirmedTasks promotes a standby that has not received the last task. While the replication is
-// synchronous, this task is not confirmed. After the administrator gave up synchronous replication, the server confirms the task, and the
+// synchronous, this task is not confirmed. When the administrator turns synchronous replication off, the server confirms the task, and the
 // promotion loses it. Then the worker ends the attempt of the lost task.
 func TestOnlyAnAsynchronousStandbyLosesConfirmedTasks(t *testing.T) {
 	first := pgkit.Start(t, "fsync=off")

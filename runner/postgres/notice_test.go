@@ -90,7 +90,7 @@ func TestANoticeIsSentAgainAfterItsConnectionWasCut(t *testing.T) {
 		t.Fatal(err)
 	}
 	testkit.Within(t, patience, "it runs", func() bool { return seen.completed.Load() == 1 })
-	testkit.Within(t, patience, "the notice is cut", func() bool { // the first scan of the worker may also find the task
+	testkit.Within(t, patience, "the notice is cut", func() bool { // the first scan may have found the task before the notice was cut
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.at == ""

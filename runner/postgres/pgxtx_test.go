@@ -16,7 +16,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// connect returns a connection of pgx to the database at the address, with a table of effects.
+// connect returns a connection of pgx to the database at the address, with a new table named effects.
 func connect(t *testing.T, address string) *pgx.Conn {
 	t.Helper()
 	conn, err := pgx.Connect(t.Context(), address)
@@ -145,13 +145,13 @@ func TestAnErrorInATransactionOfPgxRollsItBack(t *testing.T) {
 	testkit.Equal(t, "state", done.State, jobs.Completed)
 	testkit.Equal(t, "calls", calls, 3)
 	testkit.Equal(t, "effects", countOf(t, conn, `SELECT count(*) FROM effects`), 1)
-	inPgx(t, conn, func(native pgx.Tx, tx *sql.Tx) { // first case: the server returns an error
+	inPgx(t, conn, func(native pgx.Tx, tx *sql.Tx) { // first case: a statement fails on the server
 		_, err := tx.Exec(`INSERT INTO missing VALUES (1)`)
 		testkit.ErrorContains(t, err, "missing")
 		testkit.ErrorIs(t, native.Commit(t.Context()), pgx.ErrTxCommitRollback)
 	})
 	file := runnerkit.Open(t, runner.Options{})
-	inPgx(t, conn, func(_ pgx.Tx, tx *sql.Tx) { // this Runner uses an SQLite file
+	inPgx(t, conn, func(_ pgx.Tx, tx *sql.Tx) { // second case: the Runner uses an SQLite file
 		_, err := file.EnqueueTx(t.Context(), tx, count.With(1))
 		testkit.ErrorIs(t, err, jobs.ErrInvalid, "another driver")
 	})

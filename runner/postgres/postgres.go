@@ -30,8 +30,8 @@
 //		log.Println(task.ID, err, r.WorkUntilEmpty(ctx))
 //	}
 //
-// The tables are in the schema runner of that database, or in the schema that ?search_path=NAME of the address names. It is a separate
-// package, so that programs without a server do not link the PostgreSQL driver.
+// The tables are in the schema runner of that database, or in the schema that ?search_path=NAME of the address names. Package postgres is
+// separate from package runner, so that programs without a server do not link the PostgreSQL driver.
 //
 // The functions and the code that enqueues are the same with a file and with a server. So you can test both without a server: package
 // runnertest gives the test a file and a fake clock.

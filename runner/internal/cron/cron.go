@@ -29,8 +29,8 @@ type Expression struct {
 	atBoot bool          // whether the expression is @reboot, which names no times
 
 	values    [5]uint64 // sets of values, one per field: bit n is set if the field allows n; Sunday is bit 0
-	eitherDay bool      // neither day field begins with *, so a day matches when one of them allows it
-	often     bool      // the hour begins with *, so ticks follow real time
+	eitherDay bool      // whether a day matches if either day field allows it, because neither begins with *
+	often     bool      // whether ticks follow real time, because the field hour begins with *
 	zone      *time.Location
 }
 
@@ -176,7 +176,7 @@ func (f field) parsePart(part string) (low, high, step int, err error) {
 		}
 	}
 	if body == "*" {
-		if f.high == 7 { // with 7 as the last value, */7 would include Sunday twice
+		if f.high == 7 { // 7 is Sunday again, so */7 would allow it twice
 			return f.low, 6, step, nil
 		}
 		return f.low, f.high, step, nil

@@ -38,7 +38,7 @@ const (
 	aheadPause  = time.Second            // time without claiming ahead, after a task has waited for too long
 )
 
-// claimAhead returns how many tasks a cycle that writes the outcomes in ends may claim ahead.
+// claimAhead returns how many tasks a cycle may claim ahead. The parameter ends has the outcomes that this cycle writes.
 func (e *Engine) claimAhead(ends []db.Finish, at time.Time) int {
 	if e.o.ClaimAhead == 0 || len(ends) < e.o.Concurrency || at.Before(e.aheadFrom) {
 		return 0

@@ -21,7 +21,7 @@ type batch struct {
 
 	watched  bool        // whether the loop gets the batch from Engine.returned when the function returns
 	returned bool        // whether the function has returned, or has lost its slot because of ReleaseStuck or a shutdown
-	stuck    *time.Timer // warns that the function does not return; nil if an attempt runs or StuckAfter is negative
+	stuck    *time.Timer // timer of watchBatch; nil while an attempt of the batch runs, or if StuckAfter is negative
 }
 
 // maxRunning returns the greatest number of attempts that may run at once.
@@ -77,7 +77,7 @@ func (e *Engine) parted(a *attempt) {
 }
 
 // hasReturned reports whether the function of a batch has returned. If it has not, the loop gets the batch from the channel Engine.returned
-// later. All attempts of the batch must have ended.
+// later. Call hasReturned only after all attempts of the batch have ended.
 func (e *Engine) hasReturned(b *batch) bool {
 	if !b.returned && !b.watched {
 		b.watched = true
@@ -91,7 +91,7 @@ func (e *Engine) hasReturned(b *batch) bool {
 	return b.returned
 }
 
-// freeSlot frees the slot of a batch whose function has returned later than the outcomes of all its attempts were written.
+// freeSlot frees the slot of a batch whose function has returned after the outcomes of all its attempts were written.
 func (e *Engine) freeSlot(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -20,7 +20,8 @@ import (
 //   - An attempt stays in unwritten until a cycle has written its outcome, or until another worker owns its task. After an error, the next
 //     cycle sends the same outcomes again. The database accepts an outcome that was already written, so the repetition is safe even if the
 //     result of the commit is unknown.
-//   - A claim whose result was lost starts nothing. The next search for unacknowledged claims finds it and gives it back (requests.go).
+//   - If an error hides the success of a claim, the worker does not start the claimed tasks. The next search for unacknowledged claims
+//     finds these tasks and gives them back (requests.go).
 //   - A worker claims nothing while it stops, while its heartbeats fail, while it runs a suspect, or while the machine is overloaded.
 //   - Leases and deadlines count from the time at which the cycle was sent, not from its return. So an attempt ends at its worker before
 //     another worker may take its task.
@@ -30,7 +31,7 @@ import (
 // cannot continue.
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
-	// this cycle frees the slots of the ended attempts before it claims
+	// the slots of the ended attempts count as free, because this cycle frees them before it claims
 	slots, suspects := e.o.Concurrency-e.used()+len(e.freed()), e.suspects
 	for _, a := range e.unwritten {
 		if lifecycle.Suspect(a.task) {

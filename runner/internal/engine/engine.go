@@ -96,7 +96,7 @@ type Engine struct {
 	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
 	commands   exec.Worker      // commands.Guardians is nil if the worker runs no commands
 	reaper     *reaper
-	limit      map[string]int // greatest number of slots with tasks of each queue; nil means all queues, without limits
+	limit      map[string]int // greatest number of slots that the tasks of each queue may take; nil if the worker serves all queues
 	ended      chan *attempt
 	returned   chan *batch     // gets the batches in Engine.held whose functions have returned
 	stopped    context.Context // context that ends when the loop ends
@@ -111,7 +111,7 @@ type Engine struct {
 	held      map[*batch]bool // batches whose attempts are not in running any more, but whose functions still use their slots
 	confirmed time.Time       // time of the last successful heartbeat; leases count from that time
 	ahead     aheadTasks      // claimed attempts that wait for a slot
-	slotless  int             // number of attempts in running that wait for a slot or have passed it on
+	slotless  int             // number of attempts in running that wait for a slot, or have passed their slot on
 	reporting []*attempt      // attempts with progress to store; not empty while a goroutine waits to store it
 	closed    bool            // whether no more background goroutines may start
 	failure   error           // first error that ends the work
@@ -145,7 +145,7 @@ type loopState struct {
 	backoff       time.Duration // length of the last pause after an error
 	wroteAt       time.Time     // time of the last cycle that finished or claimed tasks
 	postponedTill time.Time     // earliest time of the next cycle, after an error or while the machine has no resources for commands
-	failures      int           // number of consecutive cycles with an error other than busy, full or unknown
+	failures      int           // number of consecutive cycles with an error other than jobs.ErrBusy, ErrFull or ErrUnknown
 
 	reconciledAt time.Time // time of the last search for unacknowledged claims
 	cancelReadAt time.Time // time of the last read of cancel requests

@@ -41,7 +41,7 @@ type tickRound struct {
 	wanted map[madeKey]wantedSpec
 }
 
-// madeKey is a tick of one version of a schedule.
+// madeKey identifies a tick of one version of a schedule.
 type madeKey struct {
 	schedule      string
 	updated, tick int64

@@ -53,9 +53,9 @@ func (e *Engine) cancelRequested(ctx context.Context) {
 	}
 }
 
-// releaseUnacknowledged gives unacknowledged claims back to their queues. Such a task belongs to this worker in the database, but this
-// worker does not run it, because an error hid the success of the claim. The loop calls this function once per heartbeat interval and
-// after an error of a cycle, but never during a claim.
+// releaseUnacknowledged gives the tasks of unacknowledged claims back to their queues. These tasks belong to this worker according to the
+// database, but this worker does not run them, because an error hid the success of the claim. The loop calls this function once per
+// heartbeat interval and after an error of a cycle, but never during a claim.
 func (e *Engine) releaseUnacknowledged(ctx context.Context) {
 	at := now()
 	if at.Sub(e.reconciledAt) < e.o.beatEvery() {

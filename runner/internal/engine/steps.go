@@ -122,8 +122,8 @@ func (a *attempt) storedStep(ctx context.Context, name string, sleep bool) (jobs
 	return s.known.Stored(name, sleep)
 }
 
-// setSteps sets the stored steps of the task. The parameter stale reports whether they were read in a
-// transaction that has not ended (StepTx). Then the next Step or Sleep must read them again.
+// setSteps sets the stored steps of the task. The parameter stale reports whether they were read in a transaction that has not ended
+// (StepTx). If so, the next Step or Sleep must read them again.
 func (a *attempt) setSteps(stored []jobs.Step, stale bool) {
 	s := a.loadSteps()
 	if s.stale = stale; s.known == nil {

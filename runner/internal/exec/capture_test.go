@@ -34,7 +34,7 @@ func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	if _, err := w.Write(rest); err != nil {
 		t.Fatal(err)
 	}
-	escaped, err := c.pipe("stderr") // a process keeps this pipe open; drain does not wait for that process
+	escaped, err := c.pipe("stderr") // stays open, as if a process outlived the command; drain must not wait for it
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,7 +49,8 @@ type Command struct {
 	dir     string   // directory of the files that the command shares with the worker; empty for the directory of the store
 }
 
-// The exit codes that shells use for a command that could not be started. They become the exit code of an attempt with reason start.
+// The exit codes that shells use for a command that could not be started. They become the exit code of an attempt that ends with
+// ReasonStart.
 const (
 	cannotExecute = 126
 	notFoundCode  = 127

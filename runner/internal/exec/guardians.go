@@ -159,7 +159,8 @@ func (g *Guardians) failed(err error, end bool) {
 	}
 }
 
-// watch waits for the end of a guardian. The command of the guardian is dead by then, and its attempt records the loss.
+// watch waits for the end of a guardian, and removes it from the slots. If the guardian ran a command, that command is dead by then, and
+// its attempt ends as lost.
 func (g *Guardians) watch(slot int, guardian *supervisor.Guardian) {
 	select {
 	case <-guardian.Done(): // this channel is never closed on systems without guardians
