@@ -116,9 +116,9 @@ type Options struct {
 	// Defaults to false.
 	ForeignTriggers bool
 
-	// GuardianPath is the path of an installed program whose main begins with Guardian, such as runner itself, in the same version as this
-	// package. Work starts this program, instead of its own, as the guardian of commands. Defaults to this program, which must call
-	// Guardian.
+	// GuardianPath is the path of an installed program whose main begins with a call of Guardian, such as runner itself. It must have the
+	// same version as this package. Work starts this program, instead of its own, as the guardian of commands. Defaults to this program,
+	// which must call Guardian.
 	GuardianPath string
 	// OwnProcess declares that this process does nothing but Work. Work then adopts processes that outlive their parents, and commands
 	// cannot read the memory of this process. Linux only. Defaults to false, and Work then does not change the process.

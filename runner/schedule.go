@@ -206,7 +206,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
 		c, err := cron.Parse(s.Cron, s.Zone)
-		if err != nil { // this machine does not know the time zone; the worker reports that error
+		if err != nil { // this machine does not know the time zone; let a worker report that error at once
 			return at
 		}
 		return c.Next(at)

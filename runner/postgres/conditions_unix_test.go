@@ -19,7 +19,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// problem waits for the problem with a code, and returns its message and the command that helps.
+// problem waits until the server has the problem with the given code. It returns the message of the problem, and the command that solves
+// it.
 func problem(t *testing.T, r *runner.Runner, code string) (message, try string) {
 	t.Helper()
 	testkit.Within(t, patience, "the problem "+code, func() bool {

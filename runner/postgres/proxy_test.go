@@ -56,7 +56,7 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// listening is one end of a connection through a proxy.
+// listening is one end of a connection through a proxy. It does not forward a message that contains the text p.at, and returns an error.
 type listening struct {
 	net.Conn
 	p *proxy

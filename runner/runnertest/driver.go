@@ -72,7 +72,7 @@ func (w wrapper) Open(name string) (driver.Conn, error) {
 		return nil, err
 	}
 	path := filepath.FromSlash(file.Path)
-	if len(path) > 2 && path[2] == ':' { // /C:/dir/file
+	if len(path) > 2 && path[2] == ':' { // on Windows the path is like /C:/dir/file
 		path = path[1:]
 	}
 	return conn{c.(inner), path}, nil

@@ -144,8 +144,8 @@ func forget(path string) {
 	delete(faults.next, path)
 }
 
-// take counts a commit of the file at path. It returns true as any if this commit must fail, and true as before if the commit must fail
-// before it takes effect.
+// take counts a commit of the file at path. The result any reports whether this commit must fail, and the result before reports whether it
+// must fail before it takes effect.
 func take(path string) (before, any bool) {
 	faults.mu.Lock()
 	defer faults.mu.Unlock()

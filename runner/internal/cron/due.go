@@ -7,7 +7,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Due returns the due ticks of a schedule that get a task at the time now, oldest first. It also returns the first tick after now.
+// Due returns the ticks for which a schedule must enqueue a task at the time now, oldest first. It also returns the first tick after now.
 func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err error) {
 	x, err := Parse(s.Cron, s.Zone)
 	if err != nil {

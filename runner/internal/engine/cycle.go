@@ -95,7 +95,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 }
 
 // fills reports whether the claimed tasks take the last slot of a queue. The parameter free has the numbers of free slots by queue before
-// the claim. It counts each task of a batch, although the batch takes only one slot, so fills may report true too early.
+// the claim. The function counts a slot for each task of a batch, although the batch takes only one, so it may return true too early.
 func fills(free map[string]int, claimed []jobs.Task) bool {
 	taken := map[string]int{}
 	for i := range claimed {

@@ -132,8 +132,8 @@ type loopState struct {
 	shared    int        // number of attempts in Engine.running that use the slot of another attempt of their batch
 	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
-	nextStart time.Time  // time at which a rate limit lets a due task start
-	nextLane  time.Time  // time at which the rate limit of a lane lets a due task start
+	nextStart time.Time  // time at which a rate limit lets a due task start; zero if no task waits for that
+	nextLane  time.Time  // the same for the rate limits of lanes
 
 	scan       bool      // whether the next cycle looks for changes of other processes
 	changed    bool      // whether other processes may have changed something since the last scan

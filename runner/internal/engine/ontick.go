@@ -81,7 +81,8 @@ func (e *Engine) enqueueTicks(ctx context.Context, at time.Time, all bool) ([]db
 	return known, err
 }
 
-// prepare sets the Spec of the task for a tick.
+// prepare sets the Spec of the task for a tick. If a function makes this Spec, but has not run for the tick in this round, prepare notes
+// that it must run, and returns errNotMade.
 func (r *tickRound) prepare(s *jobs.Schedule, spec *jobs.Spec) error {
 	function := r.e.o.OnTick[s.Name]
 	switch {

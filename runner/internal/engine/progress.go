@@ -25,7 +25,7 @@ func Progress(ctx context.Context, done, total int64, text string) {
 		report.Total = total
 	}
 	a.report.Store(report)
-	if a.toReport.CompareAndSwap(false, true) { // if toReport was true before, a goroutine will store the last report, which is this one
+	if a.toReport.CompareAndSwap(false, true) { // otherwise a goroutine is about to store the last report, which is now this one
 		a.e.planReport(a)
 	}
 }

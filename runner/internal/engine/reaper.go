@@ -40,7 +40,7 @@ type reaper struct {
 	seen     map[db.Lease]time.Duration // leases of other workers, and the time for which each was seen unchanged
 	lookedAt time.Time                  // time of the last update of seen
 	cost     time.Duration              // time that the last read of workers and leases took
-	again    bool                       // whether the guardians of a dead worker are about to end
+	again    bool                       // whether to check again soon, because the guardians of a dead worker are about to end
 	// for workers whose processes this reaper cannot see: the time at which it first found their lock free
 	freeSince map[string]time.Time
 }

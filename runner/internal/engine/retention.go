@@ -11,7 +11,7 @@ const (
 	maxRetainEvery = 10 * time.Minute      // longest interval between two searches for old tasks (retainEvery)
 	minRetainEvery = time.Minute           // shortest interval between two searches, for tasks that are kept for a short time only
 	retainPause    = 20 * time.Millisecond // shortest pause between two transactions
-	upkeepEvery    = time.Hour             // interval of upkeep; the search for old tasks then starts again at the oldest one
+	upkeepEvery    = time.Hour             // interval of upkeep; after each upkeep, the search for old tasks begins at the oldest again
 	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
 	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
 	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, for the names of workers in lists of tasks

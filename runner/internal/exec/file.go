@@ -30,7 +30,7 @@ func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, er
 	if info, err := file.Stat(); err != nil || !info.Mode().IsRegular() {
 		return nil, errNotRegular
 	}
-	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // ends a blocked read, which is possible with some files in /proc
+	stop := context.AfterFunc(ctx, func() { _ = file.Close() }) // ends a read that blocks, as reads of some files in /proc do
 	defer stop()
 	return io.ReadAll(io.LimitReader(file, int64(limit)+1))
 }

@@ -54,7 +54,7 @@ func (c *Command) resources() (r supervisor.Resources, err error) {
 	return r, nil
 }
 
-// lookUp finds a user by name or by id, with all groups.
+// lookUp finds a user by name or by id, and all groups of this user.
 func lookUp(name string) (*account, error) {
 	u, err := user.Lookup(name)
 	if unknown := user.UnknownUserError(""); errors.As(err, &unknown) {

@@ -31,7 +31,7 @@ type Notifier struct {
 	mu          sync.Mutex
 	busy        bool                      // whether the worker of this process has no free slot
 	all         int                       // number of subscribers to all changes
-	subscribers map[chan struct{}]bool    // true for all changes, false for only the changes that matter to workers
+	subscribers map[chan struct{}]bool    // the value is true if the channel gets all changes, false if only those that matter to workers
 	tasks       map[int64][]chan struct{} // subscribers to the end of a task, by task id
 	stop        context.CancelFunc        // ends the watch; nil while it does not run
 }
