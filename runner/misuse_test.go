@@ -114,7 +114,7 @@ func TestInvalidOptionsAreRefusedAtOnce(t *testing.T) {
 	}
 }
 
-// TestURIsAreNoPaths checks names that other drivers and other users of SQLite know as a URI or as a database in memory.
+// TestURIsAreNoPaths checks that Open and OpenDB reject names that other programs with SQLite read as a URI or as a database in memory.
 func TestURIsAreNoPaths(t *testing.T) {
 	t.Chdir(t.TempDir())
 	for _, path := range []string{"file::memory:", "file:x?mode=memory", "file:x.db?cache=shared", "file:x.db", ":memory:?cache=shared"} {

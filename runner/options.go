@@ -17,7 +17,7 @@ type Sync int
 // The levels of Sync.
 const (
 	Full   Sync = iota // new tasks and outcomes of attempts are on the disk, so they survive a power failure
-	Normal             // commits do no fsync; they survive the death of any process, but a power failure may undo the last commits
+	Normal             // commits skip the fsync; they survive the death of any process, but a power failure may undo the last commits
 	Flash              // like Normal, with far fewer bytes written; a power failure undoes at most the commits of the last WriteEvery
 )
 

@@ -45,7 +45,7 @@ const (
 
 // field describes one of the five fields.
 type field struct {
-	name      string // for error messages
+	name      string // name of the field, for error messages
 	low, high int
 	words     []string // words for the values low, low+1, and so on; nil for a field without words
 }

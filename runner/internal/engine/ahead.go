@@ -183,7 +183,7 @@ func (a *attempt) before(b *attempt) bool {
 	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID)) < 0
 }
 
-// next removes the attempt whose turn it is. There must be one.
+// next removes the attempt whose turn it is, and returns it. At least one attempt must wait.
 func (t *aheadTasks) next() *attempt {
 	t.n--
 	list := t.queues[0]

@@ -27,7 +27,7 @@ const (
 
 // clock compares the wall clock of the machine with a clock that nobody can set.
 type clock struct {
-	mu      sync.Mutex // held while the clocks are compared, and then until a pause that follows from it is stored
+	mu      sync.Mutex // held from a comparison of the clocks until the resulting pause, if any, is stored
 	began   time.Time
 	booted  time.Duration // result of supervisor.SinceBoot at the time in the field began
 	wall    time.Time     // wall clock at the last comparison

@@ -17,7 +17,7 @@ import (
 )
 
 // A program may have functions that make the Specs of ticks. A function may be slow or use the database, so it must not run inside of the
-// transaction of a tick. The ticks of such a schedule therefore take two transactions. The first one finds the due ticks and changes
+// transaction of a tick. So the ticks of a schedule with a function take two transactions. The first one finds the due ticks and changes
 // nothing. Then the functions run, and the second one enqueues the tasks. If the schedule changes in between, its ticks wait for the next
 // round.
 

@@ -20,7 +20,7 @@ const pressureEvery = time.Second
 // pressure is what the loop knows about the load and the memory of the machine.
 type pressure struct {
 	state   string    // db.WorkerOverloaded or db.WorkerLowMemory; empty without pressure
-	stored  string    // state in the database, as of the last successful write
+	stored  string    // state that the last successful write has stored in the database
 	checkAt time.Time // time of the next measurement
 }
 

@@ -23,7 +23,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
 	}
 	at := now()
-	a.inTx.Store(at.UnixMilli()) // set inTx before the commit, after which heartbeats find that the task is not owned
+	a.inTx.Store(at.UnixMilli()) // set inTx before the commit: heartbeats after it must not stop this attempt as lost
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
