@@ -203,7 +203,7 @@ func TestCutConnectionsLoseAndDuplicateNoTask(t *testing.T) {
 	if _, err := sure.Enqueue(t.Context(), count.With(-1)); err != nil {
 		t.Fatal(err)
 	}
-	// The test waits here, because Work returns an error if it cannot reach the server at its start.
+	// Wait for the worker before connections are cut, because Work returns an error if it cannot reach the server at its start.
 	testkit.Within(t, patience, "the worker works", func() bool { return seen.completed.Load() == 1 })
 	done := make(chan struct{})
 	var cutter sync.WaitGroup

@@ -56,7 +56,8 @@ func newProxy(t *testing.T, to string) *proxy {
 	return p
 }
 
-// listening is one end of a connection through a proxy. It does not forward a message that contains the text p.at, and returns an error.
+// listening is one end of a connection through a proxy. Write forwards a message, but returns an error if the message contains the text
+// p.at.
 type listening struct {
 	net.Conn
 	p *proxy

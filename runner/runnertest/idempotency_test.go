@@ -49,7 +49,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	}
 	r.Register(sendEmail.Handler(func(_ context.Context, e email) error {
 		runs[e.To]++
-		if !faulted { // after two failed writes in a row a worker gives up, and tasks whose outcomes are not written run again
+		if !faulted { // cause at most one fault: after two failed writes in a row the worker gives up, and its tasks run again
 			faulted = fault() // makes the write of this attempt's outcome fail
 		}
 		return nil

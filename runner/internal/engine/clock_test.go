@@ -14,7 +14,8 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		jump time.Duration
-		// after runs after the jump. It may change the pause, and returns the engine whose deletions the test then checks.
+		// The test calls the function after when the clock has jumped. It may change the pause, and returns the engine whose deletions the
+		// test then checks.
 		after   func(t *testing.T, e *Engine) *Engine
 		later   time.Duration // time from the jump to that check, on the clock that never jumps
 		back    time.Duration // time by which the clock jumps back before that check

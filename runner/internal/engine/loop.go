@@ -198,7 +198,7 @@ func (e *Engine) collect(a *attempt) {
 			e.receive(a)
 			polls = 0
 		default:
-			if now().Sub(began) > collectTimeout { // otherwise functions that keep the CPU busy would delay the write of the outcomes
+			if now().Sub(began) > collectTimeout { // without this limit, functions that keep the CPU busy would delay the write
 				return
 			}
 			runtime.Gosched()
