@@ -19,7 +19,7 @@ import (
 // A program may have functions that make the Specs of ticks. A function may be slow or use the database, so it must not run inside of the
 // transaction of a tick. So the ticks of a schedule with a function take two transactions. The first one finds the due ticks and changes
 // nothing. Then the functions run, and the second one enqueues the tasks. If the schedule changes in between, its ticks wait for the next
-// round.
+// call of enqueueTicks.
 
 // TickFunc returns the Spec of the task for a tick. It gets the Spec of the schedule.
 type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)
@@ -33,7 +33,7 @@ var (
 	errNoOnTick = errors.New("a function is registered for the schedule, but its definition does not have OnTick")
 )
 
-// tickRound holds the Specs that the functions have made in one round of ticks.
+// tickRound holds the Specs that the functions have made in one round, which is one call of enqueueTicks.
 type tickRound struct {
 	e      *Engine
 	ctx    context.Context

@@ -73,7 +73,7 @@ func (a *attempt) returned() {
 	a.unleak()
 }
 
-// unleak records that the attempt no longer counts as leaked.
+// unleak subtracts the attempt from the counter Options.Leaked, if checkStuck has counted it there.
 func (a *attempt) unleak() {
 	if a.leaked.CompareAndSwap(true, false) {
 		a.e.o.Leaked.Add(-1)
