@@ -11,12 +11,12 @@ import (
 )
 
 // Tx returns a handle of database/sql to a transaction of pgx, for the methods of a Runner with Tx in their names, and for runner.FinishTx
-// and runner.StepTx. Both handles are the same transaction: tx sees what the methods have written, and its commit commits it.
+// and runner.StepTx. Both handles are the same transaction: tx sees what the methods have written, and a commit of tx commits it.
 //
 // The transaction ends when either handle commits it or rolls it back. A FinishTx or StepTx that fails rolls it back, so a later tx.Commit
 // returns pgx.ErrTxClosed. Call Rollback of the returned handle in any case, such as by defer. After the end of the transaction, Rollback
-// only releases the handle. Do not use both handles at the same time. The end of ctx interrupts a Commit of the
-// returned handle. It does not end the transaction.
+// only releases the handle. Do not use both handles at the same time. If ctx ends while a Commit of the returned handle waits for the
+// server, Commit returns. The end of ctx does not roll back the transaction.
 //
 // The error is jobs.ErrInvalid if tx is nil, or the cause of ctx if ctx has ended.
 func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {

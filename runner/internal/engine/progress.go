@@ -50,7 +50,7 @@ func (e *Engine) planReport(a *attempt) {
 		return
 	}
 	e.background.Go(func() {
-		if e.waitFor(reportEvery) { // if the loop ends first, the last report of each attempt is stored with its outcome
+		if e.waitFor(reportEvery) { // if the worker's loop ends before, the outcome of each attempt stores its last report
 			e.storeReports()
 		}
 	})
