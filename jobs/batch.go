@@ -17,9 +17,9 @@ const maxBatch = 1000
 
 // BatchTask is one of the tasks that a batch function gets in a call. See Func.BatchHandler.
 type BatchTask[In any] struct {
-	// Context is the context of this task. It ends when the task times out, is cancelled or now belongs to another worker, and when the
-	// worker shuts down. context.Cause returns the cause. The functions of package runner, such as Logger, Progress, Step and FinishTx,
-	// take it to act on this task.
+	// Context is the context of this task. It ends when the task times out, is cancelled or has passed to another worker, and when this
+	// worker shuts down. context.Cause returns the cause. To act on this task, pass this context to the functions of package runner, such
+	// as Logger, Progress, Step and FinishTx.
 	Context context.Context
 	Task    Task // the task as the worker claimed it, with the changes of middleware
 	Input   In
@@ -41,7 +41,7 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // or the cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. The
 // context ctx of the function ends when the worker stops: Grace (see runner.Options) after the end of the context of Work. It also ends
 // when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The context ctx belongs to no
-// task, so the functions of package runner take BatchTask.Context.
+// task, so pass BatchTask.Context, not ctx, to the functions of package runner.
 //
 // A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
 // a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The slice has the same order. The
@@ -55,11 +55,11 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 //
 // A task that is tried again comes after tasks that start before its next attempt is due. To keep the order of all tasks of a queue, run
 // one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a request fails, wait in the function and send it again:
-// each return stores an attempt of each task. If ctx ends meanwhile, return RetryIn(0, err) for all its tasks: the next batch begins with
-// them. To keep the order only among the tasks of one device or account, use single tasks with a Lane.
+// each return stores an attempt of each task. If ctx ends while the function waits, return RetryIn(0, err): the next batch then begins with
+// the same tasks. To keep the order only among the tasks of one device or account, use single tasks with a Lane.
 //
 // Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
-// takes longer than a second, it starts with the tasks that are there, and a further call gets the others.
+// takes longer than a second, the function starts with the tasks whose middleware has called next, and a further call gets the other tasks.
 //
 // BatchHandler panics if n is less than 1 or more than 1000, or if the function is nil.
 func (f Func[In]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) error) Handler {
@@ -155,15 +155,15 @@ func (m *batchMember) finish(result json.RawMessage, err error, panicked *batchP
 	})
 }
 
-// batchCall is a call of a batch function. It counts the members that the function has not ended. When the contexts of all these members
-// have ended, it ends the context of the function.
+// batchCall is a call of a batch function. A member is open until the function ends it. When the contexts of all open members have ended,
+// batchCall ends the context of the function.
 type batchCall struct {
 	cancel context.CancelCauseFunc
 
 	mu    sync.Mutex
-	open  int   // number of members that the function has not ended
-	live  int   // number of these members whose contexts have not ended
-	cause error // cause of the context that ended last among these members
+	open  int   // number of open members
+	live  int   // number of open members whose contexts have not ended
+	cause error // cause of the member's context that ended last
 }
 
 // add adds a member.
@@ -178,7 +178,7 @@ func (c *batchCall) add(m *batchMember) {
 	})
 }
 
-// ended counts a member that the function has ended.
+// ended records that the function has ended a member.
 func (c *batchCall) ended(m *batchMember) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -189,7 +189,7 @@ func (c *batchCall) ended(m *batchMember) {
 	c.check()
 }
 
-// check ends the context of the function if the contexts of all members that the function has not ended have ended.
+// check ends the context of the function if there are open members and all their contexts have ended.
 func (c *batchCall) check() {
 	if c.live == 0 && c.open > 0 {
 		c.cancel(c.cause)
@@ -200,7 +200,7 @@ func batchTasks[In any](members []*batchMember) []BatchTask[In] {
 	tasks := make([]BatchTask[In], len(members))
 	for i, m := range members {
 		tasks[i] = BatchTask[In]{Context: m.ctx, Task: m.task, member: m}
-		tasks[i].Input, _ = m.input.(In) // no plain type assertion, because it panics for a nil interface, which is a valid input
+		tasks[i].Input, _ = m.input.(In) // m.input.(In) alone would panic if the input is a nil interface, which is valid
 	}
 	return tasks
 }

@@ -75,7 +75,7 @@ func ExampleFunc_Args() {
 	// Output: ann@example.com <nil>
 }
 
-// A command is a program with its arguments. No shell reads them, so a space in an argument does no harm.
+// A command is a program with its arguments. No shell reads the arguments, so a space in an argument does no harm.
 func ExampleCommand() {
 	spec := jobs.Command{Argv: []string{"convert", "my photo.png", "small.jpg"}, Dir: "/srv/photos"}.With(jobs.Timeout(time.Minute))
 	fmt.Println(spec.Job, string(spec.Args), spec.Cwd, spec.MaxAttempts)
@@ -100,7 +100,7 @@ func ExampleRetry() {
 // The command is tried again after these exit codes only.
 func ExampleRetryOn() {
 	sync := jobs.Command{Argv: []string{"rsync", "-a", "photos/", "nas:photos"}}
-	spec := sync.With(jobs.MaxAttempts(5), jobs.RetryOn("10-12,30,35")) // the network failed
+	spec := sync.With(jobs.MaxAttempts(5), jobs.RetryOn("10-12,30,35")) // codes of rsync for a network that failed
 	fmt.Println(spec.MaxAttempts, spec.RetryOn)
 	// Output: 5 10-12,30,35
 }

@@ -40,7 +40,8 @@ func ExampleOnEnd() {
 	// mail -s 'the backup works again' root
 }
 
-// A completed task holds its key until it is deleted, so Ann gets one mail. A failed task frees its key, so it can be enqueued again.
+// A completed task holds its key until it is deleted, so Ann gets one mail. A failed task frees its key, so the same mail can be enqueued
+// again.
 func ExampleUniqueStates() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -78,7 +79,7 @@ func ExampleUniqueArgs() {
 	// 2 false <nil>
 }
 
-// Ann gets at most one reminder that is due on the same day.
+// At most one reminder for Ann is due on each day.
 func ExampleUniquePeriod() {
 	ctx := context.Background()
 	r, remove := temp()

@@ -5,12 +5,13 @@ package jobs
 //
 // A hook is a task of its own. The transaction that ends the first task enqueues the hook, so a crash cannot lose it. The hook goes to the
 // queue of the first task and starts before the other tasks there. It runs for at most a minute, and up to 10 times until it succeeds.
-// Variables named RUNNER_EVENT… describe the first task, and the standard input has the last lines of its output. The end of a hook runs
-// no hooks.
+// Variables named RUNNER_EVENT… describe the first task, and the standard input has the last lines of its output. The end of a hook does
+// not run other hooks.
 type Hooks struct {
 	OnFailure string // command that runs when the task has failed and is not retried
 	OnSuccess string // command that runs when the task has completed
-	// OnRecovery runs when the task has completed, and the task before it of the same schedule or with the same unique key failed.
+	// OnRecovery is the command that runs when the task has completed and its predecessor failed: the task before it of the same schedule
+	// or with the same unique key.
 	OnRecovery string
 	OnOutput   string // command that runs when the task has completed or failed, and its last attempt has printed something
 }

@@ -30,7 +30,8 @@ func (t Target) String() string {
 // or Rate must be set, or both.
 //
 // The rate is a token bucket: after a quiet time Burst tasks start at once, and then one task starts in each Per/Rate. So up to Rate+Burst
-// tasks may start within one Per. With a Burst of 1 the starts have equal intervals. A call of the function of a BatchHandler is one start.
+// tasks may start within one Per. With a Burst of 1 the starts have equal intervals. For the tasks of a BatchHandler, each call of its
+// function is one start.
 type Limit struct {
 	Target
 	// Running is the number of tasks that may run at the same time; 0 for no limit. For a lane it is the number of tasks that may hold the

@@ -14,10 +14,10 @@ type Options struct {
 	RetryOn     Codes
 	OutputLimit int64 // number of bytes of an attempt's output that are stored
 
-	UniqueFor    time.Duration // shortest time after the enqueue for which the task holds its unique key; 0 for none
+	UniqueFor    time.Duration // minimum time for which the task holds its unique key after the enqueue; 0 for none
 	UniqueStates string        // finished states in which the task holds its unique key, separated by commas; see UniqueStates
 
-	LeaveChildren bool // whether processes that the command leaves behind when it exits by itself live on
+	LeaveChildren bool // whether processes of the command live on after the command has exited by itself
 
 	Path    string // absolute path of the program; if empty, the worker looks it up
 	Cwd     string // working directory; if empty, that of the worker
@@ -26,13 +26,13 @@ type Options struct {
 	Resources
 
 	// Metadata holds texts of the application by key, such as the trace or the tenant of a task. It has no effect on the task. A Filter and
-	// the searches find tasks by it. At most 32 keys and 4 KiB as JSON. A key is a letter or digit, followed by at most 99 letters, digits
-	// or characters of "._:/-".
+	// the searches find tasks by their metadata. It has at most 32 keys, and at most 4 KiB as JSON. A key is a letter or digit, followed by
+	// at most 99 letters, digits or characters of "._:/-".
 	Metadata map[string]string
 
 	Hooks
-	// Event is the event that the task reports if it is the command of a hook; empty for any other task. The Runner sets it. Such a task
-	// has no hooks.
+	// Event is the event that the task reports if it is the command of a hook; empty for any other task. The Runner sets it. The command of
+	// a hook has no hooks itself.
 	Event string
 
 	// Unknown holds options that a newer version has written, by key. The database keeps these options. A worker postpones a task with such

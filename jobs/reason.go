@@ -9,8 +9,8 @@ import (
 // Reason is the reason why an attempt or a task did not complete. It is empty if nothing went wrong.
 type Reason string
 
-// An attempt, a failed task or a retrying task has one of the reasons from ReasonExit to ReasonShutdown. A pending task that a worker
-// lost or released has ReasonLost or ReasonShutdown. A cancelled task has one of the last three reasons.
+// An attempt, a failed task or a retrying task has one of the reasons from ReasonExit to ReasonShutdown. A pending task has ReasonLost if
+// its worker lost it, or ReasonShutdown if its worker shut down and gave it back. A cancelled task has one of the last three reasons.
 const (
 	ReasonExit       Reason = "exit"       // the command exited with a status other than 0
 	ReasonSignal     Reason = "signal"     // the command was killed by a signal

@@ -16,8 +16,8 @@ type Schedule struct {
 	CatchUp       CatchUp       // default CatchUpOne
 	CatchUpWindow time.Duration // with CatchUpAll: the greatest age of a missed tick that still gets a task; default 24 h
 	Jitter        time.Duration // greatest delay of a task after its tick; default 0
-	// AlertAfter is the longest time without a completed task. After that time, and when a task runs for much longer than usual, the
-	// schedule has a problem, and a worker runs the command OnFailure of the task. 0 stands for no alerts.
+	// AlertAfter is the longest time that may pass without a completed task. After that time, and when a task runs for much longer than
+	// usual, the schedule has a problem, and a worker runs the command OnFailure of the task. 0 stands for no alerts.
 	AlertAfter time.Duration
 	// OnTick reports whether a function of a program makes the Spec of each tick; see Runner.OnTick of package runner. Workers without the
 	// function leave the ticks to workers that have it.
@@ -33,7 +33,7 @@ type Schedule struct {
 	LastDuration time.Duration
 	LastStart    time.Time     // start of the last attempt of the last task
 	LastSuccess  time.Time     // end of the last task that completed; zero if there is none, or without AlertAfter
-	Usual        time.Duration // usual duration: 95th percentile of at least 20 recent tasks; 0 unless the last task runs
+	Usual        time.Duration // usual duration: 95th percentile of at least 20 recent tasks; 0 unless the last task is running
 	AlertedAt    time.Time     // time of the last alert
 	Skipped      int64         // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time

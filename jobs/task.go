@@ -33,7 +33,7 @@ type Task struct {
 	RunAt        time.Time // due time
 	ExpiresAt    time.Time // time of the expiry; the task is cancelled if it has not started by then
 
-	Attempt     int // count of started attempts, without losses, releases and snoozes
+	Attempt     int // count of started attempts; lost attempts, snoozes and attempts that a worker gave back do not count
 	MaxAttempts int // 0 for the default of the job, which is stored here at the first start
 	Losses      int
 	MaxLosses   int
@@ -55,7 +55,7 @@ type Task struct {
 	Duration        time.Duration
 	Result          json.RawMessage
 	Error           string // error of the last attempt; for a task that was cancelled, the user who did so and the reason
-	ErrorLine       string // last line that the failed command printed, to stderr if it printed there; at most 200 bytes of plain text
+	ErrorLine       string // last line that the failed command printed to stderr, or else to stdout; at most 200 bytes of plain text
 	ExitCode        *int
 	Signal          int
 	OutputBytes     int64
@@ -80,7 +80,7 @@ type Attempt struct {
 	Attempt         int   // number of the attempt; a lost attempt and the one that repeats it have the same number
 	State           State // Completed, Failed, Cancelled or Snoozed
 	Reason          Reason
-	Counted         bool // whether it counts towards MaxAttempts; false if it was lost, released or snoozed
+	Counted         bool // whether it counts towards MaxAttempts; false if it was lost, snoozed or given back by its worker
 	WorkerID        string
 	Worker          string
 	StartedAt       time.Time

@@ -30,7 +30,7 @@ func UniqueFor(d time.Duration) Option { return func(s *Spec) { s.UniqueFor = d 
 
 // UniqueStates lets the task hold its unique key until it finishes, and also while it is in one of these finished states: Completed, Failed
 // or Cancelled. The key is free when the task is deleted, which a worker does after 7 days by default (Keep and KeepFailed of
-// runner.Options). UniqueFor holds the key for longer. UniqueStates needs Unique, UniqueReplace or UniqueArgs.
+// runner.Options). To hold the key after the task is deleted, use UniqueFor. UniqueStates needs Unique, UniqueReplace or UniqueArgs.
 func UniqueStates(states ...State) Option {
 	return func(s *Spec) {
 		var names []string
@@ -46,7 +46,7 @@ func UniqueStates(states ...State) Option {
 
 // UniqueArgs derives the unique key from the job and its arguments. Tasks of one job have the same key if their arguments are the same
 // JSON. The order of the keys of an object does not matter. The input, the directory and the environment of a command do not matter either.
-// With Unique or UniqueReplace, tasks with different keys there have different keys here, too.
+// If Unique or UniqueReplace is set, too, its key becomes part of the derived key.
 func UniqueArgs() Option { return func(s *Spec) { s.UniqueArgs = true } }
 
 // UniquePeriod allows at most one task with the unique key in each period of length d, even after it has finished. The period of a task is
