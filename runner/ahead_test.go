@@ -54,8 +54,8 @@ func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	}
 }
 
-// wantAhead checks whether the worker had claimed more tasks than it has slots. It also checks that the worker filled all slots and never
-// ran more tasks than that.
+// wantAhead checks whether the worker had claimed more tasks than it has slots. It also checks that the worker filled all slots, but never
+// ran more tasks at once than it has slots.
 func (a *aheadTest) wantAhead(t *testing.T, slots int64, ahead bool) {
 	t.Helper()
 	testkit.Equal(t, "functions at once", a.most.Load(), slots)
@@ -264,8 +264,8 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with small arguments the worker would claim 3 tasks at once
 }
 
-// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks that the worker gives back a task that must not run twice at once if the task
-// has to wait for a slot.
+// TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks a task that must not run twice. If it has to wait for a slot, the worker
+// gives it back immediately.
 func TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong(t *testing.T) {
 	var a aheadTest
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
@@ -324,8 +324,8 @@ func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if task.ID == 20 && task.Losses == 0 {
 			from = time.Since(f.began)
-			f.holdWriteLock(from+time.Millisecond, from+locked) // a time at which the worker writes nothing
-			time.Sleep(lease + 50*time.Millisecond)             // ignores the end of its context
+			f.holdWriteLock(from+time.Millisecond, from+locked) // the worker writes nothing when the lock is taken
+			time.Sleep(lease + 50*time.Millisecond)             // this function ignores the end of its context
 		}
 	}
 	onFakeTime(t, Options{Concurrency: 1, Lease: lease}, a.do, func(f *fakeTimeTest) {

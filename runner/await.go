@@ -13,8 +13,9 @@ import (
 // stops waiting and does not change the task.
 //
 // A handler that calls Await keeps its slot. If the handlers in all slots of the workers wait, the task that they wait for never starts.
-// With one slot, a single such handler is enough. Let the task of the handler wait for the other one instead (jobs.After), and read the
-// result with Upstream. Or let the handler return jobs.Snooze until the other task has finished. Both release the slot.
+// With only one slot, a single handler that waits is enough for this. Let the task of the handler wait for the other task instead
+// (jobs.After), and read the result with Upstream. Or let the handler return jobs.Snooze until the other task has finished. Both release
+// the slot.
 //
 // The error is jobs.ErrNotFound if the task does not exist, or if someone deletes it during the
 // wait. It is jobs.ErrReplaced if another file has replaced the database file.
@@ -57,8 +58,8 @@ func (r *Runner) changes(ctx context.Context, notices <-chan struct{}, check fun
 	}
 }
 
-// wait waits for a notice, at most for the duration d. It returns an error if the Runner closes or ctx ends meanwhile. The caller passes
-// the timer, so that its waits use one timer.
+// wait waits for a notice, at most for the duration d. It returns an error if the Runner closes or ctx ends meanwhile. The caller passes a
+// timer, so that it can use the same timer for all its calls of wait.
 func (r *Runner) wait(ctx context.Context, notices <-chan struct{}, timer *time.Timer, d time.Duration) error {
 	timer.Reset(d)
 	select {

@@ -11,8 +11,8 @@ import (
 
 // Backup writes a consistent copy of the database to a file, and returns the size of the copy when it is on the disk. Other processes can
 // write to the database during the backup. The copy has every task that was enqueued before Backup began. The new file is never incomplete,
-// and only this user can read it. The error is jobs.ErrConflict if the file exists and replace is false. The error is jobs.ErrConflict even
-// if replace is true, if the file is the database itself, another database in use, or not a regular file. The error is jobs.ErrInvalid for
+// and only this user can read it. The error is jobs.ErrConflict if the file exists and replace is false. Even if replace is true, the error
+// is jobs.ErrConflict if the file is the database itself, another database in use, or not a regular file. The error is jobs.ErrInvalid for
 // an empty path, and jobs.ErrPermission if Backup cannot create a file there, for instance because the directory does not exist.
 func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int64, err error) {
 	if bytes, err = r.store.Backup(ctx, to, replace); err == nil {
@@ -21,7 +21,8 @@ func (r *Runner) Backup(ctx context.Context, to string, replace bool) (bytes int
 	return bytes, causeOf(ctx, err)
 }
 
-// causeOf returns the cause of ctx if ctx has ended, because err then only says that the context ended. Otherwise it returns err.
+// If err is not nil and ctx has ended, causeOf returns the cause of ctx, because err then only says that the context ended. Otherwise it
+// returns err.
 func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)

@@ -79,7 +79,7 @@ func (d *bareDB) stmt(text string) *sql.Stmt {
 		if err != nil {
 			d.b.Fatal(err)
 		}
-		d.b.Cleanup(func() { stmt.Close() }) // SQLite closes the file only after its statements
+		d.b.Cleanup(func() { stmt.Close() }) // SQLite closes the file only when all its statements are closed
 		d.stmts[text] = stmt
 	}
 	return d.stmts[text]

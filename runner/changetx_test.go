@@ -42,7 +42,7 @@ func TestACancelInATransactionStopsAHandlerAfterTheCommit(t *testing.T) {
 	testkit.NoError(t, err)
 	testkit.Contains(t, seen.CancelText, "second")
 	testkit.Equal(t, "handlers that stopped before the commit", len(stopped), 0)
-	testkit.NoError(t, tx.Commit()) // no call notifies the worker, so it must notice the commit
+	testkit.NoError(t, tx.Commit()) // no call notifies the worker: it must notice the commit by itself
 	testkit.ErrorIs(t, <-stopped, jobs.ErrCancelled)
 	done, err := r.Await(t.Context(), task.ID)
 	testkit.NoError(t, err)

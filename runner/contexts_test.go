@@ -20,7 +20,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// contextCall calls a method with a context. The writes of the call wait for the write lock.
+// contextCall calls a method with a context. If the method writes, it waits for the write lock.
 type contextCall func(ctx context.Context, r *runner.Runner) error
 
 // contextCalls has a call of each method of Runner that takes a context, and of the functions that open a database.
@@ -257,7 +257,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 			}
 			release()
 			switch {
-			case strings.HasSuffix(name, "Tx"): // the handle of the application decides how long its transactions wait
+			case strings.HasSuffix(name, "Tx"): // the application's handle sets how long its transactions wait for the lock
 				if err != nil && !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, cause) {
 					t.Errorf("got %v, want nil, %v or %v", err, jobs.ErrBusy, cause)
 				}
@@ -292,7 +292,7 @@ func attemptCalls() map[string]contextCall {
 }
 
 // TestNoCallOfAHandlerOutlastsItsContext makes the calls in an attempt: with a context that has ended, and with one that ends while another
-// process holds the write lock. Upstream only reads.
+// process holds the write lock. Upstream only reads, so it does not wait for the lock.
 func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the caller gave up")
@@ -322,7 +322,7 @@ func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
 				if took > slowEnd {
 					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 				}
-				// The handle of the application decides how long its transactions wait for the lock.
+				// The application's handle sets how long its transactions wait for the lock.
 				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy)
 				if !errors.Is(err, cause) && !(during && (busy || name == "Upstream" && err == nil)) {
 					t.Errorf("got %v, want %v", err, cause)

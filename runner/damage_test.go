@@ -74,8 +74,8 @@ func TestAClaimWithALostConfirmationIsReleasedAtTheNextHeartbeat(t *testing.T) {
 	})
 }
 
-// TestAnEnqueueWithALostConfirmationCanBeRepeatedWithUniqueFor also runs the task between the calls. With jobs.Unique alone the next call
-// would then add a second task.
+// TestAnEnqueueWithALostConfirmationCanBeRepeatedWithUniqueFor calls Enqueue again after a call that returned an error, and once more after
+// the task has completed. With jobs.Unique alone, the last call would add a second task.
 func TestAnEnqueueWithALostConfirmationCanBeRepeatedWithUniqueFor(t *testing.T) {
 	onFakeTimeAndDisk(t, nil, func(f *fakeTimeTest) {
 		spec := work.With("x", jobs.Unique("k"), jobs.UniqueFor(time.Hour))

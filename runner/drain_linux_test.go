@@ -40,7 +40,7 @@ func TestAWorkerThatStopsAtAnyTimeReleasesItsTasks(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), time.Duration(rand.Int64N(int64(150*time.Millisecond))))
 		err := r.Work(ctx)
 		stop()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // the second error is possible if ctx ends before the work begins
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) { // Work returns this error if ctx ends before the work begins
 			t.Fatalf("got error %v from Work, want none or context.DeadlineExceeded", err)
 		}
 		for _, id := range ids[6*round:] {
@@ -77,7 +77,7 @@ func TestATaskIsReleasedWithPausesWhileDescriptorsAreMissing(t *testing.T) {
 	first := runnerkit.Enqueue(t, r, jobs.Command{Argv: []string{"sh", "-c", `echo $PPID >"$0"`, file}}.With())
 	runnerkit.Work(t, r)
 	until(t, r, func() bool { return runnerkit.Get(t, r, first.ID).State == jobs.Completed })
-	guardian := pidsIn(file)[0] // the guardian is idle by now
+	guardian := pidsIn(file)[0] // pid of the guardian, which is idle after the first command
 	var most unix.Rlimit
 	if err := unix.Prlimit(guardian, unix.RLIMIT_NOFILE, nil, &most); err != nil {
 		t.Fatal(err)

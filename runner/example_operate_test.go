@@ -250,7 +250,7 @@ func ExampleRunner_OnFinished() {
 		if task.State == jobs.Failed {
 			fmt.Printf("task %d of job %s failed: %s\n", task.ID, task.Job, task.Error)
 		}
-		stop()     // a real program goes on
+		stop()     // ends OnFinished; a real program does not stop here
 		return nil // the cursor then moves past this task
 	})
 	fmt.Println(err) // OnFinished returns only when ctx ends, or when the database can no longer be used

@@ -14,7 +14,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// flood is a job that runs for a millisecond and then enqueues another task of itself. So the number of waiting flood tasks stays the same.
+// flood is a job that runs for a millisecond and then enqueues another task of the same job. So the number of waiting flood tasks stays the
+// same.
 var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 
 // BenchmarkFair measures how long single tasks wait until they start, on a worker with ten slots. It enqueues such a task every 5 ms. In

@@ -63,7 +63,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var made, again bool // made: the cursor exists; again: the last error was one that OnFinished tolerates only once in a row
+	var made, again bool // made: whether the cursor exists; again: whether the next unexpected error ends OnFinished
 	var pause time.Duration
 	for {
 		var err error

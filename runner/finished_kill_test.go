@@ -16,7 +16,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// finishedVariable is an environment variable that makes the test program a consumer of ends. Its value is the path of a database and the
+// finishedVariable is an environment variable that makes the test program call OnFinished. Its value is the path of a database and the
 // point at which the program kills itself.
 const finishedVariable = "RUNNER_TEST_FINISHED"
 
@@ -36,7 +36,8 @@ func registerEnding(r *runner.Runner, die func(at string)) {
 	}))
 }
 
-// recordEnds calls OnFinished, which appends the ends to a file. It calls die at the points "handling" and "handled" of the second end.
+// recordEnds calls OnFinished with a function that appends a line for each finished task to a file. For task 2, this function calls die at
+// the points "handling" and "handled".
 func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) error {
 	file, err := os.OpenFile(r.Path()+".ends", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -57,7 +58,7 @@ func recordEnds(ctx context.Context, r *runner.Runner, die func(at string)) erro
 	})
 }
 
-// finishedProgram adds tasks, runs them, and then handles their ends.
+// finishedProgram adds tasks and runs them. Then it calls recordEnds.
 func finishedProgram(path string, how []string) error {
 	ctx := context.Background()
 	r, err := runner.Open(ctx, path, runner.Options{Concurrency: 1})
@@ -88,12 +89,13 @@ func finishedProgram(path string, how []string) error {
 	return recordEnds(ctx, r, die)
 }
 
-// TestAKilledConsumerMissesNoEnd kills a program between the ends of its tasks and their delivery. The next program gets each end in order.
-// It gets an end again only if the first program was killed after handle had its effect.
+// TestAKilledConsumerMissesNoEnd kills a program before OnFinished has called handle for all finished tasks. In the next program,
+// OnFinished continues in order and misses no task. It calls handle again for a task only if the first program was killed after handle had
+// its effect for this task.
 func TestAKilledConsumerMissesNoEnd(t *testing.T) {
 	const first, middle, last = "1 completed \n", "2 failed error\n3 cancelled dependency\n", "4 completed \n"
 	for point, want := range map[string]string{
-		"running":  first + middle + "4 failed lost\n", // killed before it has delivered any end
+		"running":  first + middle + "4 failed lost\n", // killed before the first call of handle
 		"ended":    first + middle + last,
 		"handling": first + middle + last,
 		"handled":  first + "2 failed error\n" + middle + last,

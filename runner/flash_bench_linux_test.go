@@ -39,7 +39,7 @@ func BenchmarkBytesWritten(b *testing.B) {
 		name     string
 		sync     runner.Sync
 		existing bool // whether the file exists before the benchmark, with SQLite's usual pages of 4 KiB
-		seconds  int  // value of WriteEvery, and the number of tasks that are enqueued in this time
+		seconds  int  // WriteEvery in seconds; the benchmark divides it by 50
 		together int  // number of tasks that one call enqueues
 		batch    bool
 	}{

@@ -41,7 +41,9 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	})
 }
 
-// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot, for a limit or for a lane.
+// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or because of a limit. In a
+// lane, it delays the write that ends the first task. After that, each write releases the next task of the lane, so the worker writes at
+// once.
 func TestFlashDoesNotDelayABacklog(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {

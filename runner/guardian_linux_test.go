@@ -235,7 +235,7 @@ func TestCommandsNeedTheCallOfGuardianInMain(t *testing.T) {
 	if err == nil {
 		t.Error("got no error from a program without a guardian, want one")
 	}
-	// The script prints nothing, like a program whose main does not call Guardian.
+	// The program /bin/true prints nothing, like a program whose main does not call Guardian.
 	out, err = program("/bin/true")
 	testkit.Contains(t, out, "no hello")
 	if err == nil {

@@ -126,8 +126,8 @@ func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs
 // running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
-	// The list has only attempts that have ended. ended reports whether a is the attempt that was running when the caller read the task:
-	// then it has ended since, and is in the list already.
+	// ended reports whether a is the attempt that was in progress when the caller read the task. Because a has a record, it has ended
+	// since.
 	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
 	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
 		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,

@@ -39,7 +39,7 @@ func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 }
 
 func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
-	// The lease of the worker that has claimed the task decides, not the lease of the worker that reaps it.
+	// The task waits for the lease of the worker that has claimed it. The lease of the worker that reaps it does not matter.
 	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
 		onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 			id := f.enqueue(work.With("x"))
@@ -110,7 +110,7 @@ func TestAnAttemptThatLostItsTaskIsStoppedAndItsResultIsRejected(t *testing.T) {
 		}
 		<-ctx.Done()
 		testkit.ErrorIs(f.T, context.Cause(ctx), jobs.ErrLost)
-		return "first", nil // this function does not stop when it has lost its task
+		return "first", nil // this function returns a result although it has lost its task
 	}, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x"))
 		reaper, err := f.store.Register(f.Context(), db.WorkerInfo{Name: "reaper", Lease: time.Minute, StartedAt: now()}, nil)

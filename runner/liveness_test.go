@@ -10,7 +10,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// livenessReports records the calls of Options.Liveness. It needs no lock, because the loop makes these calls one after the other.
+// livenessReports records the calls of Options.Liveness. It needs no lock, because the loop of Work makes these calls one after the other.
 type livenessReports struct {
 	began time.Time
 	at    []time.Duration
