@@ -38,10 +38,10 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 //
 // The function can end single tasks with BatchTask.End. The result of the function is the outcome of all other tasks: nil completes them,
 // and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and retries. The timeout
-// or the cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. The
-// context ctx of the function ends when the worker stops: Grace (see runner.Options) after the end of the context of Work. It also ends
-// when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The context ctx belongs to no
-// task, so pass BatchTask.Context, not ctx, to the functions of package runner.
+// or the cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. When
+// the worker stops, the context ctx of the function ends: the time Grace (see runner.Options) after the context of Work has ended. It also
+// ends when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The context ctx belongs to
+// no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
 //
 // A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
 // a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The slice has the same order. The
@@ -55,8 +55,8 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 //
 // A task that is tried again comes after tasks that start before its next attempt is due. To keep the order of all tasks of a queue, run
 // one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a request fails, wait in the function and send it again:
-// each return stores an attempt of each task. If ctx ends while the function waits, return RetryIn(0, err): the next batch then begins with
-// the same tasks. To keep the order only among the tasks of one device or account, use single tasks with a Lane.
+// each return of the function stores an attempt of each task. If ctx ends while the function waits, return RetryIn(0, err): the next batch
+// then begins with the same tasks. To keep the order only among the tasks of one device or account, use single tasks with a Lane.
 //
 // Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
 // takes longer than a second, the function starts with the tasks whose middleware has called next, and a further call gets the other tasks.

@@ -29,9 +29,9 @@ func (t Target) String() string {
 // Limit sets how many tasks of a target may run at the same time, and how often they may start. It holds for all workers together. Running
 // or Rate must be set, or both.
 //
-// The rate is a token bucket: after a quiet time Burst tasks start at once, and then one task starts in each Per/Rate. So up to Rate+Burst
-// tasks may start within one Per. With a Burst of 1 the starts have equal intervals. For the tasks of a BatchHandler, each call of its
-// function is one start.
+// The rate is a token bucket: after a time without starts, Burst tasks may start at once, and then one task in each period of Per/Rate. So
+// up to Rate+Burst tasks may start within one Per. With a Burst of 1 the starts have equal intervals. For the tasks of a BatchHandler, each
+// call of its function is one start.
 type Limit struct {
 	Target
 	// Running is the number of tasks that may run at the same time; 0 for no limit. For a lane it is the number of tasks that may hold the

@@ -19,7 +19,7 @@ type aheadTest struct {
 	running, most atomic.Int64 // number of functions that run now, and the greatest number so far
 	claimed       atomic.Int64 // greatest number of tasks that the database showed as running
 	ended         atomic.Int64
-	each          func(f *fakeTimeTest, task jobs.Task) // called by each function at its start; may be nil
+	each          func(f *fakeTimeTest, task jobs.Task) // called at the start of each function; may be nil
 }
 
 func (a *aheadTest) do(ctx context.Context, f *fakeTimeTest, in string) (string, error) {

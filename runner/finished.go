@@ -40,10 +40,10 @@ const (
 // OnFinished logs a warning and calls handle again for the same task after 1 s, then after twice that time, and so on up to one minute. The
 // cursor does not move past this task meanwhile, so let handle return nil for a task that it can never accept.
 //
-// Several processes may call OnFinished with the same cursor. One of them then calls handle. Another process takes over when that process
-// ends OnFinished, or 30 s after it dies. If a process is suspended for longer than 30 s during a call of handle, another process may
-// handle the same task meanwhile; the context of the suspended call then ends with the cause jobs.ErrLost. Different cursors do not affect
-// each other.
+// Several processes may call OnFinished with the same cursor. One of them then calls handle. Another process takes over when OnFinished
+// returns in that process, or 30 s after that process dies. If a process is suspended for longer than 30 s during a call of handle, another
+// process may handle the same task meanwhile; the context of the suspended call then ends with the cause jobs.ErrLost. Different cursors do
+// not affect each other.
 //
 // The database keeps a record of each finished task until all cursors have passed it, so remove a cursor that is no longer used with
 // RemoveCursor. If a task is deleted before handle gets it, handle gets a Task with the ID, Job, Queue, Label, Schedule, outcome and times,

@@ -177,7 +177,7 @@ func text(s string) []byte { return append([]byte{byte(2 * len(s))}, s...) }
 func TestGuardiansThatDieAtOnceEndTheWork(t *testing.T) {
 	t.Parallel()
 	const protocol = 4
-	// the numbers of a message are varints
+	// the numbers of a message are signed varints, which encode a small number n as 2*n
 	hello := slices.Concat(text("hello"), []byte{0, 0, 2 * protocol}, text(runner.Version), make([]byte, 6))
 	path := filepath.Join(t.TempDir(), "guardian")
 	script := fmt.Sprintf("#!/bin/sh\ncat %q >&3\nexit 1\n", path+".hello")
