@@ -221,7 +221,7 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 		if p := recover(); p != nil {
 			panicked = &batchPanic{p, debug.Stack()}
 		}
-		all.End() // call End before the last member ends, so that the worker gets all members with one event
+		all.End() // first report the end of the call, so that the worker frees the slot as soon as the last member ends
 		for _, m := range members {
 			m.finish(nil, err, panicked)
 		}

@@ -9,15 +9,15 @@ import (
 // Errors of requests.
 var (
 	ErrInvalid    = errors.New("invalid")     // an invalid Spec, Filter or option; see FieldError
-	ErrNotFound   = errors.New("not found")   // no such task
+	ErrNotFound   = errors.New("not found")   // no such task, schedule, limit or cursor
 	ErrNoDatabase = errors.New("no database") // the file does not exist, and this call does not create it
-	ErrPermission = errors.New("permission")  // the operating system denies access
+	ErrPermission = errors.New("permission")  // the operating system or the server denies access, or the Runner is read-only
 	ErrSchema     = errors.New("schema")      // the file is not a database of runner, or is of a newer version
 )
 
 // Errors of writes. Unless stated otherwise, nothing was written.
 var (
-	ErrConflict = errors.New("conflict") // the state of the task does not allow the operation
+	ErrConflict = errors.New("conflict") // the state of the task, the database or a file does not allow the operation
 	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; it is safe to try again
 	ErrFull     = errors.New("full")     // the disk is full; it is safe to try again later
 	ErrReplaced = errors.New("replaced") // another file has replaced the opened one at its path

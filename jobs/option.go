@@ -91,8 +91,8 @@ func RetryOn(codes Codes) Option { return func(s *Spec) { s.RetryOn = codes } }
 // has half of the limit, but at most 64 KiB, and the end has the rest. The default is 1 MiB; 0 stores no output.
 func OutputLimit(bytes int64) Option { return func(s *Spec) { s.OutputLimit = bytes } }
 
-// LeaveChildren lets the processes live on that the command leaves behind when it exits by itself, such as a daemon. By default they are
-// killed. A timeout, a cancellation and the loss of the worker kill them in any case.
+// LeaveChildren lets processes that the command has started, such as a daemon, live on after the command has exited by itself. By default
+// these processes are killed. A timeout, a cancellation and the loss of the worker kill the processes in any case.
 func LeaveChildren() Option { return func(s *Spec) { s.LeaveChildren = true } }
 
 // WithResources sets the user and the resources of a command.

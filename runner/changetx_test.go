@@ -12,8 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestACancelInATransactionStopsAHandlerAfterTheCommit cancels a running task twice. The first transaction is rolled back, so only the
-// second one stops the handler.
+// TestACancelInATransactionStopsAHandlerAfterTheCommit cancels a running task in two transactions. The first one is rolled back, so only
+// the commit of the second one stops the handler.
 func TestACancelInATransactionStopsAHandlerAfterTheCommit(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{})
 	handle := app(t, r)

@@ -166,7 +166,7 @@ func sqlTx(t *testing.T, r *runner.Runner) (*sql.Tx, error) {
 	return handle.Begin()
 }
 
-// removedCursor calls OnFinished with a function that removes the cursor, and returns the error of OnFinished.
+// removedCursor removes a cursor while OnFinished runs with this cursor. It returns the error of OnFinished.
 func removedCursor(ctx context.Context, r *runner.Runner) error {
 	started := make(chan error, 1)
 	go func() {

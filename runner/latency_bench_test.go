@@ -124,7 +124,7 @@ func BenchmarkLatency(b *testing.B) {
 	}
 }
 
-// idleCPU returns the share of one core that this process uses while it does nothing for d.
+// idleCPU returns the share of one core that this process uses while it does nothing for the duration d.
 func idleCPU(d time.Duration) float64 {
 	used := func() time.Duration {
 		var u syscall.Rusage
