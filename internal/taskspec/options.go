@@ -122,8 +122,8 @@ var taskOptions = []OptionInfo{
 		stored: func(o *jobs.Options) any { return &o.Cwd }, check: validPath},
 	{Key: "env", Group: "Environment", Flag: "env", Letter: "e", Value: "NAME[=VALUE]", Max: MaxEnv, Secret: true, check: validVariable,
 		Help: "set a variable; NAME alone copies it from this shell; repeatable", Commands: true,
-		Doc: "object of variables that the command gets in addition to the environment of the worker. Without `--reveal`, JSON output has " +
-			"null instead of the values",
+		Doc: "object of variables that the command gets in addition to the environment of the worker. Without `--reveal`, JSON output " +
+			"has null instead of the values",
 		stored: func(o *jobs.Options) any { return &o.Env }},
 	{Key: "env_file", Group: "Environment", Flag: "env-file", Value: "FILE",
 		Help: "file with NAME=VALUE lines, read at each start; values are literal", Commands: true,
