@@ -41,11 +41,12 @@ func beChild(ctx context.Context, text string) error {
 	if err := json.Unmarshal([]byte(text), &c); err != nil {
 		return err
 	}
-	i := slices.IndexFunc(systems, func(s system) bool { return s.name == c.System })
+	known := append(slices.Clone(systems), nothingAhead)
+	i := slices.IndexFunc(known, func(s system) bool { return s.name == c.System })
 	var mu sync.Mutex
 	var which []int
 	var ran atomic.Int64
-	q, err := systems[i].open(ctx, c.Address, c.Concurrency, func(p payload) {
+	q, err := known[i].open(ctx, c.Address, c.Concurrency, func(p payload) {
 		mu.Lock()
 		which = append(which, p.N)
 		mu.Unlock()
@@ -236,7 +237,7 @@ func (w crew) begin(ctx context.Context, inputs []io.WriteCloser, fed chan<- err
 	return nil
 }
 
-func sum(list []int) (n int) {
+func sum[T int | float64](list []T) (n T) {
 	for _, i := range list {
 		n += i
 	}

@@ -12,11 +12,12 @@ import (
 
 var noop = jobs.Define[payload]("noop", jobs.MaxAttempts(1))
 
-// ours returns the system that uses runner as a library. Completed tasks are kept for the time in the argument keep, or for runner's
-// default if it is 0.
-func ours(name string, keep time.Duration) system {
+// ours returns the system that uses runner as a library. Completed tasks are kept for the time in the argument keep. The argument ahead is
+// the number of tasks that a worker claims ahead of its slots. A value of 0 selects runner's default, and a negative number of tasks none.
+func ours(name string, keep time.Duration, ahead int) system {
 	return system{name, func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error) {
-		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine(), Concurrency: concurrency, Keep: keep})
+		r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine(), Concurrency: concurrency, Keep: keep,
+			ClaimAhead: ahead})
 		if err != nil {
 			return nil, err
 		}

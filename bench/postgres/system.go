@@ -55,7 +55,10 @@ type system struct {
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
 }
 
-var systems = []system{ours("runner", 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
+// nothingAhead is runner without tasks that are claimed ahead. Only the calibration of the model uses it.
+var nothingAhead = ours("runner, nothing ahead", 0, -1)
+
+var systems = []system{ours("runner", 0, 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
 
 // all returns the measurements, in the order of the report. The first system of each workload is runner.
 func all() (list []*measurement) {

@@ -1,0 +1,461 @@
+package main
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+)
+
+// plan describes an installation and what happens in its simulation. The worker processes are divided evenly among the servers.
+//
+// The model leaves out: locks; cycles that are not plain, so the lanes, limits, dependencies and retries of tasks; autovacuum and
+// checkpoints; heartbeats, the reads of reapers and the limit of connections; the processor time of enqueues; the cost of switches between
+// processes and of the caches that they share; networks and disks whose delays vary. A processor does one job until the job is done, and a
+// computer does its jobs in the order in which they came.
+type plan struct {
+	costs
+	servers, workers, slots int
+	nothingAhead            bool          // whether the workers claim no tasks ahead of their slots
+	processors              int           // of each server and of each host
+	perHost                 int           // worker processes of a host; 0 if one computer runs all servers and workers
+	roundTrip               time.Duration // of the network between a worker and its server
+	duration                time.Duration // mean time of a task beside its processor time; the times are distributed exponentially
+	backlog                 int           // tasks that are due on each server at the beginning
+	rate                    float64       // tasks per second that become due on each server, at the times of a Poisson process
+	until                   time.Duration // end of the simulation; 0 means when nothing happens any more
+	killed                  int           // worker processes of each server that are killed at the time killedAt
+	killedAt                time.Duration
+	lease                   time.Duration // time after the last heartbeat in which no other worker takes the tasks of a killed worker
+	beat, check             time.Duration // intervals of the heartbeats, and of the checks whether a lease has expired
+	seed                    uint64
+}
+
+// costs are the parameters of the model that calibrate fits to measurements. A message is a transaction of a worker cycle with tasks: their
+// ends or their claims. A claim is a message that finds no task. A notice is the delivery of a notification to one process.
+type costs struct {
+	serverMessage, serverClaim, serverNotice time.Duration // processor time of the server
+	workerMessage, workerClaim, workerNotice time.Duration // processor time of the worker
+	serverTask, workerTask                   time.Duration // processor time of each task; half of serverTask is for the claim
+	commit                                   time.Duration // time in which a commit waits for the disk and uses no processor
+}
+
+// These are the rules of a worker that the model imitates. The real ones are in runner/internal/engine and db/internal/postgres.
+const (
+	collectFor  = time.Millisecond      // a cycle waits at most this long for more tasks that end
+	aheadTasks  = 100                   // greatest number of claimed tasks that wait for a slot
+	aheadShort  = 10 * time.Millisecond // only tasks that are as short as this are claimed ahead
+	notifyPause = 5 * time.Millisecond  // time between two notifications of a process
+)
+
+// outcome is the result of a simulation.
+type outcome struct {
+	tasks      int             // tasks that have ended
+	messages   int             // transactions of the servers
+	took       time.Duration   // until the last end is written, or the time until of the plan
+	serverTime time.Duration   // processor time of all servers
+	workerTime time.Duration   // processor time of all workers
+	waits      []time.Duration // from due to start, for each task that has started, without those of killed workers
+	takeovers  []time.Duration // from the death of a worker to the next start, for each of its tasks
+}
+
+// event is something that happens at a time of the simulation. Events at the same time happen in the order in which they were added.
+type event struct {
+	at    time.Duration
+	order int
+	do    func()
+}
+
+// events is a heap for the package container/heap. The first event is the next one.
+type events []event
+
+func (l events) Len() int      { return len(l) }
+func (l events) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+func (l *events) Push(x any)   { *l = append(*l, x.(event)) }
+
+// Less reports whether event i happens before event j.
+func (l events) Less(i, j int) bool {
+	return l[i].at < l[j].at || l[i].at == l[j].at && l[i].order < l[j].order
+}
+
+// Pop removes the last element.
+func (l *events) Pop() any {
+	last := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return last
+}
+
+// fifo is a queue.
+type fifo[T any] struct {
+	list []T
+	head int // index of the first element
+}
+
+func (q *fifo[T]) len() int { return len(q.list) - q.head }
+func (q *fifo[T]) add(x T)  { q.list = append(q.list, x) }
+
+// next removes the first element.
+func (q *fifo[T]) next() T {
+	x := q.list[q.head]
+	if q.head++; q.head == len(q.list) {
+		q.list, q.head = q.list[:0], 0
+	}
+	return x
+}
+
+// simulation is a simulation that runs.
+type simulation struct {
+	plan
+	outcome
+	now    time.Duration
+	order  int
+	events events
+	random *rand.Rand
+	all    []*server
+}
+
+// computer is a service centre: processors with one queue of jobs.
+type computer struct {
+	sim  *simulation
+	idle int // number of idle processors
+	jobs fifo[job]
+}
+
+// job is work for a processor. A processor that begins with the job calls the function start, which returns the processor time of the job.
+// The function end is called when the job is done.
+type job struct {
+	start func() time.Duration
+	end   func()
+}
+
+// task is a task that is due. The field lost is the time at which its worker was killed, or 0.
+type task struct{ due, lost time.Duration }
+
+// server is a PostgreSQL server.
+type server struct {
+	cpu      *computer
+	pending  fifo[task]
+	hosts    []*host
+	programs sender // the programs that enqueue; the model has one for each server
+}
+
+// host is a host with worker processes of one server.
+type host struct {
+	cpu     *computer
+	workers []*worker
+	waits   bool // whether a notification waits for the server
+	wakes   bool // whether this notification wakes workers
+}
+
+// sender is a process that sends notifications of its commits.
+type sender struct {
+	sim     *simulation
+	server  *server
+	wakes   bool // whether the notifications wake workers; those of workers do not
+	paused  bool // whether the process sends a notification, or has sent one less than notifyPause ago
+	changed bool // whether there was a commit since then
+}
+
+// worker is a worker process.
+type worker struct {
+	sender
+	cpu        *computer
+	running    int        // tasks that have a slot
+	computing  int        // those of them that use or wait for a processor
+	ahead      fifo[task] // claimed tasks that wait for a slot
+	ended      int        // tasks whose ends the worker has not sent yet
+	held       int        // tasks that belong to the worker in the tables of the server
+	inCycle    bool       // whether the worker waits for the answers of a cycle
+	collecting bool       // whether a cycle begins soon
+	more       bool       // whether a claim may find tasks
+	dead       bool
+}
+
+// after adds an event.
+func (s *simulation) after(d time.Duration, do func()) {
+	s.order++
+	heap.Push(&s.events, event{s.now + d, s.order, do})
+}
+
+// do adds a job to the queue of the computer, and adds its processor time to the sum total.
+func (c *computer) do(total *time.Duration, start func() time.Duration, end func()) {
+	c.jobs.add(job{func() time.Duration { cost := start(); *total += cost; return cost }, end})
+	c.begin()
+}
+
+// begin begins the next job if a processor is idle.
+func (c *computer) begin() {
+	if c.idle == 0 || c.jobs.len() == 0 {
+		return
+	}
+	c.idle--
+	j := c.jobs.next()
+	c.sim.after(j.start(), func() {
+		c.idle++
+		j.end()
+		c.begin()
+	})
+}
+
+// run runs a simulation.
+func (p plan) run() outcome {
+	s := &simulation{plan: p, random: rand.New(rand.NewPCG(p.seed, 0))}
+	s.build()
+	if p.killed > 0 {
+		s.after(p.killedAt, s.kill)
+	}
+	for len(s.events) > 0 && (p.until == 0 || s.events[0].at <= p.until) {
+		e := heap.Pop(&s.events).(event)
+		s.now = e.at
+		e.do()
+	}
+	if p.until > 0 {
+		s.took = p.until
+	}
+	return s.outcome
+}
+
+// build creates the computers, servers and workers, and starts them.
+func (s *simulation) build() {
+	shared := &computer{sim: s, idle: s.processors}
+	for i := range s.servers {
+		server := &server{cpu: shared}
+		if s.perHost > 0 {
+			server.cpu = &computer{sim: s, idle: s.processors}
+		}
+		server.programs = sender{sim: s, server: server, wakes: true}
+		for range s.backlog {
+			server.pending.add(task{})
+		}
+		for n := range s.workers/s.servers + min(1, max(0, s.workers%s.servers-i)) {
+			if n == 0 || s.perHost > 0 && n%s.perHost == 0 {
+				cpu := shared
+				if s.perHost > 0 {
+					cpu = &computer{sim: s, idle: s.processors}
+				}
+				server.hosts = append(server.hosts, &host{cpu: cpu})
+			}
+			h := server.hosts[len(server.hosts)-1]
+			w := &worker{sender: sender{sim: s, server: server}, cpu: h.cpu, more: true}
+			h.workers = append(h.workers, w)
+			s.after(0, w.cycle)
+		}
+		s.all = append(s.all, server)
+		if s.rate > 0 {
+			s.after(s.interval(), func() { s.arrive(server) })
+		}
+	}
+}
+
+// interval returns the time until the next task of a server becomes due.
+func (s *simulation) interval() time.Duration {
+	return time.Duration(s.random.ExpFloat64() / s.rate * float64(time.Second))
+}
+
+// arrive makes a task due, and prepares the next one.
+func (s *simulation) arrive(server *server) {
+	server.pending.add(task{due: s.now})
+	server.programs.notify()
+	s.after(s.interval(), func() { s.arrive(server) })
+}
+
+// notify sends a notification now, or at the end of the pause.
+func (n *sender) notify() {
+	if n.changed = true; n.paused {
+		return
+	}
+	n.changed, n.paused = false, true
+	n.sim.messages++
+	n.server.cpu.do(&n.sim.serverTime, func() time.Duration { return n.sim.serverNotice }, func() {
+		for _, h := range n.server.hosts {
+			n.deliver(h)
+		}
+		n.sim.after(notifyPause, func() {
+			if n.paused = false; n.changed {
+				n.notify()
+			}
+		})
+	})
+}
+
+// deliver delivers a notification to all workers of a host. Notifications that wait for the server are delivered together.
+func (n *sender) deliver(h *host) {
+	h.wakes = h.wakes || n.wakes
+	if h.waits {
+		return
+	}
+	h.waits = true
+	s, listeners, wakes := n.sim, time.Duration(len(h.workers)), false
+	s.messages += len(h.workers)
+	n.server.cpu.do(&s.serverTime, func() time.Duration {
+		wakes, h.wakes, h.waits = h.wakes, false, false
+		return s.serverNotice * listeners
+	}, func() {
+		s.after(s.roundTrip/2, func() {
+			h.cpu.do(&s.workerTime, func() time.Duration { return s.workerNotice * listeners }, func() {
+				for _, w := range h.workers {
+					if wakes {
+						w.more = true
+						w.maybeCycle()
+					}
+				}
+			})
+		})
+	})
+}
+
+// maybeCycle begins a cycle if the worker has ends to send or may claim something. If tasks have ended, it waits for further ones, but not
+// longer than collectFor.
+func (w *worker) maybeCycle() {
+	if w.inCycle || w.ended == 0 && (!w.more || w.running >= w.sim.slots) {
+		return
+	}
+	if w.ended == 0 || w.computing == 0 {
+		w.cycle()
+	} else if !w.collecting {
+		w.collecting = true
+		w.sim.after(collectFor, func() {
+			if w.collecting {
+				w.cycle()
+			}
+		})
+	}
+}
+
+// cycle sends the ends and the claim, as two messages at the same time. The next cycle can begin when both answers are there.
+func (w *worker) cycle() {
+	w.collecting = false
+	if w.inCycle || w.dead {
+		return
+	}
+	ends, most := w.ended, w.claimable()
+	var claimed []task
+	open := min(ends, 1) + min(most, 1)
+	done := func() {
+		if open--; open == 0 {
+			w.receive(claimed, most)
+		}
+	}
+	w.inCycle, w.more, w.ended = open > 0, false, 0
+	if ends > 0 {
+		w.send(func() int { return ends }, func() {
+			w.held -= ends
+			w.sim.tasks += ends
+			w.sim.took = w.sim.now
+		}, done)
+	}
+	if most > 0 {
+		w.send(func() int {
+			for len(claimed) < most && w.server.pending.len() > 0 {
+				claimed = append(claimed, w.server.pending.next())
+			}
+			w.held += len(claimed)
+			return len(claimed)
+		}, func() {}, done)
+	}
+}
+
+// claimable returns how many tasks the next cycle may claim.
+func (w *worker) claimable() int {
+	ahead := 0
+	if w.ended >= w.sim.slots && !w.sim.nothingAhead && w.sim.duration <= aheadShort {
+		ahead = min(2*w.ended, aheadTasks)
+	}
+	return w.sim.slots - w.running + max(ahead-w.ahead.len(), 0)
+}
+
+// send sends a message. The function begin returns the number of tasks of the message when the server begins with it. The function commit
+// is called when the server has written the message to the disk, and end is called when the worker has received the answer.
+func (w *worker) send(begin func() int, commit, end func()) {
+	s, n := w.sim, 0
+	s.messages++
+	answer := func() {
+		s.after(s.roundTrip/2, func() {
+			w.cpu.do(&s.workerTime, func() time.Duration {
+				if n == 0 {
+					return s.workerClaim
+				}
+				return s.workerMessage
+			}, end)
+		})
+	}
+	s.after(s.roundTrip/2, func() {
+		w.server.cpu.do(&s.serverTime, func() time.Duration {
+			if n = begin(); n == 0 {
+				return s.serverClaim
+			}
+			return s.serverMessage + s.serverTask*time.Duration(n)/2
+		}, func() {
+			if n == 0 { // nothing to write
+				answer()
+				return
+			}
+			s.after(s.commit, func() { commit(); w.notify(); answer() })
+		})
+	})
+}
+
+// receive receives the answers of a cycle that could claim most tasks. The claimed tasks begin or wait for a slot.
+func (w *worker) receive(claimed []task, most int) {
+	if w.inCycle = false; w.dead {
+		return
+	}
+	w.more = w.more || most > 0 && len(claimed) == most
+	for _, t := range claimed {
+		w.ahead.add(t)
+	}
+	for w.running < w.sim.slots && w.ahead.len() > 0 {
+		w.begin()
+	}
+	w.maybeCycle()
+}
+
+// begin begins the next task that waits for a slot.
+func (w *worker) begin() {
+	s, t := w.sim, w.ahead.next()
+	if t.lost > 0 {
+		s.takeovers = append(s.takeovers, s.now-t.lost)
+	} else {
+		s.waits = append(s.waits, s.now-t.due)
+	}
+	w.running++
+	w.computing++
+	w.cpu.do(&s.workerTime, func() time.Duration { return s.workerTask }, func() {
+		w.computing--
+		s.after(time.Duration(s.random.ExpFloat64()*float64(s.duration)), w.end)
+	})
+}
+
+// end ends a task. The next task that waits takes its slot at once.
+func (w *worker) end() {
+	if w.dead {
+		return
+	}
+	w.running--
+	w.ended++
+	if w.ahead.len() > 0 {
+		w.begin()
+	}
+	w.maybeCycle()
+}
+
+// kill kills the first workers of each server. Their tasks are due again when another worker finds that the lease has expired.
+func (s *simulation) kill() {
+	for _, server := range s.all {
+		var list []*worker
+		for _, h := range server.hosts {
+			list = append(list, h.workers...)
+		}
+		for _, w := range list[:s.killed] {
+			w.dead = true
+			since := time.Duration(s.random.Float64() * float64(s.beat)) // since the last heartbeat
+			late := time.Duration(s.random.Float64() * float64(s.check)) // from the end of the lease to the next check
+			s.after(max(s.lease-since, 0)+late, func() {
+				for range w.held {
+					server.pending.add(task{lost: s.killedAt})
+				}
+				w.held = 0
+				server.programs.notify()
+			})
+		}
+	}
+}
