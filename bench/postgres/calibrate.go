@@ -38,6 +38,7 @@ type figures struct {
 	rate           float64 // per second
 	server, worker float64 // processor time of the servers and of the workers, in microseconds
 	messages       float64 // transactions of the servers
+	others         float64 // share of the computer's processors that other programs used
 }
 
 // measure starts the servers, and then the workers at the same time. It returns the figures of n tasks or events.
@@ -78,6 +79,7 @@ func (p point) measure(ctx context.Context, n int) (f figures, err error) {
 	if p.feed != drain {
 		w.feed = func(ctx context.Context) error { return p.load(ctx, addresses[0], n) }
 	}
+	began, machine := time.Now(), machineTime()
 	before, err := usage(ctx, addresses)
 	if err != nil {
 		return f, err
@@ -87,9 +89,10 @@ func (p point) measure(ctx context.Context, n int) (f figures, err error) {
 		return f, err
 	}
 	after, err := usage(ctx, addresses)
-	each := float64(n)
-	return figures{each / took.Seconds(), (after.server - before.server) / each, (after.worker - before.worker) / each,
-		(after.messages - before.messages) / each}, err
+	each, server, worker := float64(n), after.server-before.server, after.worker-before.worker
+	all := float64(time.Since(began).Microseconds()) * float64(runtime.NumCPU())
+	others := max(float64((machineTime()-machine).Microseconds())-server-worker, 0) / all
+	return figures{each / took.Seconds(), server / each, worker / each, (after.messages - before.messages) / each, others}, err
 }
 
 // load sends n events to a server whose workers are idle.
@@ -233,7 +236,7 @@ func (c costs) predict(p point, n, processors int) figures {
 	o := pl.run()
 	of := float64(o.tasks)
 	return figures{of / o.took.Seconds(), float64(o.serverTime.Microseconds()) / of, float64(o.workerTime.Microseconds()) / of,
-		float64(o.messages) / of}
+		float64(o.messages) / of, 0}
 }
 
 // String returns a description of the point.

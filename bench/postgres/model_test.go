@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"example.com/runner/jobs"
 )
 
 // A worker with one slot that claims nothing ahead runs one task in each cycle.
@@ -84,22 +86,18 @@ func TestASimulationIsDeterministic(t *testing.T) {
 	}
 }
 
-// The owners were computed with sha256sum. The scores of mail begin with 8b on db1 and with 27 on db2.
-func TestTheServerWithTheGreatestScoreHasTheKey(t *testing.T) {
-	for key, want := range map[string]string{"mail": "db1", "reports": "db2", "images": "db2", "bills": "db2"} {
-		if got := serverOf([]string{"db1", "db2"}, key); got != want {
-			t.Errorf("%s belongs to %s, not %s", key, got, want)
-		}
-	}
-}
-
 func TestSkewIsTheGreatestLoadDividedByTheMean(t *testing.T) {
 	if got := skew([]float64{0.5, 0.25, 0.125, 0.125}); got != 2 {
 		t.Errorf("skew %v, not 2", got)
 	}
-	s := spreadKeys("key", 20_000, 9)
+	// With two servers, lane-1 belongs to the second one, and lane-2, lane-3 and lane-4 belong to the first one. The hashes were computed
+	// with sha256sum.
+	if got := spreadKeys(jobs.LaneTarget, 4, 2).uniform; !slices.Equal(got, []float64{0.75, 0.25}) {
+		t.Errorf("loads %v", got)
+	}
+	s := spreadKeys(jobs.LaneTarget, 20_000, 9)
 	if sum(s.uniform) < 0.999 || sum(s.zipf) < 0.999 || skew(s.uniform) > 1.1 || math.Abs(s.moved-0.1) > 0.01 {
-		t.Errorf("20,000 keys on 9 servers: skew %.2f, and a tenth server takes %.3f of the keys", skew(s.uniform), s.moved)
+		t.Errorf("20,000 lanes on 9 servers: skew %.2f, and a tenth server takes %.3f of the lanes", skew(s.uniform), s.moved)
 	}
 }
 

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"log"
 	"math"
@@ -12,6 +10,9 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"example.com/runner/jobs"
+	"example.com/runner/runner/postgres"
 )
 
 // simulateRun is the simulation of an installation with many servers, which the flag -simulate selects.
@@ -55,8 +56,8 @@ func (r simulateRun) simulate(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", p, err)
 			}
-			log.Printf("round %d  %s (load %d): %.0f/s, server %.1f µs, workers %.1f µs, %.4f transactions", round+1, p, p.feed, f.rate,
-				f.server, f.worker, f.messages)
+			log.Printf("round %d  %s (load %d): %.0f/s, server %.1f µs, workers %.1f µs, %.4f transactions; other programs: %.0f %%", round+1, p, p.feed,
+				f.rate, f.server, f.worker, f.messages, 100*f.others)
 			if f.rate > measured[p].rate { // keep the round that was disturbed least
 				measured[p] = f
 			}
@@ -66,13 +67,14 @@ func (r simulateRun) simulate(ctx context.Context) error {
 	silent := measured[loads[0]]
 	c := calibrate(measured, silent, measured[loads[1]], measured[loads[2]])
 	one := measured[arrivals] // the processor time of the start of the workers does not belong to the tasks
-	measured[arrivals] = figures{one.rate, one.server - silent.server, one.worker - silent.worker, one.messages - silent.messages}
+	one.server, one.worker = one.server-silent.server, one.worker-silent.worker
+	measured[arrivals] = one
 	fmt.Println("\n| µs | task | message | claim without tasks | notice | commit delay |\n|---|--:|--:|--:|--:|--:|")
 	fmt.Printf("| server | %.1f | %.0f | %.0f | %.0f | %.0f |\n", micros(c.serverTask), micros(c.serverMessage), micros(c.serverClaim),
 		micros(c.serverNotice), micros(c.commit))
 	fmt.Printf("| worker | %.1f | %.0f | %.0f | %.0f | |\n", micros(c.workerTask), micros(c.workerMessage), micros(c.workerClaim),
 		micros(c.workerNotice))
-	fmt.Println("\n| | | measured | model | error |\n|---|---|--:|--:|--:|")
+	fmt.Println("\n| | | measured | model | error | others |\n|---|---|--:|--:|--:|--:|")
 	for i, p := range all[:len(all)-3] {
 		use := "prediction"
 		if i < len(calibration) {
@@ -85,10 +87,11 @@ func (r simulateRun) simulate(ctx context.Context) error {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// compare prints the rows of a point: its rate, unless the tasks arrive at a fixed rate, and the processor time for each task.
+// compare prints the rows of a point: its rate, unless the tasks arrive at a fixed rate, and the processor time for each task. The column others
+// has the share of the processors that other programs used during the measurement.
 func compare(p point, use string, measured, model figures) {
-	row := func(unit string, measured, model float64) {
-		fmt.Printf("| %s | %s | %.0f%s | %.0f%s | %+.0f %% |\n", p, use, measured, unit, model, unit, 100*(model/measured-1))
+	row := func(unit string, value, model float64) {
+		fmt.Printf("| %s | %s | %.0f%s | %.0f%s | %+.0f %% | %.0f %% |\n", p, use, value, unit, model, unit, 100*(model/value-1), 100*measured.others)
 	}
 	if p.feed == drain {
 		row("/s", measured.rate, model.rate)
@@ -96,44 +99,27 @@ func compare(p point, use string, measured, model figures) {
 	row(" µs", measured.server+measured.worker, model.server+model.worker)
 }
 
-// serverOf returns the address of the server that has a key: the one with the greatest score. The score of a server is the beginning of a
-// hash of its address and the key.
-func serverOf(addresses []string, key string) string {
-	var best string
-	var most uint64
-	for _, address := range addresses {
-		hash := sha256.Sum256([]byte(address + "\x00" + key))
-		if score := binary.BigEndian.Uint64(hash[:]); best == "" || score > most {
-			best, most = address, score
-		}
-	}
-	return best
-}
-
 // spread is how keys are spread over servers.
 type spread struct {
-	name          string
 	uniform, zipf []float64 // share of the load of each server, if all keys have the same load, and if key k has the load 1/k
 	moved         float64   // share of the keys that move when a server is added
 	first         float64   // share of the load of the first key if key k has the load 1/k
 }
 
-// spreadKeys spreads n keys over servers by their hash.
-func spreadKeys(name string, n, servers int) spread {
-	var addresses []string
-	index := map[string]int{}
-	for i := range servers + 1 {
-		addresses = append(addresses, fmt.Sprintf("postgres://runner@db%03d.example.com/app", i+1))
-		index[addresses[i]] = i
-	}
-	added := addresses[servers]
+// spreadKeys spreads n lanes or queues over servers by the rule of runner.
+func spreadKeys(kind string, n, servers int) spread {
 	owners, moves := make([]int, n), make([]bool, n)
 	parallel(n, func(i int) {
-		key := fmt.Sprintf("%s-%d", name, i+1)
-		owner := serverOf(addresses[:servers], key)
-		owners[i], moves[i] = index[owner], serverOf([]string{owner, added}, key) == added
+		spec := jobs.Spec{Queue: fmt.Sprintf("queue-%d", i+1)}
+		if kind == jobs.LaneTarget {
+			spec.Lane = fmt.Sprintf("lane-%d", i+1)
+		}
+		owners[i] = postgres.ServerIndex(spec, servers+1)
+		if moves[i] = owners[i] == servers; moves[i] {
+			owners[i] = postgres.ServerIndex(spec, servers)
+		}
 	})
-	s := spread{name: name, uniform: make([]float64, servers), zipf: make([]float64, servers)}
+	s := spread{uniform: make([]float64, servers), zipf: make([]float64, servers)}
 	sum := 0.0
 	for i := range n {
 		sum += 1 / float64(i+1)
@@ -212,16 +198,15 @@ func (r simulateRun) large(c costs) error {
 	fmt.Println("| keys | load of the fullest server / mean | tasks/s | processors busy, mean | fullest | p50 | p99 | moved keys |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|")
 	most := r.full(c)
-	for _, s := range []spread{spreadKeys("queue", 1000, r.servers), spreadKeys("lane", lanes, r.servers)} {
-		keys := map[string]int{"queue": 1000, "lane": lanes}[s.name]
-		r.row(c, fmt.Sprintf("%d %ss, equal", keys, s.name), s.uniform, most, s.moved)
-		r.row(c, fmt.Sprintf("%d %ss, Zipf; the first has %.0f %%", keys, s.name, 100*s.first), s.zipf, most, s.moved)
-	}
+	queues, byLane := spreadKeys(jobs.QueueTarget, 1000, r.servers), spreadKeys(jobs.LaneTarget, lanes, r.servers)
+	r.row(c, "1000 queues, equal", queues.uniform, most, queues.moved)
+	r.row(c, fmt.Sprintf("1000 queues, Zipf; the first has %.0f %%", 100*queues.first), queues.zipf, most, queues.moved)
+	r.row(c, fmt.Sprintf("%d lanes, equal", lanes), byLane.uniform, most, byLane.moved)
+	r.row(c, fmt.Sprintf("%d lanes, Zipf; the first has %.0f %%", lanes, 100*byLane.first), byLane.zipf, most, byLane.moved)
 	if fewer := r; r.workers >= 10*r.servers {
 		fewer.workers, fewer.slots = r.workers/10, 10*r.slots
 		name := fmt.Sprintf("1000 queues, equal; %d processes with %d slots", fewer.workers, fewer.slots)
-		s := spreadKeys("queue", 1000, r.servers)
-		fewer.row(c, name, s.uniform, fewer.full(c), s.moved)
+		fewer.row(c, name, queues.uniform, fewer.full(c), queues.moved)
 	}
 	killed := max(1, r.workers/r.servers/100)
 	fmt.Printf("\n| %d of %d workers of each server killed; takeover by | tasks | p50 | max |\n|---|--:|--:|--:|\n", killed,
