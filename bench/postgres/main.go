@@ -57,7 +57,7 @@ func main() {
 		*rounds = 1
 	}
 	if *simulate {
-		if err := (simulateRun{*servers, cmp.Or(*workers, 10_000), 10, *rounds, *short}).simulate(ctx); err != nil {
+		if err := (simulateRun{*servers, cmp.Or(*workers, 10_000), 10, 10, *rounds, *short}).simulate(ctx); err != nil {
 			log.Fatal("bench: ", err)
 		}
 		return

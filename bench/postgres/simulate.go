@@ -17,14 +17,13 @@ import (
 
 // simulateRun is the simulation of an installation with many servers, which the flag -simulate selects.
 type simulateRun struct {
-	servers, workers, slots, rounds int
-	short                           bool
+	servers, workers, slots, perHost, rounds int
+	short                                    bool
 }
 
-// The large installation: hosts with 10 worker processes each, in the network of a data centre. Servers and
-// hosts have as many processors as the computer of the measurements, because the model was checked with no other number.
+// The large installation is in the network of a data centre. Servers and hosts have as many processors as the computer of the measurements,
+// because the model was checked with no other number.
 const (
-	perHost   = 10
 	roundTrip = 500 * time.Microsecond
 	taskTime  = 100 * time.Millisecond
 	waitLimit = 100 * time.Millisecond // a server is full when 1 % of its tasks wait longer for their start
@@ -56,8 +55,8 @@ func (r simulateRun) simulate(ctx context.Context) error {
 			if err != nil {
 				return fmt.Errorf("%s: %w", p, err)
 			}
-			log.Printf("round %d  %s (load %d): %.0f/s, server %.1f µs, workers %.1f µs, %.4f transactions; other programs: %.0f %%", round+1, p, p.feed,
-				f.rate, f.server, f.worker, f.messages, 100*f.others)
+			log.Printf("round %d  %s (load %d): %.0f/s, server %.1f µs, workers %.1f µs, %.4f transactions; other programs: %.0f %%",
+				round+1, p, p.feed, f.rate, f.server, f.worker, f.messages, 100*f.others)
 			if f.rate > measured[p].rate { // keep the round that was disturbed least
 				measured[p] = f
 			}
@@ -87,11 +86,12 @@ func (r simulateRun) simulate(ctx context.Context) error {
 
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// compare prints the rows of a point: its rate, unless the tasks arrive at a fixed rate, and the processor time for each task. The column others
-// has the share of the processors that other programs used during the measurement.
+// compare prints the rows of a point: its rate, unless the tasks arrive at a fixed rate, and the processor time for each task. The column
+// others has the share of the processors that other programs used during the measurement.
 func compare(p point, use string, measured, model figures) {
 	row := func(unit string, value, model float64) {
-		fmt.Printf("| %s | %s | %.0f%s | %.0f%s | %+.0f %% | %.0f %% |\n", p, use, value, unit, model, unit, 100*(model/value-1), 100*measured.others)
+		fmt.Printf("| %s | %s | %.0f%s | %.0f%s | %+.0f %% | %.0f %% |\n", p, use, value, unit, model, unit, 100*(model/value-1),
+			100*measured.others)
 	}
 	if p.feed == drain {
 		row("/s", measured.rate, model.rate)
@@ -154,7 +154,7 @@ func parallel(n int, do func(int)) {
 // server returns the plan of one server of the installation with its workers. The servers do not share anything, so each one is a
 // simulation of its own.
 func (r simulateRun) server(c costs, i int, rate float64) plan {
-	p := plan{costs: c, servers: 1, workers: r.workers / r.servers, slots: r.slots, processors: runtime.NumCPU(), perHost: perHost,
+	p := plan{costs: c, servers: 1, workers: r.workers / r.servers, slots: r.slots, processors: runtime.NumCPU(), perHost: r.perHost,
 		roundTrip: roundTrip, duration: taskTime, rate: rate, until: 3 * time.Second, seed: uint64(i + 1)}
 	if r.short {
 		p.until = time.Second
@@ -204,7 +204,7 @@ func (r simulateRun) large(c costs) error {
 	r.row(c, fmt.Sprintf("%d lanes, equal", lanes), byLane.uniform, most, byLane.moved)
 	r.row(c, fmt.Sprintf("%d lanes, Zipf; the first has %.0f %%", lanes, 100*byLane.first), byLane.zipf, most, byLane.moved)
 	if fewer := r; r.workers >= 10*r.servers {
-		fewer.workers, fewer.slots = r.workers/10, 10*r.slots
+		fewer.workers, fewer.slots, fewer.perHost = r.workers/10, 10*r.slots, max(r.perHost/10, 1)
 		name := fmt.Sprintf("1000 queues, equal; %d processes with %d slots", fewer.workers, fewer.slots)
 		fewer.row(c, name, queues.uniform, fewer.full(c), queues.moved)
 	}
