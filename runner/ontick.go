@@ -18,7 +18,8 @@ import (
 // schedule has an AlertAfter, it counts as late after that time.
 //
 // Work calls the function outside of every transaction, for one tick at a time. Other schedules wait until it returns, so it should be
-// quick; its context ends after 30 seconds, and at the end of Work. If it returns an error, panics, or returns an invalid Spec, Work logs
+// quick; its context ends after 30 seconds, and at the end of Work. If it then does not return within a second, Work logs an error, goes on
+// without it, and calls it again only after the call has returned. If it returns an error, panics, or returns an invalid Spec, Work logs
 // the error and calls it again about a second later, for the oldest due tick first. All due ticks stay due meanwhile. If a tick is late by
 // then, Schedule.CatchUp decides, as it does when no worker has run. The function may be called more than once for a tick, also by two
 // workers at the same time, but a tick gets only one task. It is not called for a tick that Overlap skips. RunSchedule calls the function

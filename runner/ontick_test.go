@@ -146,6 +146,39 @@ func TestAFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	})
 }
 
+// The function of a schedule hangs, also after its context has ended. Other schedules go on after half a minute, Work returns when it is
+// told to stop, and the function is not called again before it has returned.
+func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
+	var calls atomic.Int64
+	var release chan struct{}
+	hang := func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error) {
+		if calls.Add(1) == 1 {
+			<-release
+		}
+		return hourOf(ctx, tick, spec)
+	}
+	tickTest(t, hourly(), hang, func(t *testing.T, r *runner.Runner, ran *[]string) {
+		release = make(chan struct{}) // the fake clock advances only while the function waits for a channel of this test
+		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
+		stop := runnerkit.Work(t, r)
+		time.Sleep(time.Hour + 10*time.Minute + time.Second)
+		began := time.Now()
+		stop()
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("Work returned %v after it was told to stop, want at most 10 s", took)
+		}
+		testkit.Equal(t, "calls while the first one hangs", calls.Load(), 1)
+		testkit.Equal(t, "tasks of the other schedule", len(*ran), 70)
+
+		close(release)
+		stop = runnerkit.Work(t, r)
+		time.Sleep(10 * time.Second)
+		stop()
+		testkit.Equal(t, "calls", calls.Load(), 2)
+		testkit.Equal(t, "last arguments", (*ran)[len(*ran)-1], "01:00")
+	})
+}
+
 // TestAWorkerWithoutTheFunctionLeavesTheTick runs a worker that has not registered the function of a schedule, and later a worker that has.
 // Only the second worker handles the tick.
 func TestAWorkerWithoutTheFunctionLeavesTheTick(t *testing.T) {

@@ -137,7 +137,7 @@ func scheduleProblem(p admin.Problem, now time.Time) (message, try string) {
 		return fmt.Sprintf("no task of schedule %s has completed for %s; the limit is %s", s.Name, humanize.Age(now.Sub(p.Since)),
 			timetext.WriteDuration(s.AlertAfter)), "runner schedule show " + s.Name
 	case "schedule_waits":
-		return fmt.Sprintf("the tick of schedule %s due %s ago waits: no worker has its function, or the function fails", s.Name,
+		return fmt.Sprintf("the tick of schedule %s due %s ago waits: no worker has its function, or the function fails or hangs", s.Name,
 			humanize.Age(now.Sub(p.Since))), "runner schedule show " + s.Name
 	case "schedule_slow":
 		return fmt.Sprintf("task %d of schedule %s has run for %s; 95%% of its tasks take at most %s", s.LastTaskID, s.Name,

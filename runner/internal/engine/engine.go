@@ -117,10 +117,11 @@ type Engine struct {
 	failure   error           // first error that ends the work
 	failing   chan struct{}   // closed when failure is set; the worker then drains
 
-	schedulerMu sync.Mutex      // held while a tick is handled
-	notOurs     []jobs.Schedule // due schedules whose functions this worker does not have
-	ticked      bool            // whether a tick has enqueued a task since the last call of endTicks
-	ticksEnded  bool            // whether this engine enqueues no more tasks of schedules
+	schedulerMu sync.Mutex               // held while a tick is handled
+	notOurs     []jobs.Schedule          // due schedules whose functions this worker does not have
+	ticked      bool                     // whether a tick has enqueued a task since the last call of endTicks
+	ticksEnded  bool                     // whether this engine enqueues no more tasks of schedules
+	tickFuncs   map[string]chan struct{} // for each schedule whose TickFunc hangs, a channel that is closed when the TickFunc returns
 
 	loopState
 }
@@ -174,7 +175,8 @@ func New(ctx context.Context, o Options) (*Engine, error) {
 	}
 	e := &Engine{o: o, store: o.Store, log: o.Log, commands: exec.Worker{Store: o.Store, Environ: exec.Environ(os.Environ())},
 		ended: make(chan *attempt, o.maxRunning()+o.ClaimAhead), failing: make(chan struct{}), running: map[db.ClaimID]*attempt{},
-		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now()}
+		returned: make(chan *batch), held: map[*batch]bool{}, confirmed: now(),
+		tickFuncs: map[string]chan struct{}{}}
 	e.stopped, e.stop = context.WithCancel(context.Background())
 	if err := cmp.Or(e.limitQueues(), o.checkGates()); err != nil {
 		return nil, err

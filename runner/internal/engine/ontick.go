@@ -24,8 +24,10 @@ import (
 // TickFunc returns the Spec of the task for a tick. It gets the Spec of the schedule.
 type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)
 
-// tickFuncTime is the time after which the context of a TickFunc ends. All schedules wait until the function returns.
-const tickFuncTime = 30 * time.Second
+const (
+	tickFuncTime = 30 * time.Second // time after which the context of a TickFunc ends
+	tickFuncEnd  = time.Second      // time that a TickFunc has to return after its context has ended; all schedules wait for it until then
+)
 
 var (
 	errNotMade  = errors.New("the function of the schedule has not run yet")
@@ -114,13 +116,47 @@ func (r *tickRound) callFunctions() {
 	for _, key := range slices.SortedFunc(maps.Keys(r.wanted), func(a, b madeKey) int { return cmp.Compare(a.tick, b.tick) }) {
 		made := madeSpec{err: failed[key.schedule]}
 		if made.err == nil {
-			w := r.wanted[key]
-			ctx, cancel := context.WithTimeout(r.e.stopped, tickFuncTime)
-			made.spec, made.err = MakeTickSpec(ctx, r.e.o.OnTick[key.schedule], w.schedule, w.tick)
-			cancel()
+			made = r.e.callTickFunc(r.wanted[key])
 			failed[key.schedule] = made.err
 		}
 		r.made[key] = made
+	}
+}
+
+// callTickFunc calls the function of a schedule for a tick. It does not wait for a function that hangs, and does not call the function again
+// before the earlier call has returned. Its caller holds Engine.schedulerMu.
+func (e *Engine) callTickFunc(w wantedSpec) madeSpec {
+	name := w.schedule.Name
+	hanging := madeSpec{err: fmt.Errorf("the function of schedule %s does not return, although its context has ended", name)}
+	if earlier, ok := e.tickFuncs[name]; ok {
+		select {
+		case <-earlier:
+			delete(e.tickFuncs, name)
+		default:
+			return hanging
+		}
+	}
+	ctx, cancel := context.WithTimeout(e.stopped, tickFuncTime)
+	defer cancel()
+	var made madeSpec
+	returned := make(chan struct{})
+	go func() {
+		defer close(returned)
+		made.spec, made.err = MakeTickSpec(ctx, e.o.OnTick[name], w.schedule, w.tick)
+	}()
+	select {
+	case <-returned:
+		return made
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(tickFuncEnd)
+	defer timer.Stop()
+	select {
+	case <-returned:
+		return made
+	case <-timer.C:
+		e.tickFuncs[name] = returned
+		return hanging
 	}
 }
 
