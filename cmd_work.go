@@ -60,7 +60,7 @@ SIGNALS
              A command that then exits 0 has completed; with any other status it
              runs again on the next worker
   again      at the second TERM or INT: kill the running tasks now, exit 1
-  HUP        on a terminal: the same as TERM
+  HUP        with a terminal: the same as TERM; without one: only logged
   USR1       log the running and waiting tasks
 
 EXIT STATUS

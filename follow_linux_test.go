@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// numbers is an io.Reader. It returns the numbers from the field next to the field last, one per line, as the command seq prints them. It
-// generates the text while a test reads it, so it needs little memory.
+// numbers is an io.Reader whose text is the numbers n.next to n.last, one per line, as the command seq prints them. It generates the text
+// while a test reads it, so it needs little memory.
 type numbers struct {
 	next, last int64
 	left       []byte

@@ -12,7 +12,7 @@ import (
 
 // completeTasks completes many tasks of worker [3] in one statement, at the time [1]. [2] is a JSON array of completions. The statement is
 // for engines with the trait CompletesAsJSON, where each statement is a round trip: a hundred completions take one round trip. It returns
-// the ids of the completed tasks, and the features that are in use.
+// the ids of the completed tasks, and the features in use as one number (see selectFeatures).
 //
 // The fragments {same_completion} and {unindexed} in the WHERE clause prevent a bad query plan. If the session prepares the statement while
 // the tables are small, the planner would otherwise compare all running tasks, or even all tasks, with each row of d.

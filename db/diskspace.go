@@ -3,9 +3,9 @@ package db
 // spaceEvery is the number of tasks between two checks of the disk space in one transaction. A check takes 1 µs.
 const spaceEvery = 1000
 
-// diskSpace is the result of the last check of the disk space. Transactions that follow each other closely share it.
+// diskSpace is the result of the last check of the disk space. A transaction that begins soon after the check uses this result, too.
 type diskSpace struct {
-	calls int // number of calls of checkSpace in this transaction
+	calls int // number of calls of checkSpace since this result is in use
 	err   error
 }
 

@@ -110,7 +110,8 @@ type firstTask struct {
 	ID       int64 `db:"id"`
 }
 
-// floors are the floors of one worker. The cycles and the looks of the worker use them at the same time.
+// floors holds the floors of one worker. The comment at the beginning of this file explains floors and looks. A look runs beside the cycles
+// of the worker, so mu guards the fields below it.
 type floors struct {
 	cost time.Duration // floorCost; tests set another value
 

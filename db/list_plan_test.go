@@ -142,7 +142,7 @@ func floorOfEnds() *statement {
 	return timeFloor.With(parts)
 }
 
-// latestFailures returns the statement of the method Failures or of FailureMarks.
+// latestFailures completes q, which is listFailures or markFailures, as the methods Failures and FailureMarks do.
 func latestFailures(q *statement) *statement {
 	s, _ := latestFailed(q, jobs.Filter{}, 5)
 	return s

@@ -53,7 +53,7 @@ func (d *DB) Pause(ctx context.Context, queues []string, p Pause) error {
 	})
 }
 
-// Resume ends the pauses of queues. AllQueues ends the pauses of all queues.
+// Resume ends the pauses of queues. If the list contains AllQueues, it ends all pauses of queues and of the whole database.
 func (d *DB) Resume(ctx context.Context, queues []string) error {
 	return d.update(ctx, full, func(t *tx) error {
 		t.used.known = false

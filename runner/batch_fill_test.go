@@ -117,6 +117,14 @@ func TestAFunctionThatWaitsForItsServerKeepsTheOrder(t *testing.T) {
 // TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace sends readings in order to a server that often fails. A reading whose request failed
 // must be sent again before later readings.
 func TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace(t *testing.T) {
+	away := errors.New("the server is not there")
+	for name, again := range map[string]error{"RetryIn": jobs.RetryIn(0, away), "Snooze": jobs.Snooze(0)} {
+		t.Run(name, func(t *testing.T) { triedAgain(t, again) })
+	}
+}
+
+func triedAgain(t *testing.T, again error) {
+	t.Helper()
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		l, calls := newCallLog(), 0
 		send := func(ctx context.Context, tasks []jobs.BatchTask[int]) error {
@@ -128,7 +136,7 @@ func TestATaskThatIsTriedAgainWithoutADelayKeepsItsPlace(t *testing.T) {
 			case <-ctx.Done():
 			case <-time.After(10 * time.Second):
 			}
-			return jobs.RetryIn(0, errors.New("the server is not there"))
+			return again
 		}
 		r.Register(bulk.BatchHandler(3, send))
 		enqueueNumbers(t, r, 4)

@@ -71,7 +71,7 @@ func TestSleepReleasesTheSlot(t *testing.T) {
 		f.enqueue(work.With("other"))
 		f.after(time.Minute, func() {
 			f.want(id, jobs.Scheduled, "")
-			// Retry makes the task due, but its function then continues the same sleep
+			// Retry makes the task due, but the function of the task then continues the same sleep
 			if _, err := f.Retry(f.Context(), []int64{id}, 0); err != nil {
 				f.Error(err)
 			}

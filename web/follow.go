@@ -103,8 +103,8 @@ func (s *rawSink) add(c jobs.Chunk) []byte {
 func (s *rawSink) flush() []byte { return nil }
 func (s *rawSink) end() []byte   { return nil }
 
-// pageSink converts the output to lines of HTML. Each batch ends with the lines that have no newline yet, and with the cursor after the
-// complete lines.
+// pageSink converts the output to lines of HTML. Each batch ends with the unfinished last line of each stream, if there is one, and then
+// with a cursor: the position at the end of the last complete lines. So a later batch sends the unfinished lines again.
 type pageSink struct {
 	lines  *lineSplitter
 	filter logFilter

@@ -127,9 +127,9 @@ func beforeID(id int64) string { return "before=" + strconv.FormatInt(id, 10) }
 
 func fromTime(at time.Time, id int64) string { return fmt.Sprintf("from=%d.%d", at.UnixMilli(), id) }
 
-// lookOf returns the number of tasks at which a search looks: the number in the URL, or a number of tasks that takes only a few
-// milliseconds. A list in the order of times takes longer for each task, because the database looks up each task separately. A search for
-// text or metadata takes longer, because it parses JSON.
+// lookOf returns how many tasks a search examines: the number in the URL, or else a number that takes only a few milliseconds. The number
+// is smaller for a list that is sorted by time, because the database looks up each task separately, and for a search for text or metadata,
+// because it parses JSON.
 func lookOf(text string, f jobs.Filter, order string) (int, error) {
 	switch {
 	case text == "" && order == sortByID && f.Match == "" && len(f.Metadata) == 0:

@@ -120,7 +120,7 @@ type worker struct {
 	ahead      fifo[task] // claimed tasks that wait for a slot
 	ended      int        // tasks whose ends the worker has not sent yet
 	held       int        // tasks that belong to the worker in the tables of the server
-	inCycle    bool       // whether the worker waits for the answers of a cycle
+	inCycle    bool       // whether the worker has sent its ends or a claim to the server and waits for the answers
 	collecting bool       // whether a cycle begins soon
 	more       bool       // whether a claim may find tasks
 	dead       bool

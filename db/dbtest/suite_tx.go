@@ -157,7 +157,7 @@ var transactions = group{
 	},
 	"a transaction that has read takes the lock of a server for its writes": func(s *store) {
 		if s.Server() == nil {
-			return // not in a file: SQLite itself takes the write lock there
+			return // this test is only for servers: in a file, SQLite itself takes the write lock
 		}
 		s.within(true, func(outer *sql.Tx) {
 			locks := func() (n int) {

@@ -34,8 +34,9 @@ const (
 // optionDialects maps each folder to the SQL about task options in its dialect.
 var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
 
-// ConvertedVersion is the oldest version from which runner can upgrade, and the only one that is older than the first numbered file. Only
-// SQLite files can have it.
+// ConvertedVersion is the oldest version of a schema that runner can upgrade. The numbered files begin at a later version, so the files in
+// the folder convert upgrade this one. runner rejects all other versions before the first numbered file. Only SQLite files can have this
+// version.
 const ConvertedVersion = 11
 
 // Migration is a numbered file.

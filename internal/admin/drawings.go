@@ -18,9 +18,9 @@ type (
 	DependencyLink = db.DependencyLink
 )
 
-// RunsByWorker returns the running attempts, and the attempts that ended at the time since or later, grouped by worker. The parameter most
-// limits how many attempts it reads. The result from is the time from which the list is complete: since, or a later time if there are too
-// many attempts.
+// RunsByWorker returns attempts, grouped by worker: those that run, and those that ended at or after the time in the parameter since. The
+// parameter most is the maximum number of attempts that each of its statements reads. If there are more, the list lacks the attempts that
+// ended first. It has all attempts that ended at or after the time in the result from, which then is later than since.
 func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	return store(r).RunsByWorker(ctx, since, most)
 }

@@ -13,7 +13,7 @@ type Names map[string][]string
 // openKeys are the selectors that can have any value, so there is no list of values to suggest.
 var openKeys = []string{KeyLane, KeyBatch, KeyMeta, KeyUntil}
 
-// Words returns the suggestions for a search field: terms with the states and the known names, and the selectors in openKeys.
+// Words returns the suggestions for a search field: a term for each state and each known name, and the selectors in openKeys.
 func (n Names) Words() []string {
 	var words []string
 	add := func(key string, values ...string) {

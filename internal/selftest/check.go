@@ -191,8 +191,8 @@ func (e *evidence) checkEnds(r *replay, report *Report) {
 	}
 }
 
-// checkExecutions checks the notes of commands and functions (I9). Each execution needs a claim, runs within the lease of this claim, and
-// does not overlap with another execution of the task.
+// checkExecutions checks rule I9 with the notes, the lines that commands and functions write while they run. Each execution needs a claim,
+// runs within the lease of this claim, and does not overlap with another execution of the task.
 func (e *evidence) checkExecutions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}

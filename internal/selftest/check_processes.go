@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// index builds the lookup maps from the notes. The times in the maps are ms of the wall clock.
+// index builds the lookup maps from the notes of processes and from their lifetimes. The times in the maps are ms of the wall clock.
 func (e *evidence) index() {
 	e.lifetimesOf, e.kills, e.guardiansHit, e.stoppedSpans = map[int][]lifetime{}, map[int][]int64{}, map[int]bool{}, map[int][]span{}
 	for _, l := range e.lifetimes {

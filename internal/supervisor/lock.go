@@ -170,7 +170,7 @@ func (l *Lock) cgroupPrefix() string {
 
 func prefixIn(head []byte) string { return string(bytes.TrimRight(head, "\x00")) }
 
-// cgroupDir returns the directory of the cgroup of the guardian in a slot.
+// cgroupDir returns the directory of the cgroup of the guardian whose record has this slot of the lock file.
 func (l *Lock) cgroupDir(slot int) string { return cgroupName(l.cgroupPrefix(), slot) }
 
 func cgroupName(prefix string, slot int) string {

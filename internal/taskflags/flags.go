@@ -41,7 +41,7 @@ func Flags(a *cli.App) []cli.Flag {
 	return list
 }
 
-// OfOneTask returns the names of the flags that a single task can have, but not the tasks of a schedule.
+// OfOneTask returns the names of the flags that are valid for a single task, but not for the tasks of a schedule.
 func OfOneTask() []string {
 	names := []string{"unique-mode", "hold"}
 	for _, o := range taskspec.OptionList() {

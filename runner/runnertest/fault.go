@@ -54,7 +54,8 @@ func Crash(ctx context.Context, r *runner.Runner) {
 // Lose takes the task away from the handler with the context ctx, as if the worker hung and another worker took the task over. The task
 // waits for another worker. The database refuses all later writes of this attempt, such as its outcome, a FinishTx or a step. Call Lose
 // inside a function at the point where the worker should fail, such as after the effect of the function and before its return. The function
-// goes on, unlike after Crash. Lose returns an error outside of an attempt, or if the attempt has lost its task already.
+// goes on, unlike after Crash. Its context ends at the next heartbeat of the worker, by default at most 10 s later. Lose returns an error
+// outside of an attempt, or if the attempt has lost its task already.
 func Lose(ctx context.Context, r *runner.Runner) error {
 	task, ok := runner.TaskFrom(ctx)
 	if !ok {

@@ -207,7 +207,7 @@ type Errors interface {
 	Unanswered(err error) error
 	// Refused reports whether a constraint or a trigger rejected a write.
 	Refused(err error) bool
-	// Asserted reports whether err means that an assertion in SQL failed. Such an assertion divides by zero.
+	// Asserted reports whether err means that an assertion in SQL failed. A failed assertion divides by zero.
 	Asserted(err error) bool
 }
 

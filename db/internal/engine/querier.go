@@ -25,7 +25,7 @@ type Querier interface {
 	List(dest any, s *sqltext.Statement, args ...any) error
 }
 
-// Direct is a Querier that sends each statement to a pool or to a connection at once.
+// Direct is a Querier that sends each statement immediately, to a pool or to a connection.
 type Direct struct {
 	Ctx context.Context
 	On  interface {

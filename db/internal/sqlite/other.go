@@ -42,9 +42,9 @@ func isMountPoint(string) bool { return false }
 // sharedMemory is empty, since the shared memory cannot be read on this system.
 type sharedMemory struct{}
 
-func openShared(string) *sharedMemory                  { return nil }
+func openShared(string) *sharedMemory                          { return nil }
 func (*sharedMemory) checkpoints() (checkpoints, uint32, bool) { return checkpoints{}, 0, false }
-func (*sharedMemory) close()                           {}
+func (*sharedMemory) close()                                   {}
 
 // These functions do nothing, since there is no lock queue on this system. A process that waits for the write lock tries again and again.
 
@@ -54,8 +54,8 @@ func (*sharedMemory) word(uintptr) *atomic.Uint32           { return nil }
 
 const commitsAt, queueAt, quickAt = 0, 0, 0
 
-// checkEvery is the time between two checks of the watch, since this system reports no writes (measured: a check every 10 ms costs 3 % of
-// a core).
+// checkEvery is the interval at which the watch checks for commits, since this system reports no writes (measured: a check every 10 ms
+// costs 3 % of a core).
 const checkEvery = 20 * time.Millisecond
 
 // walEvents returns no events. It does not use kqueue, because kqueue needs a descriptor of the file, and closing that descriptor would

@@ -21,9 +21,10 @@ import (
 //   - After each commit the writer checks that the paths still lead to the files that this process has open, and confirms the write only if
 //     they do. It also checks the paths before it writes, unless it has checked them within the last millisecond.
 //   - If a program overwrites the file in place, the file keeps its inode. So the check also compares the size and the modification time.
-//     Only a checkpoint may change these, and the shared memory shows the progress of checkpoints. If a process is killed while it commits,
-//     SQLite recovers the shared memory from the log. The next checkpoint then copies the log again, up to the same frame as before. So no
-//     check reports an overwritten file after a recovery.
+//     Only a checkpoint may change these, and the shared memory shows how far checkpoints have come. A change without such progress is an
+//     overwritten file, with one exception: if a process is killed while it commits, SQLite rebuilds the shared memory from the log, and
+//     the next checkpoint copies the same frames again. The check detects a rebuild by SQLite's counter of commits, which begins again at
+//     0. Then it records the new state of the file and reports nothing.
 //   - A process does not open a database if other processes have other files open under the same names (checkFilesInUse).
 //   - The last process that closes a replaced database does not remove the log of the new database (keepLog).
 //

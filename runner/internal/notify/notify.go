@@ -116,7 +116,7 @@ func (n *Notifier) SetBusy(busy bool) {
 	}
 }
 
-// setPace makes the watch check less often while no subscriber needs a notice at once. The caller holds the mutex.
+// setPace makes the watch check less often while no subscriber needs each notice immediately. The caller holds the mutex.
 func (n *Notifier) setPace() {
 	if n.setSlow != nil {
 		n.setSlow(n.busy && n.all == 0)
