@@ -69,20 +69,6 @@ type simulation struct {
 	all    []*server
 }
 
-// computer is a service centre: processors with one queue of jobs.
-type computer struct {
-	sim  *simulation
-	idle int // number of idle processors
-	jobs fifo[job]
-}
-
-// job is work for a processor. A processor that begins with the job calls the function start, which returns the processor time of the job.
-// The function end is called when the job is done.
-type job struct {
-	start func() time.Duration
-	end   func()
-}
-
 // task is a task that is due. The field lost is the time at which its worker was killed, or 0.
 type task struct{ due, lost time.Duration }
 
@@ -130,26 +116,6 @@ type worker struct {
 func (s *simulation) after(d time.Duration, do func()) {
 	s.order++
 	heap.Push(&s.events, event{s.now + d, s.order, do})
-}
-
-// do adds a job to the queue of the computer, and adds its processor time to the sum total.
-func (c *computer) do(total *time.Duration, start func() time.Duration, end func()) {
-	c.jobs.add(job{func() time.Duration { cost := start(); *total += cost; return cost }, end})
-	c.begin()
-}
-
-// begin begins the next job if a processor is idle.
-func (c *computer) begin() {
-	if c.idle == 0 || c.jobs.len() == 0 {
-		return
-	}
-	c.idle--
-	j := c.jobs.next()
-	c.sim.after(j.start(), func() {
-		c.idle++
-		j.end()
-		c.begin()
-	})
 }
 
 // run runs a simulation.

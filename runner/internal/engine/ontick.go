@@ -123,8 +123,8 @@ func (r *tickRound) callFunctions() {
 	}
 }
 
-// callTickFunc calls the function of a schedule for a tick. It does not wait for a function that hangs, and does not call the function again
-// before the earlier call has returned. Its caller holds Engine.schedulerMu.
+// callTickFunc calls the function of a schedule for a tick. It does not wait for a function that hangs, and does not call the function
+// again before the earlier call has returned. Its caller holds Engine.schedulerMu.
 func (e *Engine) callTickFunc(w wantedSpec) madeSpec {
 	name := w.schedule.Name
 	hanging := madeSpec{err: fmt.Errorf("the function of schedule %s does not return, although its context has ended", name)}
