@@ -52,8 +52,8 @@ func makeSumBatch(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Logf("%d files", n)
 }
 
-// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". BATCH is the file of sumbatch. The other files contain the
-// output of "list --json", "show --json" and "logs" for its tasks.
+// checkSums implements the script command "sumcheck BATCH LIST SHOW LOGS". BATCH is the file that the script command sumbatch has written.
+// The other files contain the output of "list --json", "show --json" and "logs" for its tasks.
 func checkSums(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: sumcheck BATCH LIST SHOW LOGS")

@@ -50,9 +50,9 @@ WHERE dependencies.on_id = ? AND tasks.state = 'cancelled' AND tasks.outcome ->>
 		WHERE other.task_id = tasks.id AND other.any_outcome = 0 AND (ended.state = 'failed' OR ended.state = 'cancelled'))
 ORDER BY tasks.id`)
 
-// These statements are for a task that plain SQL has inserted. selectAfter lists the dependencies of task [1]. adoptTask sets the state of
-// task [3] to blocked; [1] is 1 if the task has open dependencies, and [2] is the current time. refuseTask cancels task [4] because a
-// dependency did not complete; [1] is the outcome, and [2] and [3] are the current time.
+// These statements are for a task that plain SQL has inserted. selectAfter lists the dependencies of task [1]. adoptTask blocks task [3] at
+// the time [2]; its [1] is 1 if the task has open dependencies. refuseTask cancels task [4] with the outcome [1] at the time [2] and [3],
+// because a dependency did not complete.
 var (
 	selectAfter = query(`SELECT on_id, any_outcome FROM {dependencies} WHERE task_id = ? ORDER BY on_id`)
 	adoptTask   = command(`UPDATE {tasks} SET state = 'blocked', generation_id = 1, waits = ?, updated_at = ? WHERE id = ?

@@ -119,7 +119,8 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	return number(first.Int64).time(), number(times.lane.Int64).time(), err
 }
 
-// updateFast is a durable update for a part of a cycle on the fast path.
+// updateFast executes one part of a cycle on the fast path, its claim or its ends, as a durable transaction that shares the write lock. The
+// transaction fails if a dependency, limit or pause is in use.
 func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: full, shared: true, run: func(t *tx) error {
 		if err := t.later(assertUnused); err != nil {

@@ -99,7 +99,7 @@ type Finish struct {
 type Finished struct {
 	Change lifecycle.Change // new state of the task
 	Fenced bool             // whether the attempt had lost its task, so that nothing was written
-	InTx   bool             // whether the attempt had completed its task in a transaction of the caller
+	InTx   bool             // whether the attempt had completed its task by FinishTx, in a transaction of the application
 }
 
 // finish ends attempts of worker, and makes the changes that follow from it (see ended). If together is true, completions may share
@@ -190,8 +190,8 @@ func (t *tx) finishAttempt(worker int64, f *Finish, now time.Time) (done Finishe
 	}
 }
 
-// finishedBefore reports in the field InTx of its result whether an attempt has completed its task in a transaction of the caller. If it
-// has, finishedBefore stores the output that the attempt printed after that.
+// finishedBefore reports in the field InTx of its result whether an attempt has completed its task by FinishTx, in a transaction of the
+// application. If it has, finishedBefore stores the output that the attempt printed after that.
 func (t *tx) finishedBefore(worker int64, f *Finish) (Finished, error) {
 	var is bool
 	err := t.scan(selectCompleted, []any{f.Task.ID, f.Task.GenerationID, worker, f.InTx.UnixMilli()}, &is)

@@ -142,7 +142,8 @@ func floorOfEnds() *statement {
 	return timeFloor.With(parts)
 }
 
-// latestFailures completes q, which is listFailures or markFailures, as the methods Failures and FailureMarks do.
+// latestFailures fills in {where} and {limit} of q, which is listFailures or markFailures. The methods Failures and FailureMarks do the
+// same.
 func latestFailures(q *statement) *statement {
 	s, _ := latestFailed(q, jobs.Filter{}, 5)
 	return s

@@ -93,8 +93,8 @@ type sender struct {
 	sim     *simulation
 	server  *server
 	wakes   bool // whether the notifications wake workers; those of workers do not
-	paused  bool // whether the process sends a notification, or has sent one less than notifyPause ago
-	changed bool // whether there was a commit since then
+	paused  bool // true from the start of a notification until notifyPause after its end; the process sends no other one until then
+	changed bool // whether there was a commit since the start of the last notification
 }
 
 // worker is a worker process.

@@ -82,7 +82,7 @@ func TestAGroupIsIdleWhenItsLastCallHasEnded(t *testing.T) {
 		if !g.Idle(ended) {
 			t.Error("got a group with a call, want an idle group")
 		}
-		one := Join(With(t.Context(), first), 1) // this call does not wait for the second member, which is late
+		one := Join(With(t.Context(), first), 1) // Join waits joinWait for the second member, and then returns a Call without it
 		two := Join(With(t.Context(), second), 2)
 		if g.Idle(ended) {
 			t.Error("got an idle group, want one with two calls")

@@ -43,7 +43,7 @@ func TestStatementsOfThePackageUseIndexes(t *testing.T) {
 		selectSchema:            {"SCAN sqlite_schema", "USE TEMP B-TREE FOR ORDER BY"},
 		d.sql.Text(selectMain):  {"SCAN pragma_database_list"},
 		d.sql.Text(selectOuter): {"SCAN pragma_database_list"},
-		selectSchemas:           {"SCAN runner_schema"}, // the table has one row for each prefix
+		selectSchemas:           {"SCAN runner_schema"}, // the table has one row for each prefix of table names, so a scan is cheap
 		setSchemaVersion:        nil,
 		// This statement runs once, before the tables are created.
 		selectUsedNames:                 {"SCAN sqlite_schema", "SCAN json_each", "USE TEMP B-TREE FOR ORDER BY"},
