@@ -14,7 +14,7 @@ import (
 // on_failure of the schedule. Two columns record the alerts, so that each is raised only once: alerted_at is the time of the last alert of
 // a late schedule, and slow_task_id is the task that was too slow at the last alert of a slow schedule.
 
-// selectAlerting reads the schedules with alerts that are not paused. Index: schedules_alert.
+// selectAlerting reads the schedules that have alerts and are not paused. Index: schedules_alert.
 var selectAlerting = query(selectSchedules + ` WHERE alert_after IS NOT NULL AND paused_at IS NULL ORDER BY schedules.name`)
 
 // selectDurations lists the durations of the last [2] completed tasks of schedule [1], in ms. Index: tasks_tick.

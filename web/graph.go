@@ -33,7 +33,7 @@ type relatedTasks struct {
 	More           bool          // whether there may be more than N tasks
 	Drawing        template.HTML // empty on the page with the list
 	NotDrawn       int           // number of tasks that are not in the drawing
-	Missing        int           // number of lines that are not in the drawing
+	Missing        int           // number of dependencies whose lines are too long for the drawing
 	Summary        string        // how many of the drawn tasks are in each state
 	Link           string        // URL of the page with the list
 }

@@ -32,7 +32,7 @@ const batchPart = 1000 // number of lines in a transaction with --keep-going
 // Options say where a batch comes from and how to process it.
 type Options struct {
 	File      string // path of the input, or - for stdin
-	Option    string // option that has the value File; named in errors
+	Option    string // name of the option whose value is File, such as --batch; errors name it
 	Each      *Each  // the commands of --each; nil if the file has JSON Lines
 	Stdin     io.Reader
 	Base      jobs.Spec // defaults for the fields of each line

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// Line is a parsed command line. runner parses command lines itself, because the parser of urfave/cli reads some of them wrongly. Then it
-// passes urfave/cli a line that is always of the form "runner COMMAND --long=value ... -- WORD ...".
+// Line is a parsed command line. runner parses command lines itself, because the parser of urfave/cli reads some of them wrongly. After
+// parsing, runner passes urfave/cli a line that is always of the form "runner COMMAND --long=value ... -- WORD ...".
 type Line struct {
 	Command      *Command // nil if no command was named
 	Path         []string // names of the command and its groups: "schedule", "add"
