@@ -110,8 +110,8 @@ type TableCount struct {
 	Rows  int64
 }
 
-// copyRows copies the rows of a table from the source of a migration. In a table with rows of tasks, it copies only the rows of tasks whose
-// ids are greater than the parameter behind and not greater than upTo.
+// copyRows copies the rows of a table from the source of a migration. If each row of the table belongs to a task (c.key is set), it copies
+// only the rows of the tasks with ids above the id in behind and up to the id in upTo.
 func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTable, behind, upTo int64) error {
 	from := m.from.Engine()
 	read, args := copyAll, []any(nil)

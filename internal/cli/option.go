@@ -179,7 +179,7 @@ func GlobalOptions() []*Option {
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
 		ChoiceOption("color", "print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,
-		BoolOption("verbose v", "print the database, retries and causes on stderr"),
+		BoolOption("verbose v", "print database path and causes of errors on stderr"),
 		BoolOption("help h", "print this text"),
 		BoolOption("version V", "print the version and commit of runner"),
 	}

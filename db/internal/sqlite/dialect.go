@@ -56,10 +56,10 @@ var fragments = sqltext.Parts{
 	"unless_taken": "",
 	"given_ids":    "",
 
-	// These fragments are empty, because only statements for servers use them. completions, for the trait CompletesAsJSON, is a table with
-	// a row for each object of the JSON array in the next parameter. same_completion is the condition that a task is in this table.
-	// plain_arrays, for the trait InsertsArrays, is a list of columns with a row for each new task; each of its parameters is an array with
-	// the values of one column.
+	// Only statements for servers use these fragments, so they are empty here. On a server, completions (for the trait CompletesAsJSON) is a
+	// table, made from the JSON array in the next parameter: each object of the array is a row. same_completion is the condition that a row
+	// of tasks has the id of a row of completions. plain_arrays (for the trait InsertsArrays) is the list of columns of a SELECT that
+	// returns one row for each new task. Each column has a parameter: an array with the values of this column for all the tasks.
 	"completions":     "",
 	"same_completion": "",
 	"plain_arrays":    "",
