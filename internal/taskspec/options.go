@@ -157,8 +157,8 @@ var taskOptions = []OptionInfo{
 	{Key: "metadata", Group: "What to run", Flag: "meta", Value: "KEY=TEXT", Max: MaxMetadata,
 		MaxKeys: MaxMetadataKeys, check: validMetadataKey,
 		Help: "text of your own, such as tenant=acme; the selector --meta finds it; repeatable",
-		Doc: "object of texts of your own by key, such as `{\"tenant\": \"acme\"}`. At most 32 keys and 4096 bytes. A key has the " +
-			"characters of a job's name",
+		Doc: "JSON object with keys and texts of your own, such as `{\"tenant\": \"acme\"}`. At most 32 keys and 4096 bytes. A key " +
+			"begins with a letter or digit; after that it may also contain `._-:/`",
 		stored: func(o *jobs.Options) any { return &o.Metadata }},
 	{Key: "on_failure", Group: "Hooks", Flag: "on-failure", Value: "CMD",
 		Help:   "run CMD as a task if this task fails and is not retried",

@@ -56,9 +56,9 @@ var fragments = sqltext.Parts{
 	"unless_taken": "",
 	"given_ids":    "",
 
-	// Only statements for servers use these fragments, so they are empty here. On a server, completions (for the trait CompletesAsJSON) is a
-	// table, made from the JSON array in the next parameter: each object of the array is a row. same_completion is the condition that a row
-	// of tasks has the id of a row of completions. plain_arrays (for the trait InsertsArrays) is the list of columns of a SELECT that
+	// Only statements for servers use these fragments, so they are empty here. On a server, completions (for the trait CompletesAsJSON) is
+	// a table, made from the JSON array in the next parameter: each object of the array is a row. same_completion is the condition that a
+	// row of tasks has the id of a row of completions. plain_arrays (for the trait InsertsArrays) is the list of columns of a SELECT that
 	// returns one row for each new task. Each column has a parameter: an array with the values of this column for all the tasks.
 	"completions":     "",
 	"same_completion": "",

@@ -303,7 +303,7 @@ func (*File) CommitWithNext(*sqlx.Conn) bool                          { return f
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
 func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns the error of BEGIN
 func (*File) Unanswered(err error) error                              { return err }   // the result of a commit is never lost
-func (*File) Asserted(error) bool                                     { return false } // no statement for files has an assertion
+func (*File) Asserted(error) bool                                     { return false } // only the fast path of a server has assertions
 func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
 
 // Health returns nil, because a file has no server.

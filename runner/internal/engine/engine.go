@@ -148,7 +148,7 @@ type loopState struct {
 	postponedTill time.Time     // earliest time of the next cycle, after an error or while the machine has no resources for commands
 	failures      int           // number of consecutive cycles with an error other than jobs.ErrBusy, ErrFull or ErrUnknown
 
-	reconciledAt time.Time // time of the last search for unacknowledged claims
+	reconciledAt time.Time // time of the last search for claims that succeeded with an error (see releaseUnacknowledged)
 	cancelReadAt time.Time // time of the last read of cancel requests
 	cancelDueAt  time.Time // time of the next read of cancel requests; zero if there is no reason to read them
 
