@@ -7,6 +7,7 @@
 //	go run . -only drain     only the drains
 //	go run . -only many      throughput by number of processes and of concurrent tasks
 //	go run . -rows 10000000  only the cost of a claim beside this many rows
+//	go run . -finished 50000000  only tasks that arrive beside this many completed tasks, and while retention deletes some of them
 //	go run . -simulate       a model of many servers: measures, fits the model, checks it against other measurements, and simulates
 //	go run . -snapshot 3m    only tasks that arrive one by one while a session holds a snapshot for this time
 package main
@@ -47,8 +48,9 @@ func main() {
 	rows := flag.Int("rows", 0, "measure claims beside so many rows, and nothing else")
 	held := flag.Duration("snapshot", 0, "measure tasks that arrive while a session holds a snapshot for so long, and nothing else")
 	churn := flag.Int("churn", 0, "measure so many tasks that arrive, run and are deleted, and nothing else")
-	workers := flag.Int("workers", 0, "the number of workers; default: 4 with -snapshot and -churn, 10,000 with -simulate")
-	callers := flag.Int("callers", 32, "with -snapshot and -churn: the number of callers, each of which waits for its task")
+	finished := flag.Int("finished", 0, "measure tasks that arrive beside so many completed tasks, and nothing else")
+	workers := flag.Int("workers", 0, "the number of workers; default: 4 with -snapshot, -churn and -finished, 10,000 with -simulate")
+	callers := flag.Int("callers", 32, "with -snapshot, -churn and -finished: the number of callers, each of which waits for its task")
 	address := flag.String("address", "", "of a server that is there already, with an empty database for this; default: a new one")
 	simulate := flag.Bool("simulate", false, "measure, fit a model, check it, and simulate many servers, and nothing else")
 	servers := flag.Int("servers", 100, "with -simulate: the number of servers")
@@ -62,7 +64,7 @@ func main() {
 		}
 		return
 	}
-	e := &env{address: *address, short: *short, rows: *rows, churn: *churn,
+	e := &env{address: *address, short: *short, rows: *rows, churn: *churn, finished: *finished,
 		snapshot: snapshotRun{held: *held, measured: min(20*time.Second, *held), workers: cmp.Or(*workers, 4), callers: *callers}}
 	if err := run(ctx, e, *rounds, *only); err != nil {
 		log.Fatal("bench: ", err)
@@ -73,9 +75,10 @@ func main() {
 type env struct {
 	address string // address of an empty database
 	short   bool
-	// Each of these three selects a special measurement, which runs in place of all others. A value of 0 selects none.
+	// Each of these four selects a special measurement, which runs in place of all others. A value of 0 selects none.
 	rows     int
 	churn    int
+	finished int
 	snapshot snapshotRun
 	cpu      []float64 // processor time of the server and the workers in the last drain, in µs per task; empty if there was none
 }
@@ -124,6 +127,8 @@ func run(ctx context.Context, e *env, rounds int, only string) error {
 		return grown(ctx, e, e.rows)
 	case e.churn > 0:
 		return e.snapshot.churn(ctx, e.address, e.churn)
+	case e.finished > 0:
+		return e.snapshot.finished(ctx, e.address, e.finished)
 	case e.snapshot.held > 0:
 		return e.snapshot.snapshot(ctx, e, renew)
 	}

@@ -101,9 +101,10 @@ func compare(p point, use string, measured, model figures) {
 
 // spread is how keys are spread over servers.
 type spread struct {
-	uniform, zipf []float64 // share of the load of each server, if all keys have the same load, and if key k has the load 1/k
-	moved         float64   // share of the keys that move when a server is added
-	first         float64   // share of the load of the first key if key k has the load 1/k
+	uniform []float64 // part of the total load that each server has, if all keys have the same load
+	zipf    []float64 // the same, if key k (from 1) has the load 1/k
+	moved   float64   // share of the keys that move when a server is added
+	first   float64   // share of the load of the first key if key k has the load 1/k
 }
 
 // spreadKeys spreads n lanes or queues over servers by the rule of runner.
