@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"example.com/runner/runner"
+	"example.com/runner/runner/postgres"
+)
+
+// finishedDays is the number of days over which the ends of the tasks of a finishedRun are spread. finishedStages is how many of these days
+// retention deletes, one after the other.
+const (
+	finishedDays   = 50
+	finishedStages = 3
+	day            = 24 * time.Hour
+)
+
+// fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the tasks are spread over the time from $4 to $5, in ms.
+const fillCompleted = `INSERT INTO runner.tasks (generation_id, job, args, queue, state, priority, run_at, max_attempts, max_losses,
+	attempt, worker, started_at, finished_at, created_at, updated_at)
+SELECT 3, $3, '{"n":' || i || ',"to":"someone@example.com","subject":"a payload of about one hundred bytes, as tasks have"}', 'default',
+	'completed', 5, at, 1, 3, 1, 1, at, at, at, at
+FROM generate_series($1::bigint, $2::bigint) AS i,
+	LATERAL (SELECT $4::bigint + (($5::bigint - $4::bigint) * (i - $1) / ($2 - $1 + 1))::bigint AS at) AS ended`
+
+// finished measures tasks that arrive one by one: in an empty database, beside n completed tasks, and while retention deletes the completed
+// tasks of a day, several times. After each measurement it prints the sizes of the table of tasks. A claim does not depend on the number of
+// completed tasks if the rates are equal. The space of deleted tasks is used again if the sizes do not grow while retention deletes as
+// many tasks as arrive.
+func (r snapshotRun) finished(ctx context.Context, address string, n int) error {
+	conn, err := pgx.Connect(ctx, address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close(ctx)
+	r.measured = 20 * time.Second
+	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\nmeasured\ts\trate /s\tp50 ms\tp99 ms\tdeleted /s\ttasks\ttable MB\tindexes MB\tdead rows\t\n")
+	// measure measures until the tasks that are older than keep have been deleted. With a keep of 0 it measures for the usual time.
+	measure := func(name string, keep time.Duration) error {
+		var tasks, table, indexes, dead int64
+		var got phaseResult
+		var took time.Duration
+		if err := r.arrive(ctx, address, ours("runner", keep, 0), func(a *arrivals) (err error) {
+			a.begin()
+			began := time.Now()
+			for old := true; old || time.Since(began) < r.measured; {
+				select {
+				case <-time.After(100 * time.Millisecond):
+				case <-ctx.Done():
+					return context.Cause(ctx)
+				}
+				if old = keep > 0; !old {
+					continue
+				}
+				if err := conn.QueryRow(ctx, `SELECT coalesce((SELECT min(finished_at) FROM runner.tasks
+					WHERE finished_at IS NOT NULL) < $1, false)`, began.Add(-keep).UnixMilli()).Scan(&old); err != nil {
+					return err
+				}
+			}
+			took = time.Since(began)
+			got, err = a.end(took)
+			return err
+		}); err != nil {
+			return err
+		}
+		if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM runner.tasks), pg_table_size('runner.tasks'),
+			pg_indexes_size('runner.tasks'), n_dead_tup FROM pg_stat_all_tables WHERE relid = 'runner.tasks'::regclass`).
+			Scan(&tasks, &table, &indexes, &dead); err != nil {
+			return err
+		}
+		deleted := 0.0
+		if keep > 0 {
+			deleted = float64(n) / finishedDays / took.Seconds()
+		}
+		line := fmt.Sprintf("%s\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%d\t%.0f\t%.0f\t%d\t\n", name, took.Seconds(), got.rate, milliseconds(got.p50),
+			milliseconds(got.p99), deleted, tasks, float64(table)/1e6, float64(indexes)/1e6, dead)
+		log.Print(line)
+		_, err := fmt.Fprint(w, line)
+		return err
+	}
+	if err := createSchema(ctx, address); err != nil {
+		return err
+	}
+	if err := measure("empty database", 0); err != nil {
+		return err
+	}
+	began := time.Now()
+	const part = 500_000
+	oldest, span := began.Add(-finishedDays*day).UnixMilli(), (finishedDays * day).Milliseconds()
+	at := func(i int) int64 { return oldest + span*int64(i)/int64(n) }
+	for from := 0; from < n; from += part {
+		to := min(n, from+part)
+		if _, err := conn.Exec(ctx, fillCompleted, from+1, to, "noop", at(from), at(to)); err != nil {
+			return err
+		}
+	}
+	if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) runner.tasks"); err != nil {
+		return err
+	}
+	log.Printf("filled and vacuumed in %s", time.Since(began).Round(time.Second))
+	if err := measure(fmt.Sprintf("%d completed tasks", n), 0); err != nil {
+		return err
+	}
+	for i := range finishedStages {
+		if err := measure(fmt.Sprintf("day %d is deleted", i+1), time.Duration(finishedDays-1-i)*day+time.Since(began)); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// createSchema creates runner's tables in an empty database.
+func createSchema(ctx context.Context, address string) error {
+	r, err := runner.Open(ctx, address, runner.Options{Engine: postgres.Engine()})
+	if err != nil {
+		return err
+	}
+	return r.Close()
+}
