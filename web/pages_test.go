@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -16,6 +17,7 @@ import (
 	"example.com/runner/internal/testkit"
 	"example.com/runner/internal/testkit/runnerkit"
 	"example.com/runner/jobs"
+	"example.com/runner/runner"
 	"example.com/runner/web"
 )
 
@@ -239,6 +241,19 @@ func TestATaskShowsTheProcessesThatItsCommandLeftBehind(t *testing.T) {
 	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Processes</b> 1 that the command left behind, killed")
 }
 
+func TestATaskShowsTheProgressOfItsFunction(t *testing.T) {
+	r := open(t)
+	job := jobs.Define[string]("convert")
+	r.Register(job.Handler(func(ctx context.Context, text string) error { runner.Progress(ctx, 12, 40, text); return nil }))
+	if _, err := r.Enqueue(t.Context(), job.With("page 12 <b>")); err != nil {
+		t.Fatal(err)
+	}
+	runnerkit.Drain(t, r)
+	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Progress</b> 12/40: page 12 &lt;b&gt;")
+	hidden := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
+	testkit.ContainsNone(t, hidden.page("/tasks/1"), "page 12")
+}
+
 const hostile = "<script>alert(1)</script>\x1b]0;x\a\u202eRTL"
 
 func TestHostileTextIsShownAsText(t *testing.T) {
@@ -300,12 +315,17 @@ func TestHiddenArgumentsAreInNoPage(t *testing.T) {
 	if _, err := r.Enqueue(t.Context(), boom.With("marker-args")); err != nil {
 		t.Fatal(err)
 	}
+	stops := jobs.Define[string]("stops")
+	r.Register(stops.Handler(func(_ context.Context, in string) error { return jobs.Cancel(errors.New(in)) }))
+	if _, err := r.Enqueue(t.Context(), stops.With("marker-cancel")); err != nil {
+		t.Fatal(err)
+	}
 	if err := r.Schedule(t.Context(), jobs.Schedule{Name: "s", Cron: "0 3 * * *", Spec: jobs.Shell("marker-args").With()}); err != nil {
 		t.Fatal(err)
 	}
 	runnerkit.Drain(t, r)
 	s := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
-	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/schedules", "/tasks/1/log", "/tasks/1/args",
+	for _, path := range []string{"/", "/tasks", "/tasks/1", "/tasks/2", "/tasks/3", "/schedules", "/tasks/1/log", "/tasks/1/args",
 		"/tasks/1/result", "/tasks/2/args", "/tasks/1/log?attempt=1", "/tasks/1?attempt=1"} {
 		_, page := s.get(path)
 		testkit.ContainsNone(t, page, "marker-")

@@ -26,6 +26,7 @@ type taskView struct {
 	CommandLine string // command line that enqueues the same task
 	Settings    []string
 	Why         string
+	Progress    string    // last report of the function; empty if there is none
 	Used        string    // resources that the shown attempt used
 	Processes   string    // processes that the command left behind; empty if there were none
 	Args        *document // arguments of a function; nil for a command
@@ -100,7 +101,9 @@ func (h *handler) task(ctx context.Context, req *http.Request) (string, view, er
 	id := t.ID
 	v := &taskView{page: h.newPage(req, "", "tasks"), Task: t, Link: fmt.Sprintf("%s/tasks/%d", h.base, id)}
 	v.Title = fmt.Sprintf("%s %d %s", symbols[t.State], id, v.ShortJob(t))
-	v.Headline = humanize.Safe(present.Headline(t, v.page.Now))
+	shown := h.withoutTexts(t)
+	v.Headline = humanize.Safe(present.Headline(shown, v.page.Now))
+	v.Progress = humanize.Safe(present.Progress(shown.Progress))
 	v.JobText = v.jobText(t)
 	wait, err := h.r.Why(ctx, t)
 	if err != nil {

@@ -276,8 +276,8 @@ func queryActions(filter jobs.Filter, terms []search.Term, total int) (list []qu
 }
 
 func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
-	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt, Note: humanize.Safe(present.Note(t, holds, p.Now)),
-		Can: verbsOf(t.State)}
+	row := taskRow{Task: t, AttemptText: present.Attempts(t), When: t.FinishedAt,
+		Note: humanize.Safe(present.Note(h.withoutTexts(t), holds, p.Now)), Can: verbsOf(t.State)}
 	switch {
 	case t.State == jobs.Scheduled || t.State == jobs.Retrying:
 		row.When, row.Due, row.Note = t.RunAt, true, ""
@@ -291,6 +291,17 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 		row.Error = h.errorLine(t)
 	}
 	return row
+}
+
+// withoutTexts returns the task as it is. With HideArgs it returns the task without the texts that its function has chosen.
+func (h *handler) withoutTexts(t jobs.Task) jobs.Task {
+	if h.o.HideArgs {
+		t.Error = ""
+		if t.Progress != nil {
+			t.Progress = &jobs.Progress{Done: t.Progress.Done, Total: t.Progress.Total}
+		}
+	}
+	return t
 }
 
 // maxErrorText is the largest length of an error in a list, in bytes.

@@ -115,7 +115,7 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 		if !t.CancelRequestedAt.IsZero() {
 			return "stopping"
 		}
-		return progress(t.Progress)
+		return shortProgress(t.Progress)
 	case jobs.Cancelled:
 		if t.Reason == jobs.ReasonExpired {
 			return "expired"
@@ -210,8 +210,24 @@ func Memory(u jobs.Usage) string {
 	return humanize.Size(u.MaxRSS)
 }
 
-// progress returns the progress that a function has reported: numbers such as 12/40, or a text.
-func progress(p *jobs.Progress) string {
+// Progress returns the whole progress that a function has reported, such as "12/40: page 12". Without a report it returns an empty string.
+func Progress(p *jobs.Progress) string {
+	if p == nil {
+		return ""
+	}
+	switch {
+	case p.Text == "":
+		return shortProgress(p)
+	case p.Done == 0 && p.Total == 0:
+		return p.Text
+	case p.Total == 0:
+		return fmt.Sprintf("%d: %s", p.Done, p.Text)
+	}
+	return shortProgress(p) + ": " + p.Text
+}
+
+// shortProgress returns the progress for a column of a list: numbers such as 12/40, or the beginning of the text.
+func shortProgress(p *jobs.Progress) string {
 	switch {
 	case p == nil:
 		return ""

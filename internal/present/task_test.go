@@ -48,6 +48,13 @@ func TestNotes(t *testing.T) {
 	}
 }
 
+func TestProgress(t *testing.T) {
+	for want, report := range map[string]*jobs.Progress{"": nil, "0": {}, "12": {Done: 12}, "12/40": {Done: 12, Total: 40},
+		"pages": {Text: "pages"}, "12: pages": {Done: 12, Text: "pages"}, "12/40: pages": {Done: 12, Total: 40, Text: "pages"}} {
+		testkit.Equal(t, "progress", present.Progress(report), want)
+	}
+}
+
 func TestHeadlines(t *testing.T) {
 	code := 1
 	ago := func(d time.Duration) time.Time { return noon.Add(-d) }

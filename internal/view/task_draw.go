@@ -98,6 +98,9 @@ func (s *Task) fields() [][]field {
 	if s.Why != "" {
 		add(field{"why", s.Why})
 	}
+	if text := present.Progress(t.Progress); text != "" {
+		add(field{"progress", text})
+	}
 	if used := present.Used(t.Usage); used != "" {
 		add(field{"used", used})
 	}

@@ -65,7 +65,7 @@ func TestShowLooksLikeTheSample(t *testing.T) {
 	testkit.Contains(t, out.String(), "TOKEN=s3cret", "\n  path      /usr/bin/curl\n  cwd       /srv/app\n  queue     default\n")
 }
 
-func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
+func TestShowDrawsTheProgressAndTheStepsOfAFunction(t *testing.T) {
 	testkit.SetZone(t, "Europe/Berlin")
 	s := sampleTask()
 	s.Task.Job, s.Tail, s.Attempts = "order", nil, nil
@@ -74,10 +74,11 @@ func TestShowDrawsTheStepsOfAFunction(t *testing.T) {
 	}
 	s.Steps = append(s.Steps, jobs.Step{Name: "night", At: noon.Add(-3 * time.Minute), WakeAt: noon.Add(-time.Minute)},
 		jobs.Step{Name: "cool off", At: noon.Add(-time.Minute), WakeAt: noon.Add(time.Hour)})
+	s.Task.Progress = &jobs.Progress{Done: 21, Total: 40, Text: "reads page 21"}
 	p, out, _ := termtest.Printer(80)
 	s.Draw(p)
 	p.Flush()
-	for _, want := range []string{"\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
+	for _, want := range []string{"\n  progress  21/40: reads page 21\n", "\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
 		"\n  night     14:08:15  slept until 14:10:15\n  cool off  14:10:15  sleeps until 15:11:15\n"} {
 		testkit.Contains(t, out.String(), want)
 	}
