@@ -5,13 +5,13 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strconv"
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/record"
 	"example.com/runner/internal/systemd"
 	"example.com/runner/internal/term"
@@ -117,11 +117,11 @@ func unitNameOption() *cli.Option {
 	return cli.Scalar("name", "NAME", "name of the unit (runner)", "runner", parseUnitName)
 }
 
-var unitName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
+var unitName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 
 // parseUnitName checks the name of a systemd unit or of a user.
 func parseUnitName(text string) (string, error) {
-	if !unitName.MatchString(text) || len(text) > 100 {
+	if !unitName().MatchString(text) || len(text) > 100 {
 		return "", errors.New("is no name: letters, digits, dots, underscores and hyphens")
 	}
 	return text, nil

@@ -84,8 +84,8 @@ type writer struct {
 	broken    bool      // whether the last write found damage; then the connection is reopened before the next write
 	busySince time.Time // start of the current series of writes without a break
 	crowd     bool      // whether the last group had several members, or more requests arrived during its commit
-	lone      bool      // whether the current write is the first one after a break
-	single    bool      // whether the current write is the first one after a break longer than singleAfter
+	lone      bool      // whether the current write is the first one after a pause longer than breakLength
+	single    bool      // whether the current write is the first one after a pause longer than singleAfter
 	lastEnd   time.Time
 	looked    time.Time // time at which lookAfter last found the files at their paths
 	space     diskSpace // free space of the disk, as the last transaction found it

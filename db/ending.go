@@ -1,10 +1,10 @@
 package db
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 
+	"example.com/runner/internal/pattern"
 	"example.com/runner/jobs"
 )
 
@@ -20,7 +20,7 @@ type ending struct {
 
 const endingSeparator = " · "
 
-var exitOrSignal = regexp.MustCompile(`^(exit|signal)(?: status)? (?:(\d{1,10})|(?:SIG)?([A-Z]{3,4}))$`)
+var exitOrSignal = pattern.Lazy(`^(exit|signal)(?: status)? (?:(\d{1,10})|(?:SIG)?([A-Z]{3,4}))$`)
 
 // signalNumbers has the signals that end commands and have the same number on all systems.
 var signalNumbers = map[string]int{"HUP": 1, "INT": 2, "QUIT": 3, "ILL": 4, "TRAP": 5, "ABRT": 6, "FPE": 8, "KILL": 9, "SEGV": 11,
@@ -43,7 +43,7 @@ func parseEnding(text string) (ending, bool) {
 // parseReason parses the first part of an ending, such as "exit 7" or "timeout". Reasons without a number are also common words in other
 // searches, so they count as a reason only if an error line follows.
 func parseReason(text string, line bool) (ending, bool) {
-	if match := exitOrSignal.FindStringSubmatch(text); match != nil {
+	if match := exitOrSignal().FindStringSubmatch(text); match != nil {
 		number, isName := match[2], match[3] != ""
 		switch {
 		case match[1] == "exit" && !isName:

@@ -186,8 +186,8 @@ func (f *floors) rangesOf(p part) []idRange {
 	return []idRange{{low: leastPriority, high: greatestPriority}}
 }
 
-// of lists the ranges of jobs in queues. It skips the jobs whose name is empty.
-func (f *floors) of(queues []string, list []ClaimJob) (all []partRange) {
+// listRanges returns the ranges of priorities of each job in each queue. It skips the jobs whose name is empty.
+func (f *floors) listRanges(queues []string, list []ClaimJob) (all []partRange) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, queue := range queues {
@@ -247,7 +247,7 @@ func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 			return
 		}
 	}
-	ranges := f.of(queues, list)
+	ranges := f.listRanges(queues, list)
 	if full {
 		for i := range ranges {
 			ranges[i].floor = 0
@@ -316,7 +316,7 @@ func (c *claimer) rangesJSON() string {
 	f.mu.Lock()
 	queues := slices.Clone(f.queues)
 	f.mu.Unlock()
-	return rangesJSON(f.of(queues, c.jobs))
+	return rangesJSON(f.listRanges(queues, c.jobs))
 }
 
 // sortNames sorts the names of the queues that selectQueuesAbove has found, and removes duplicates.
@@ -330,7 +330,7 @@ func (c *claimer) sortNames() {
 func (c *claimer) aboveArgs(queue string, list []ClaimJob) (args []any, text *statement) {
 	n := 0
 	for _, job := range list {
-		for _, r := range c.floors.of([]string{queue}, []ClaimJob{job}) {
+		for _, r := range c.floors.listRanges([]string{queue}, []ClaimJob{job}) {
 			for range 2 {
 				args = append(args, int64(max(job.MaxAttempts, 1)), queue, job.Job, r.low, r.high, r.floor)
 			}

@@ -93,15 +93,15 @@ func (t *tx) insertAll(specs []jobs.Spec, now time.Time) (of *inserter, from int
 	return of, from, nil
 }
 
-// InsertThen adds one task at the time now. It calls the function then with the result before the transaction commits, while no other
-// process can see the task. The function must not take long.
-func (d *DB) InsertThen(ctx context.Context, spec *jobs.Spec, now time.Time, then func(Inserted) error) error {
+// InsertThen adds one task at the time now. Before the transaction commits, while no other process can see the task, it calls
+// beforeCommit with the result. The function beforeCommit must not take long.
+func (d *DB) InsertThen(ctx context.Context, spec *jobs.Spec, now time.Time, beforeCommit func(Inserted) error) error {
 	return d.updateAlone(ctx, full, func(t *tx) error {
 		added, err := t.insertSpec(spec, nil, now)
 		if err != nil {
 			return err
 		}
-		return then(added)
+		return beforeCommit(added)
 	})
 }
 
@@ -330,7 +330,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 		err = t.ended([]end{{id: id, queue: task.Queue, state: state}}, now)
 	case o.hold:
 		err = t.addHold(id, TaskChange{At: now, By: task.CreatedBy, Action: ActionHold})
-	// If the database has limits, laneTaken blocks the task even if the lane is free. Then freeLane makes the task pending.
+	// If the database has limits, laneTaken returns true even for a free lane. Then freeLane makes the task pending if it may start.
 	case state == jobs.Blocked && !waits && t.used.limits:
 		err = t.freeLane(task.Lane, now)
 	}

@@ -189,7 +189,7 @@ func (c *condition) metadata(texts map[string]string, indexed []string) {
 	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
 		return taskspec.ValidMetadataKey(key) != nil
 	}) {
-		c.and("1 = 0") // no task has so many keys or an invalid key; SQLite would read an invalid key such as "$.a" as a JSON path
+		c.and("1 = 0") // no task has so many keys, or an invalid key. SQLite would read "$.a", which is invalid, as a JSON path
 		return
 	}
 	if len(indexed) > 0 {

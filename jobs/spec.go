@@ -24,8 +24,8 @@ const CommandJob = "command"
 // NewBatch is the value of Spec.Batch that begins a batch.
 const NewBatch = -1
 
-// Spec describes a task to enqueue. Make one with Command.With or Func.With; the zero Spec is not valid. A field that Task has, too, has
-// the same meaning there.
+// Spec describes a task to enqueue. Make one with Command.With or Func.With; the zero Spec is not valid. Fields that also
+// exist in Task have the same meaning as in Task.
 type Spec struct {
 	Job          string
 	Args         json.RawMessage

@@ -123,8 +123,8 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// TestMetricsDoNotContainTheTextsOfFailures checks that no label has an error, an error line, an argument or a label of a task. Each text
-// would be a time series of its own, and could be secret.
+// TestMetricsDoNotContainTheTextsOfFailures checks that the metrics contain no text of an error, an error line, an argument or a
+// task's label. As the value of a metric label, each text would create a time series of its own. The text could also be secret.
 func TestMetricsDoNotContainTheTextsOfFailures(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, web.ServerOptions{})

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
 
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/pattern"
 	"example.com/runner/internal/present"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
@@ -237,7 +237,7 @@ func (h *handler) page(load loader) http.HandlerFunc {
 			return
 		}
 		l.Flash = h.takeFlash(w, req)
-		if found := addedTask.FindStringSubmatch(l.Flash); found != nil {
+		if found := addedTask().FindStringSubmatch(l.Flash); found != nil {
 			l.Added = found[1]
 		}
 		h.send(w, http.StatusOK, "layout", l)
@@ -260,7 +260,7 @@ func (h *handler) render(req *http.Request, load loader) (rendered, error) {
 }
 
 // addedTask matches the text about a task that an action has added.
-var addedTask = regexp.MustCompile(`^task ([0-9]+) of schedule \S+ enqueued`)
+var addedTask = pattern.Lazy(`^task ([0-9]+) of schedule \S+ enqueued`)
 
 // layout is the data of the frame around a page.
 type layout struct {

@@ -4,9 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"hash/fnv"
-	"regexp"
 	"slices"
 	"strings"
+
+	"example.com/runner/internal/pattern"
 )
 
 // The live regions of a page are the elements with the attribute data-live. An open page loads them again after a change. It sends the
@@ -16,7 +17,7 @@ import (
 const haveHeader = "Have"
 
 // liveTag matches the start tag of a live region. Texts and attributes contain no < because the templates escape it.
-var liveTag = regexp.MustCompile(`<([a-z]+) [^<>]*\bid="([^"]*)"[^<>]*\bdata-live\b[^<>]*>|` +
+var liveTag = pattern.Lazy(`<([a-z]+) [^<>]*\bid="([^"]*)"[^<>]*\bdata-live\b[^<>]*>|` +
 	`<([a-z]+) [^<>]*\bdata-live\b[^<>]*\bid="([^"]*)"[^<>]*>`)
 
 // changedRegions returns the text of a page without the regions that the browser already shows: those whose hashes are in the argument
@@ -26,7 +27,7 @@ func changedRegions(text []byte, have string) []byte {
 	var out bytes.Buffer
 	var hashes []string
 	for len(text) > 0 {
-		at := liveTag.FindSubmatchIndex(text)
+		at := liveTag().FindSubmatchIndex(text)
 		if at == nil {
 			break
 		}

@@ -20,6 +20,7 @@ const (
 	finishedDays   = 50
 	finishedStages = 3
 	day            = 24 * time.Hour
+	forever        = -1 // as the time that tasks are kept
 )
 
 // fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the tasks are spread over the time from $4 to $5, in ms.
@@ -43,7 +44,8 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	r.measured = 20 * time.Second
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nmeasured\ts\trate /s\tp50 ms\tp99 ms\tdeleted /s\ttasks\ttable MB\tindexes MB\tdead rows\t\n")
-	// measure measures until the tasks that are older than keep have been deleted. With a keep of 0 it measures for the usual time.
+	// measure measures until the tasks that are older than keep have been deleted. With forever it measures for the usual time. The
+	// workers began before the measurement, so they may leave the tasks of the last seconds for their next search for old tasks.
 	measure := func(name string, keep time.Duration) error {
 		var tasks, table, indexes, dead int64
 		var got phaseResult
@@ -57,11 +59,11 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 				case <-ctx.Done():
 					return context.Cause(ctx)
 				}
-				if old = keep > 0; !old {
+				if old = keep != forever; !old {
 					continue
 				}
 				if err := conn.QueryRow(ctx, `SELECT coalesce((SELECT min(finished_at) FROM runner.tasks
-					WHERE finished_at IS NOT NULL) < $1, false)`, began.Add(-keep).UnixMilli()).Scan(&old); err != nil {
+					WHERE finished_at IS NOT NULL) < $1, false)`, began.Add(-keep-time.Minute).UnixMilli()).Scan(&old); err != nil {
 					return err
 				}
 			}
@@ -77,7 +79,7 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 			return err
 		}
 		deleted := 0.0
-		if keep > 0 {
+		if keep != forever {
 			deleted = float64(n) / finishedDays / took.Seconds()
 		}
 		line := fmt.Sprintf("%s\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%d\t%.0f\t%.0f\t%d\t\n", name, took.Seconds(), got.rate, milliseconds(got.p50),
@@ -89,7 +91,7 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	if err := createSchema(ctx, address); err != nil {
 		return err
 	}
-	if err := measure("empty database", 0); err != nil {
+	if err := measure("empty database", forever); err != nil {
 		return err
 	}
 	began := time.Now()
@@ -106,7 +108,7 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 		return err
 	}
 	log.Printf("filled and vacuumed in %s", time.Since(began).Round(time.Second))
-	if err := measure(fmt.Sprintf("%d completed tasks", n), 0); err != nil {
+	if err := measure(fmt.Sprintf("%d completed tasks", n), forever); err != nil {
 		return err
 	}
 	for i := range finishedStages {

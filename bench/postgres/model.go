@@ -50,7 +50,7 @@ const (
 // outcome is the result of a simulation.
 type outcome struct {
 	tasks      int             // tasks that have ended
-	messages   int             // transactions of the servers
+	messages   int             // messages from workers to the servers; each is one transaction
 	took       time.Duration   // until the last end is written, or the time until of the plan
 	serverTime time.Duration   // processor time of all servers
 	workerTime time.Duration   // processor time of all workers

@@ -140,7 +140,7 @@ func rateLimitsReturnTheNextStart(s *store) {
 	}
 }
 
-// theLimitOfTheDatabase checks a limit for all tasks together with the limit of a queue.
+// theLimitOfTheDatabase sets a limit for all tasks of the database, and a limit of a queue at the same time. Both must hold.
 func theLimitOfTheDatabase(s *store) {
 	t, w := s.T, newOrderStore(s)
 	for range 4 {

@@ -82,7 +82,7 @@ func kindOf(o *taskspec.OptionInfo) optionKind {
 type optionDialect struct {
 	path    string                   // text before the key in {path}: SQLite needs a JSON path such as $.key, PostgreSQL only the key
 	check   string                   // template for the check of one option in enqueue
-	between string                   // text between two words in a list of words
+	between string                   // text between two of the allowed words of an option
 	kinds   map[optionKind]optionSQL // templates for each kind of options
 }
 

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -21,6 +20,7 @@ import (
 	"example.com/runner/internal/admin"
 	"example.com/runner/internal/failure"
 	"example.com/runner/internal/humanize"
+	"example.com/runner/internal/pattern"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -58,7 +58,8 @@ const (
 	sweepTasks = 500 // number of tasks to look up at once
 )
 
-var outputName = regexp.MustCompile(`^([1-9][0-9]{0,17})-[0-9]+\.log(\.1)?$`)
+// outputName matches the name of a file with output.
+var outputName = pattern.Lazy(`^([1-9][0-9]{0,17})-[0-9]+\.log(\.1)?$`)
 
 // OpenFiles opens the directory at path for the output of the tasks of r. It creates the directory if it is missing. The parameter most is
 // the maximum size of a file in bytes; 0 means no limit.
@@ -217,7 +218,7 @@ func (f *Files) sweep(ctx context.Context, r *runner.Runner) (deleted int, err e
 	}
 	files := map[int64][]string{} // names of files by the id of the task
 	for _, name := range names {
-		if match := outputName.FindStringSubmatch(name); match != nil {
+		if match := outputName().FindStringSubmatch(name); match != nil {
 			id, _ := strconv.ParseInt(match[1], 10, 64) // cannot fail, because there are at most 18 digits
 			files[id] = append(files[id], name)
 		}

@@ -4,12 +4,12 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"example.com/runner/internal/admin"
+	"example.com/runner/internal/pattern"
 	"example.com/runner/jobs"
 	"example.com/runner/runner"
 )
@@ -57,7 +57,7 @@ func (g FailureGroup) Cause() string {
 }
 
 // varying matches the parts of an error line that may differ although the cause is the same: paths, ids and numbers.
-var varying = regexp.MustCompile(`(?:[\w.~-]*/)+[\w.@%+-]*|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
+var varying = pattern.Lazy(`(?:[\w.~-]*/)+[\w.@%+-]*|\b[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\b|` +
 	`\b(?:0x)?[0-9a-fA-F]{8,}\b|[0-9]+(?:[.:][0-9]+)*`)
 
 // Failure contains the facts about a failed task by which GroupFailures groups tasks.
@@ -74,7 +74,7 @@ type Failure struct {
 // NewFailure returns the Failure for a failed task.
 func NewFailure(t jobs.Task) Failure {
 	line := ErrorLine(t)
-	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, varying.ReplaceAllString(line, "#")}
+	return Failure{t.ID, t.FinishedAt, t.Queue, t.Job, Ending(t.Reason, t.ExitCode, t.Signal), line, varying().ReplaceAllString(line, "#")}
 }
 
 // GroupFailures groups failed tasks by their cause; the largest group is first. In tasks the latest failure must be first.

@@ -1,10 +1,10 @@
 package postgres
 
 import (
-	"regexp"
 	"strings"
 
 	"example.com/runner/db/internal/engine"
+	"example.com/runner/internal/pattern"
 )
 
 // URL is the address of a database on a server. It implements engine.Address.
@@ -18,12 +18,12 @@ func IsURL(address string) bool {
 }
 
 // password matches a password in an address. Group 1 or 2 of the match has the text before the password.
-var password = regexp.MustCompile(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
+var password = pattern.Lazy(`^([a-z]+://[^/?#@:]*):[^/?#]*@|([?&](?:ssl)?password=)[^&#]*`)
 
 // String returns the address without its password.
 func (u URL) String() string {
-	return password.ReplaceAllStringFunc(string(u), func(part string) string {
-		m := password.FindStringSubmatch(part)
+	return password().ReplaceAllStringFunc(string(u), func(part string) string {
+		m := password().FindStringSubmatch(part)
 		if m[2] != "" {
 			return m[2] + "xxxxx"
 		}
@@ -44,17 +44,17 @@ func (URL) SharedByHosts() bool { return true }
 func (URL) CheckWriters(int) error { return nil }
 
 // HasPassword reports whether the address includes a password.
-func (u URL) HasPassword() bool { return password.MatchString(string(u)) }
+func (u URL) HasPassword() bool { return password().MatchString(string(u)) }
 
 // Engine prepares a database on the server. It does not connect.
 func (u URL) Engine(o engine.Options) (engine.Engine, error) { return New(string(u), o) }
 
 // plainName matches a name that SQL accepts without quotes.
-var plainName = regexp.MustCompile(`^[a-z_][a-z0-9_]*$`)
+var plainName = pattern.Lazy(`^[a-z_][a-z0-9_]*$`)
 
 // Identifier returns a name as an identifier of SQL.
 func Identifier(name string) string {
-	if plainName.MatchString(name) {
+	if plainName().MatchString(name) {
 		return name
 	}
 	return `"` + strings.ReplaceAll(name, `"`, `""`) + `"`

@@ -16,8 +16,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These SQLSTATE codes identify errors of a server. The errors of every driver have such a code of five characters. isLost identifies
-// a lost connection by the types of network errors, too.
+// These SQLSTATE codes identify errors of a server. The errors of every driver have such a code of five characters. isLost looks at
+// these codes, and also at the types of network errors.
 const (
 	lockNotAvailable      = "55P03"
 	undefinedTable        = "42P01"

@@ -22,8 +22,8 @@ func (c *commitCount) open(all *atomic.Uint32) {
 	c.all = all
 }
 
-// begin counts a commit of the writer before the commit is made. The writer may not have the write lock yet, so another connection can
-// commit before it. The number of commits of others includes such a commit only after the commit of the writer has succeeded or failed.
+// begin counts the writer's commit before it is made. Another connection can still commit first, because the writer may not have the write
+// lock yet. The method read counts the other connection's commit late: only after the writer's commit has succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -107,6 +107,12 @@ func (d *File) CheckSchema(ctx context.Context) error {
 const selectTables = `SELECT name, (SELECT group_concat(name, ' ') FROM pragma_table_info(t.name)) AS columns
 	FROM sqlite_schema AS t WHERE type = 'table' AND name NOT LIKE 'sqlite\_%' ESCAPE '\' ORDER BY name`
 
+// selectTablesLength returns the total length of the texts that created the tables of a file.
+const selectTablesLength = `SELECT sum(length(sql)) FROM sqlite_schema WHERE type = 'table'`
+
+// ownTablesLength is this length for the schema without a prefix.
+const ownTablesLength = 14870
+
 // table is a table with its columns, separated by spaces.
 type table struct {
 	Name    string `db:"name"`
@@ -151,8 +157,16 @@ var ownTables = []table{
 }
 
 // checkTables returns an error unless the file has the tables of the schema, each with its columns. Unreleased builds may have written the
-// same version number for other tables. Without this check, some commands would fail on such a file in the middle of their work.
+// same version number for other tables. Without this check, some commands would fail on such a file in the middle of their work. To read
+// all columns takes a twentieth of the time of "runner enqueue", so checkTables first compares only the length of the schema.
 func (d *File) checkTables(ctx context.Context) error {
+	var length int
+	if err := d.conn.GetContext(ctx, &length, selectTablesLength); err != nil {
+		return d.Explain(err)
+	}
+	if length == ownTablesLength {
+		return nil
+	}
 	var all []table
 	if err := d.conn.SelectContext(ctx, &all, selectTables); err != nil {
 		return d.Explain(err)

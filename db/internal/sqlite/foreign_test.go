@@ -36,6 +36,13 @@ func TestOwnTablesMatchTheSchema(t *testing.T) {
 	if err := memory.Select(&own, selectTables); err != nil {
 		t.Fatal(err)
 	}
+	var length int
+	if err := memory.Get(&length, selectTablesLength); err != nil {
+		t.Fatal(err)
+	}
+	if length != ownTablesLength {
+		t.Errorf("got ownTablesLength %d, want the length of the schema's tables, %d", ownTablesLength, length)
+	}
 	if !slices.Equal(ownTables, own) {
 		t.Errorf("got ownTables\n%q\nwant the tables of the schema:\n%q", ownTables, own)
 	}

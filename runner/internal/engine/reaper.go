@@ -248,8 +248,8 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 // expired counts at most a third of a lease per check. The other workers then have time to renew their leases before a reaper takes their
 // tasks away.
 //
-// A lease whose claim was revoked has expired when a second check finds it. The reaper that revoked the claim should have recorded the loss
-// between the two checks, so that reaper is dead or hangs.
+// If two checks in a row find the same revoked claim, its lease has expired, too. The reaper that revoked the claim should have recorded
+// the loss before the second check. It did not, so it is dead or hangs.
 func (p *reaper) expired(leases []db.Lease, passed time.Duration) (map[db.Lease]time.Duration, []db.Lease) {
 	next := make(map[db.Lease]time.Duration, len(leases))
 	var lost []db.Lease

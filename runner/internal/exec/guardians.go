@@ -89,7 +89,8 @@ func NewGuardians(o GuardiansOptions) *Guardians {
 	return &Guardians{o: o, slots: map[int]*supervisor.Guardian{}}
 }
 
-// Prepare starts the first guardian, if nobody has started it yet. If the start fails, the work ends.
+// Prepare starts the first guardian, unless an earlier call has done so. If the start fails, launch reports the error to
+// GuardiansOptions.Fail.
 func (g *Guardians) Prepare() {
 	g.first.Do(func() {
 		if guardian, err := g.launch(); err == nil {
