@@ -2,8 +2,10 @@ package dbtest
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"example.com/runner/db"
@@ -155,6 +157,33 @@ var prunes = group{
 			s.Errorf("got steps %+v, want %+v", steps, []int{0})
 		}
 		s.wantIDs(s.allIDs(), []int64{id})
+	},
+	"a worker leaves the old tasks to another worker that deletes them already": func(s *store) {
+		const n = 3000
+		s.addFinished(s.worker(), n, lifecycle.Outcome{})
+		s.sleep(time.Minute)
+		var deleted atomic.Int64
+		for _, err := range inParallel(4, func(int) error {
+			for p := (db.Prune{Before: s.now}); ; {
+				done, err := s.Prune(s.Context(), p)
+				if err != nil || !done.More {
+					deleted.Add(int64(done.Tasks))
+					return err
+				}
+				if done.Tasks == 0 {
+					return errors.New("got no deleted tasks and more to delete, want that this worker stops")
+				}
+				deleted.Add(int64(done.Tasks))
+				p.From = done.From
+			}
+		}) {
+			if err != nil {
+				s.Error(err)
+			}
+		}
+		if deleted.Load() != n {
+			s.Errorf("got %d deleted tasks, want %d", deleted.Load(), n)
+		}
 	},
 	"prune reads tasks with a longer retention once": func(s *store) {
 		w := s.worker()
