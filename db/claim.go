@@ -315,7 +315,6 @@ func (t *tx) take(c *claimer, text *statement, args []any, most int, lease time.
 
 // claimRows runs a claim and scans its rows. It scans by position, since scanning by name takes a fifth of a worker's time.
 func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, error) {
-	t.changed = true
 	stmt, err := t.stmt(text)
 	if err != nil {
 		return nil, err
@@ -339,6 +338,8 @@ func (t *tx) claimRows(text *statement, args []any, most int) ([]jobs.Task, erro
 		}
 		claimed = append(claimed, r.task())
 	}
-	t.wrote = t.wrote || len(claimed) > 0
+	if len(claimed) > 0 { // a claim that finds nothing sends no notification to other processes
+		t.changed, t.wrote = true, true
+	}
 	return claimed, rows.Err()
 }

@@ -86,7 +86,7 @@ var taskOptions = []OptionInfo{
 		column: func(s *jobs.Spec) any { return &s.MaxLosses }},
 
 	{Key: "unique_for", Group: "Order", Flag: "unique-for",
-		Help: "hold the unique key for this time, even if the task finishes earlier", Zero: "until it finishes", OneTask: true,
+		Help: "keep the unique key for at least this time after the enqueue", Zero: "until the task finishes", OneTask: true,
 		Doc:    "time after the enqueue for which the task holds its unique key, even if it has finished; null for none",
 		stored: func(o *jobs.Options) any { return &o.UniqueFor }},
 	{Key: "unique_states", Group: "Order", Flag: "unique-states", Value: "STATE,...",
