@@ -14,11 +14,11 @@ type aim struct {
 	than     string // name of the other system, measured with the same workload; "" if the figure is not a ratio
 	low      bool   // true if the figure must not be higher than the aim; false if it must not be lower
 	figure   float64
-	unit     string // × for a ratio
+	unit     string // unit of the figure; × if the figure is a ratio
 }
 
-// aims returns all performance goals. A goal in bytes is half of the figure that was measured when tasks had more columns; the goal for the
-// size of the file is 0.6 of that figure.
+// aims returns all performance goals. The goals in bytes come from figures that were measured when tasks had more columns: a goal is half
+// of the old figure, or 0.6 of it for the size of the file.
 func aims() []aim {
 	ratio := func(text string, w *workload, system, than string, figure float64) aim {
 		return aim{text, w, system, than, w.low, figure, "×"}

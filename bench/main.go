@@ -72,9 +72,9 @@ func (e *env) size(n int) int {
 	switch {
 	case !e.short:
 		return n
-	case n >= 5000 && n <= 100_000: // tasks of a drain; a drain of fewer tasks would mainly measure how a new process starts
+	case n >= 5000 && n <= 100_000: // n tasks of a drain; fewer tasks would mainly measure how a new process starts
 		return n / 4
-	case n < 1000: // measured waits; with fewer waits, the percentiles would depend on chance
+	case n < 1000: // n measured waits; with fewer waits, the percentiles would depend on chance
 		return max(n/3, 20)
 	}
 	return max(n/20, 20)
@@ -145,7 +145,7 @@ func run(ctx context.Context, e *env, rounds int, only, dir string, to target) e
 	return finish(os.Stdout, list, to)
 }
 
-// target says where to write the results, besides standard output. A path that is empty means that the file is not written.
+// target says where to write the results, besides standard output. If a path is empty, the file is not written.
 type target struct {
 	dir  string // directory for results.json and the plots
 	page string // Markdown page whose tables bench replaces

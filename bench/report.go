@@ -33,8 +33,8 @@ type table struct {
 	Rows  []tally `json:"rows"`
 }
 
-// tally is the row of one system in a table. It has the median of all rounds, and the ratio: how many times as good as this system the
-// system of the first row is.
+// tally is the row of one system in a table. Median is the median of all rounds. Ratio says how many times as good the first system of the
+// table is as this one.
 type tally struct {
 	System string    `json:"system"`
 	Median float64   `json:"median"`

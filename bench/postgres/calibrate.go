@@ -17,7 +17,7 @@ import (
 type point struct {
 	servers, processes, slots int
 	nothingAhead              bool // whether the workers claim no tasks ahead of their slots, so their messages have few tasks
-	feed                      load // load for idle workers; drain if the tasks are there at the beginning
+	feed                      load
 }
 
 // load is what comes to the workers while they work.
@@ -33,9 +33,9 @@ const (
 
 const loadEvery = 5 * time.Millisecond // pause between two events of a load
 
-// figures are the results of a measurement: of a drain for each task, of other loads for each event.
+// figures are the results of a measurement. The times and transactions are per task in a drain, and per event of any other load.
 type figures struct {
-	rate           float64 // per second
+	rate           float64 // tasks or events per second
 	server, worker float64 // processor time of the servers and of the workers, in microseconds
 	messages       float64 // transactions of the servers
 	others         float64 // share of the computer's processors that other programs used
@@ -46,7 +46,7 @@ func (p point) measure(ctx context.Context, n int) (f figures, err error) {
 	var addresses []string
 	tasks := n / p.servers * p.servers
 	if p.feed != drain && p.feed != single {
-		tasks = 1 // the only task ends the measurement
+		tasks = 1 // the load adds this task last, and the measurement ends with it
 	}
 	for i := range p.servers {
 		server, err := pgserver.Start(ctx, settings...)
@@ -155,8 +155,8 @@ func usage(ctx context.Context, addresses []string) (f figures, err error) {
 // idlers is the point that measures the cost of notifications: idle worker processes on one server.
 var idlers = point{servers: 1, processes: 16, slots: 10}
 
-// calibration are the drains to which calibrate fits the model. The one with nothing claimed ahead has two messages for each task, and so
-// shows the cost of a message.
+// calibration are the drains to which calibrate fits the model. In the first drain the workers claim nothing ahead, so each task needs two
+// messages. This drain shows the cost of a message.
 var calibration = []point{{servers: 1, processes: 1, slots: 1, nothingAhead: true}, {servers: 1, processes: 1, slots: 10},
 	{servers: 1, processes: 1, slots: 25}, {servers: 1, processes: 1, slots: 100}}
 
@@ -174,9 +174,10 @@ func (p point) size(short bool) int {
 	return n
 }
 
-// calibrate fits the costs of the model to drains with one server and one process, and to three loads of idle workers. Idle workers have
-// the cost of a notice and of a claim without tasks. Two straight lines through the processor times of the drains have the cost of a
-// message and of a task. The commit delay is the one with which the model comes closest to the rates of the drains.
+// calibrate fits the costs of the model to drains with one server and one process, and to three loads of idle workers. The loads of idle
+// workers give the cost of a notice and of a claim without tasks. Two straight lines through the processor times of the drains, one for the
+// server and one for the workers, give the cost of a message (the slope) and of a task (the value at 0). The commit delay is the one with
+// which the model comes closest to the rates of the drains.
 func calibrate(measured map[point]figures, silent, noticed, woken figures) (c costs) {
 	micro := func(x float64) time.Duration { return time.Duration(max(x, 0) * float64(time.Microsecond)) }
 	processes := float64(idlers.processes)
@@ -187,7 +188,7 @@ func calibrate(measured map[point]figures, silent, noticed, woken figures) (c co
 	var messages, server, worker []float64
 	for _, p := range calibration {
 		d := measured[p]
-		sent := 1 / notifyPause.Seconds() / d.rate // notifications for each task; each is two transactions: sent and received
+		sent := 1 / notifyPause.Seconds() / d.rate // notifications for each task; to send one is a transaction, to receive it another
 		messages = append(messages, max(d.messages-2*sent, 0))
 		server, worker = append(server, d.server-2*sent*notice), append(worker, d.worker-sent*workerNotice)
 	}

@@ -13,8 +13,9 @@ import (
 // churnKeep is how long a churn keeps completed tasks. Most of its tasks are deleted while it runs.
 const churnKeep = 10 * time.Second
 
-// churn adds and runs tasks until n of them have started, while workers delete the completed ones. It prints the times of the tasks and the
-// sizes of the table of tasks ten times. If vacuum does its work, the sizes and p99 stay the same from the third line on.
+// churn adds and runs tasks until n of them have started, while workers delete the completed ones. After each tenth of the tasks it prints
+// a line with the times of these tasks and the sizes of the table of tasks. If vacuum does its work, the sizes and p99 stay the same from
+// the third line on.
 func (r snapshotRun) churn(ctx context.Context, address string, n int) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

@@ -16,7 +16,7 @@ type job struct {
 	end   func()
 }
 
-// do adds a job to the queue of the computer, and adds its processor time to the sum total.
+// do adds a job to the queue of the computer. When the job starts, do adds the processor time of the job to the parameter total.
 func (c *computer) do(total *time.Duration, start func() time.Duration, end func()) {
 	c.jobs.add(job{func() time.Duration { cost := start(); *total += cost; return cost }, end})
 	c.begin()

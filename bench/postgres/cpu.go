@@ -47,7 +47,7 @@ func machineTime() time.Duration {
 	fields := strings.Fields(string(text))
 	ticks := 0
 	for i := 1; i <= 8 && i < len(fields); i++ {
-		if n, _ := strconv.Atoi(fields[i]); i != 4 && i != 5 { // these two count idle time
+		if n, _ := strconv.Atoi(fields[i]); i != 4 && i != 5 { // fields 4 and 5 count idle time
 			ticks += n
 		}
 	}

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// away is the time that data takes between a client and a server that is 1 ms away, in each direction.
+// away is the delay in each direction between a client and a server whose round trip time is 1 ms.
 const away = 500 * time.Microsecond
 
-// far is drain with a server that is 1 ms away.
+// far does the same as drain with a server whose round trip time is 1 ms.
 func (s system) far(n, processes, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		address, stop, err := delayed(e.address)
@@ -89,6 +89,6 @@ func delay(to io.WriteCloser, from io.Reader) {
 			break
 		}
 	}
-	for range pieces { // take the other pieces, because the reader would otherwise wait for ever
+	for range pieces { // take the other pieces, because the goroutine that reads would otherwise wait for ever
 	}
 }

@@ -20,7 +20,7 @@ const (
 	finishedDays   = 50
 	finishedStages = 3
 	day            = 24 * time.Hour
-	forever        = -1 // as the time that tasks are kept
+	forever        = -1 // value of the parameter keep of measure
 )
 
 // fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the tasks are spread over the time from $4 to $5, in ms.
@@ -44,8 +44,9 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	r.measured = 20 * time.Second
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nmeasured\ts\trate /s\tp50 ms\tp99 ms\tdeleted /s\ttasks\ttable MB\tindexes MB\tdead rows\t\n")
-	// measure measures until the tasks that are older than keep have been deleted. With forever it measures for the usual time. The
-	// workers began before the measurement, so they may leave the tasks of the last seconds for their next search for old tasks.
+	// measure measures for at least the time r.measured. Unless keep is forever, it also waits until the workers have deleted the tasks
+	// that were older than keep at the start of the measurement. It does not wait for those that had exceeded keep by less than a minute:
+	// the workers may delete them only in a later search.
 	measure := func(name string, keep time.Duration) error {
 		var tasks, table, indexes, dead int64
 		var got phaseResult

@@ -75,7 +75,7 @@ func main() {
 type env struct {
 	address string // address of an empty database
 	short   bool
-	// Each of these four selects a special measurement, which runs in place of all others. A value of 0 selects none.
+	// Each of the next four fields selects a special measurement, which runs in place of all others. A field that is 0 selects none.
 	rows     int
 	churn    int
 	finished int
@@ -101,7 +101,7 @@ type measurement struct {
 	workload, unit, system string
 	run                    func(context.Context, *env) (float64, error)
 	values                 []float64
-	cpu                    []float64 // processor time per task in microseconds, as in env; empty if the workload does not measure it
+	cpu                    []float64 // values of env.cpu after each round; empty if the workload does not measure it
 }
 
 func run(ctx context.Context, e *env, rounds int, only string) error {

@@ -16,9 +16,9 @@ type plan struct {
 	costs
 	servers, workers, slots int
 	nothingAhead            bool          // whether the workers claim no tasks ahead of their slots
-	processors              int           // of each server and of each host
+	processors              int           // processors of each server, and of each host
 	perHost                 int           // worker processes of a host; 0 if one computer runs all servers and workers
-	roundTrip               time.Duration // of the network between a worker and its server
+	roundTrip               time.Duration // round trip time of the network between a worker and its server
 	duration                time.Duration // mean time of a task beside its processor time; the times are distributed exponentially
 	backlog                 int           // tasks that are due on each server at the beginning
 	rate                    float64       // tasks per second that become due on each server, at the times of a Poisson process
@@ -30,8 +30,8 @@ type plan struct {
 	seed                    uint64
 }
 
-// costs are the parameters of the model that calibrate fits to measurements. A message is a transaction of a worker cycle with tasks: their
-// ends or their claims. A claim is a message that finds no task. A notice is the delivery of a notification to one process.
+// costs are the parameters of the model that calibrate fits to measurements. A message is a transaction in which a worker ends or claims
+// tasks. A claim is a transaction that finds no task to claim. A notice is the delivery of a notification to one process.
 type costs struct {
 	serverMessage, serverClaim, serverNotice time.Duration // processor time of the server
 	workerMessage, workerClaim, workerNotice time.Duration // processor time of the worker
@@ -51,11 +51,11 @@ const (
 type outcome struct {
 	tasks      int             // tasks that have ended
 	messages   int             // messages from workers to the servers; each is one transaction
-	took       time.Duration   // until the last end is written, or the time until of the plan
+	took       time.Duration   // time until the end of the last task is written; plan.until if that is set
 	serverTime time.Duration   // processor time of all servers
 	workerTime time.Duration   // processor time of all workers
-	waits      []time.Duration // from due to start, for each task that has started, without those of killed workers
-	takeovers  []time.Duration // from the death of a worker to the next start, for each of its tasks
+	waits      []time.Duration // for each task that has started: time since it was due; without tasks of killed workers
+	takeovers  []time.Duration // for each task of a killed worker: time from the kill to the next start of the task
 }
 
 // simulation is a simulation that runs.
@@ -84,7 +84,7 @@ type server struct {
 type host struct {
 	cpu     *computer
 	workers []*worker
-	waits   bool // whether a notification waits for the server
+	waits   bool // whether a notification for this host waits until the server has a free processor
 	wakes   bool // whether this notification wakes workers
 }
 
@@ -102,17 +102,17 @@ type worker struct {
 	sender
 	cpu        *computer
 	running    int        // tasks that have a slot
-	computing  int        // those of them that use or wait for a processor
+	computing  int        // running tasks that use a processor or wait for one
 	ahead      fifo[task] // claimed tasks that wait for a slot
 	ended      int        // tasks whose ends the worker has not sent yet
 	held       int        // tasks that belong to the worker in the tables of the server
 	inCycle    bool       // whether the worker has sent its ends or a claim to the server and waits for the answers
-	collecting bool       // whether a cycle begins soon
+	collecting bool       // whether the worker waits up to collectFor before the next cycle
 	more       bool       // whether a claim may find tasks
 	dead       bool
 }
 
-// after adds an event.
+// The method after adds an event: a call of the function do after the duration d.
 func (s *simulation) after(d time.Duration, do func()) {
 	s.order++
 	heap.Push(&s.events, event{s.now + d, s.order, do})
@@ -316,7 +316,8 @@ func (w *worker) send(begin func() int, commit, end func()) {
 	})
 }
 
-// receive receives the answers of a cycle that could claim most tasks. The claimed tasks begin or wait for a slot.
+// receive receives the answers of a cycle. The parameter most is the number of tasks that the cycle could claim. The claimed tasks begin or
+// wait for a slot.
 func (w *worker) receive(claimed []task, most int) {
 	if w.inCycle = false; w.dead {
 		return

@@ -57,7 +57,7 @@ func (r simulateRun) simulate(ctx context.Context) error {
 			}
 			log.Printf("round %d  %s (load %d): %.0f/s, server %.1f µs, workers %.1f µs, %.4f transactions; other programs: %.0f %%",
 				round+1, p, p.feed, f.rate, f.server, f.worker, f.messages, 100*f.others)
-			if f.rate > measured[p].rate { // keep the round that was disturbed least
+			if f.rate > measured[p].rate { // keep the fastest round: other programs have disturbed it least
 				measured[p] = f
 			}
 		}
@@ -65,7 +65,7 @@ func (r simulateRun) simulate(ctx context.Context) error {
 	loads := all[len(all)-3:]
 	silent := measured[loads[0]]
 	c := calibrate(measured, silent, measured[loads[1]], measured[loads[2]])
-	one := measured[arrivals] // the processor time of the start of the workers does not belong to the tasks
+	one := measured[arrivals] // subtract what workers without tasks use, mainly for their start
 	one.server, one.worker = one.server-silent.server, one.worker-silent.worker
 	measured[arrivals] = one
 	fmt.Println("\n| µs | task | message | claim without tasks | notice | commit delay |\n|---|--:|--:|--:|--:|--:|")
@@ -102,9 +102,9 @@ func compare(p point, use string, measured, model figures) {
 // spread is how keys are spread over servers.
 type spread struct {
 	uniform []float64 // part of the total load that each server has, if all keys have the same load
-	zipf    []float64 // the same, if key k (from 1) has the load 1/k
+	zipf    []float64 // the same part, if key k (from 1) has the load 1/k
 	moved   float64   // share of the keys that move when a server is added
-	first   float64   // share of the load of the first key if key k has the load 1/k
+	first   float64   // part of the total load that key 1 has, if key k has the load 1/k
 }
 
 // spreadKeys spreads n lanes or queues over servers by the rule of runner.
@@ -217,8 +217,8 @@ func (r simulateRun) large(c costs) error {
 	return nil
 }
 
-// row simulates all servers with a load that is spread over them, and prints the results. The fullest server has the load fullest, as a
-// share of the greatest rate of a server.
+// row simulates all servers with a load that is spread over them, and prints the results. The parameter most is the greatest rate of a
+// server. The load of the fullest server is this rate times the constant fullest.
 func (r simulateRun) row(c costs, name string, shares []float64, most, moved float64) {
 	rate := most * fullest / slices.Max(shares)
 	outcomes := make([]outcome, r.servers)

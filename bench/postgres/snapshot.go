@@ -17,7 +17,7 @@ import (
 // snapshotRun is a measurement of tasks that arrive one by one while another session holds a snapshot.
 type snapshotRun struct {
 	held     time.Duration // how long the session holds its snapshot
-	measured time.Duration // length of each phase; the second phase is the end of held
+	measured time.Duration // length of each phase; the second phase is the last part of the time held
 	workers  int           // clients that run tasks, each with 25 slots
 	callers  int           // goroutines that add tasks; each waits for the start of its task before it adds the next one
 }
@@ -30,9 +30,9 @@ type phaseResult struct {
 
 var phaseNames = []string{"before", "held", "after"}
 
-// snapshot measures runner and River, tuned, one after the other on the same server. It prints the rate and the time from the call that
-// adds a task to the start of the task: before a session takes a snapshot, at the end of the time that it holds the snapshot, and after
-// that.
+// snapshot measures runner and River, tuned, one after the other on the same server. There are three phases: before a session takes a
+// snapshot, the last part of the time in which it holds the snapshot, and after that time. For each phase, snapshot prints the rate of the
+// tasks, and the time from the call that adds a task to the start of the task.
 func (r snapshotRun) snapshot(ctx context.Context, e *env, renew func() error) error {
 	of := []system{systems[0], systems[2]}
 	results := make([][]phaseResult, len(of))
@@ -128,7 +128,7 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 		return nil, err
 	}
 	defer holder.Close(ctx)
-	for rest := r.held; rest > 0; rest -= r.measured { // the last slice is the phase
+	for rest := r.held; rest > 0; rest -= r.measured { // only the result of the last part stays in results
 		if len(results) > 1 {
 			results = results[:1]
 		}
@@ -142,7 +142,7 @@ func (r snapshotRun) phases(ctx context.Context, address string, s system, a *ar
 	return results, one(phaseNames[2], r.measured)
 }
 
-// holdSnapshot opens a session with a snapshot, which it holds until it is closed.
+// holdSnapshot opens a session that holds a snapshot until the caller closes it.
 func holdSnapshot(ctx context.Context, address string) (*pgx.Conn, error) {
 	conn, err := pgx.Connect(ctx, address)
 	if err == nil {
@@ -156,7 +156,7 @@ type arrivals struct {
 	started []chan struct{} // for each caller, a signal that its task has started
 
 	mu   sync.Mutex
-	took []time.Duration // of the tasks of this phase
+	took []time.Duration // for each task that has started in this phase: time from its enqueue to its start
 	err  error
 }
 

@@ -63,7 +63,7 @@ func run(ctx context.Context, dir, photos string) error {
 		if _, err := os.Stat(filepath.Join(thumbs, filepath.Base(path))); err == nil {
 			continue // the thumbnail exists
 		}
-		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil { // an image that has a task gets a second one
+		if _, err := client.Add(Photo{path}).Ctx(ctx).Save(); err != nil { // an image whose first task has not ended gets a second task
 			return err
 		}
 	}
