@@ -152,8 +152,8 @@ func enqueueIn(c *cli.Context, a *cli.App, o enqueueOptions) error {
 	return o.Add(c.Context, r, a.Printer)
 }
 
-// openForEnqueue opens the database for the new tasks. A batch has no server of its own, because each of its lines may set a lane and a
-// queue.
+// openForEnqueue opens the database for the new tasks. If the command line lists several servers, the lane or the queue of a task selects
+// its server. Each line of --batch may set another lane or queue, so --batch selects no server.
 func openForEnqueue(c *cli.Context, a *cli.App, o enqueueOptions) (*runner.Runner, error) {
 	if o.batch != "" {
 		return a.Open(c, true, runner.Options{})

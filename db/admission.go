@@ -44,7 +44,8 @@ type admission struct {
 	// filling has the jobs whose last batch in a queue is not full, so that the tasks of this batch wait. The value is the number of tasks
 	// that the claim may take instead: those in the full batches.
 	filling map[part]int
-	// fills is whether the claim has begun to fill its batches (see beginFill). From then on the rates do not count the tasks that it takes.
+	// fills is whether the claim has begun to fill its batches (see beginFill). From then on the rates do not count the tasks that the
+	// claim takes.
 	fills bool
 }
 

@@ -85,7 +85,7 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 		return tasks, 0, err
 	}
 	if onlyPending(f) {
-		o.sorts = true // sort by id, so that the statement can use the index of pending tasks, which serves all conditions
+		o.sorts = true // find the tasks by the index of pending tasks, then sort them by id; this index serves all conditions
 		tasks, err = d.list(ctx, f, o)
 		return tasks, 0, err
 	}

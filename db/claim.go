@@ -34,7 +34,7 @@ const claimSelect = `SELECT id, generation_id, priority, {bigint_param} AS most{
 
 // claimTasks has the statements that claim the first pending tasks of several jobs. claimSuspects has the statements that claim suspects.
 // Each statement has one SELECT per job (claimSelect or suspectSelect) with three parameters. The last parameters are the maximum number of
-// tasks, the worker, the end of the lease, and twice the current time.
+// tasks, the worker, the end of the lease, and the current time, which is passed two times.
 var (
 	claimTasks = &sqltext.Series{Template: claimJobs, Part: "{claim_job}", Separator: unionAll, Params: 3,
 		Parts: sqltext.Parts{"tasks_of_job": claimSelect}}
@@ -102,7 +102,7 @@ type claimer struct {
 	suspect  *statement // claimSuspects with a SELECT for each job
 	peek     *statement // peekTasks with a SELECT for each job
 	last     string     // queue that the last claim began with
-	suspects []suspect  // pending suspects of these jobs, as the last query found them
+	suspects []suspect  // pending suspects that the worker can run, as the last query found them
 	names    []string   // queues with pending tasks, as the last query found them; nil if they must be listed again
 	searched time.Time  // time of the last search that found no overdue task
 	floors   floors

@@ -97,7 +97,7 @@ type DB struct {
 	writer
 	claims writer // writer of claims on the fast path; its own connection is opened when first used
 
-	lastTx  atomic.Pointer[outerTx] // last caller's transaction that was checked to belong to this database; its next call skips the check
+	lastTx  atomic.Pointer[outerTx] // last transaction of a caller that was found to be in this database; later calls in it skip the check
 	closing sync.Once
 
 	looking  context.Context // context of the reads that floor.go makes; Close cancels it

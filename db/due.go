@@ -23,7 +23,7 @@ const dueColumns = `(SELECT min(run_at) FROM {tasks} WHERE state = 'scheduled' O
 const firstDue = `SELECT id FROM {tasks} WHERE (state = 'scheduled' OR state = 'retrying') AND run_at <= ? ORDER BY run_at LIMIT 1000`
 
 // promoteTasks makes the tasks pending that are due at [2]. [1] is the current time. It leaves out tasks that have a lane, or dependencies
-// that plain SQL has written: promoteOrdered handles these.
+// that plain SQL has written: promoteOrdered handles those tasks.
 var promoteTasks = command(`UPDATE {tasks} SET state = 'pending', generation_id = generation_id + 1, updated_at = ?
 WHERE id IN (` + firstDue + `) AND lane IS NULL AND (generation_id > 0 OR parts IS NULL OR parts < 2)`)
 

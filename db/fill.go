@@ -102,7 +102,7 @@ func (g *admission) beginFill() {
 
 // countCalls corrects the number of starts after a claim has filled the batches of a job in a queue: the rates count one start for each
 // batch, and not one for each of the first tasks of the batches. The parameter first is the number of tasks that the claim took before it
-// filled the batches, and all is the number of all its tasks.
+// filled the batches, and the parameter all is the number of all tasks of the claim.
 func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
 	if g == nil {
 		return

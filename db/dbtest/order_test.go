@@ -368,7 +368,7 @@ func (m *orderModel) checkDependencies(task jobs.Task, tasks map[int64]jobs.Task
 func (m *orderModel) drain() {
 	must(m.Release(m.Context(), m.ids(), "test", m.now))(m)
 	m.wantNoHolds()
-	m.check() // check before the limits are removed: a released task may hold a second slot of a lane, which only a limit allows
+	m.check() // check before the limits are removed: a released task may have got a second slot of a lane, and only a limit allows that
 	_, limits := m.readAll()
 	for target := range limits {
 		must(m.RemoveLimit(m.Context(), target, m.now))(m)

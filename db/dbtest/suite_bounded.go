@@ -77,7 +77,7 @@ var boundedLists = group{
 		if parts != 3 {
 			s.Errorf("got %d parts of 5 of 12 tasks, want 3", parts)
 		}
-		f.States, found, parts = nil, nil, 0 // no States: a list of a rare state reads the index of this state and does not stop
+		f.States, found, parts = nil, nil, 0 // no States: with a rare state, ListBounded reads the index of that state to its end
 		for rest := int64(-1); rest != 0; parts++ {
 			f.Before = max(rest, 0)
 			var tasks []jobs.Task

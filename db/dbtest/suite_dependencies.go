@@ -180,7 +180,7 @@ func retryWithDependents(s *store) {
 	w.wantState(a, jobs.Pending)
 	w.wantState(b, jobs.Blocked)
 	w.wantState(c, jobs.Blocked)
-	w.wantState(both, jobs.Cancelled) // it stays cancelled, because its other dependency did not complete
+	w.wantState(both, jobs.Cancelled) // this task stays cancelled, because its other dependency did not complete
 	if _, err := w.RetryWithDependents(t.Context(), []int64{other}, w.now, w.now); err != nil {
 		t.Fatal(err)
 	}

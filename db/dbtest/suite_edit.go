@@ -14,7 +14,7 @@ import (
 
 func editInEachState(s *store) {
 	for _, state := range jobs.States() {
-		if state == jobs.Blocked { // a task is blocked only by something, such as a hold; editMovesTasks tests such tasks
+		if state == jobs.Blocked { // a task is blocked only if it waits for something, such as a release; editMovesTasks tests such tasks
 			continue
 		}
 		id := s.inState(state, jobs.Unique("key "+string(state)), jobs.ExpiresIn(24*time.Hour))

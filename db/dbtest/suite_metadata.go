@@ -252,7 +252,7 @@ var metadataTests = group{
 	},
 	"a transaction of a server that began before an index leaves no task out": func(s *store) {
 		if s.Server() == nil {
-			return // not in a file: its write lock lets only one transaction write at a time
+			return // this cannot happen in a file, because only one transaction at a time can write there
 		}
 		const plain = `INSERT INTO enqueue (args, metadata) VALUES (json_array('true'), '{"tenant":"a"}')`
 		old := must(s.raw.BeginTx(s.Context(), &sql.TxOptions{Isolation: sql.LevelRepeatableRead}))(s)

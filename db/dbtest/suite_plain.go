@@ -165,7 +165,7 @@ var plains = group{
 			columns string
 			values  []any
 		}{
-			{"attempt", []any{1}}, // no max_attempts: a claim would make it attempt 2 of 1
+			{"attempt", []any{1}}, // max_attempts is missing in this row: a claim would start attempt 2 of 1
 			{"attempt, max_attempts", []any{2, 2}}, {"attempt, max_attempts", []any{-1, 2}}, {"losses, max_losses", []any{5, 3}},
 			{"max_attempts", []any{0}},
 			{"max_attempts", []any{int64(1 << 31)}}, {"max_losses", []any{int64(1 << 31)}}, {"max_losses", []any{-1}},

@@ -79,7 +79,7 @@ var transactions = group{
 				one, other := s.get(first), s.get(second)
 				other.ID, other.CreatedAt, other.WorkerID = one.ID, one.CreatedAt, one.WorkerID
 				if state == jobs.Retrying && name == "cancel" {
-					other.RunAt = one.RunAt // the backoff of each task has its own jitter
+					other.RunAt = one.RunAt // the backoff is random, so the due times of the two tasks differ
 				}
 				if !equal(one, other) {
 					s.Errorf("%s, %s: got task %+v, want %+v", name, state, other, one)

@@ -240,7 +240,7 @@ func enqueueHeld(s *store) {
 	}
 	done := w.add()
 	w.finish(w.claim(1)[0], jobs.Cancel(errBad))
-	w.wantState(w.add(jobs.Hold(), jobs.After(done)), jobs.Cancelled) // its dependency has failed, so it is cancelled at once
+	w.wantState(w.add(jobs.Hold(), jobs.After(done)), jobs.Cancelled) // the dependency did not complete, so the task is cancelled at once
 	w.release(id)
 	w.wantState(id, jobs.Scheduled)
 	unique := w.add(jobs.UniqueReplace("key"))
