@@ -109,7 +109,7 @@ EXIT STATUS
 type waitingOptions struct {
 	bulk.Action
 	apply   func(context.Context, *runner.Runner, []int64) ([]runner.ActionResult, error)
-	inOrder bool // whether apply must get all tasks in one call, because its effect depends on their order
+	inOrder bool // whether the function apply must get all tasks in one call, because its effect depends on their order
 }
 
 func readHoldOptions(c *cli.Context, a *cli.App) (waitingOptions, error) {
@@ -146,7 +146,7 @@ func readWaitingOptions(c *cli.Context, a *cli.App, done string,
 func runWaiting(ctx context.Context, r *runner.Runner, p *term.Printer, o waitingOptions) error {
 	return o.Run(ctx, r, p, bulk.Change{
 		Read:        true,
-		OldestFirst: true, // top gives the first task of its list the highest priority, so the oldest task must be first
+		OldestFirst: true, // the command top gives the first task of the list the highest priority, so the oldest task must be first
 		AtOnce:      o.inOrder,
 		Refusal:     func(t jobs.Task) string { return bulk.WhyNotWaiting(t.State) },
 		Apply:       func(ctx context.Context, ids []int64) ([]runner.ActionResult, error) { return o.apply(ctx, r, ids) },

@@ -87,7 +87,7 @@ EXIT STATUS
 	}
 }
 
-// workFlags returns the options of work, each with its environment variable.
+// workFlags returns the options of the command work, each with its environment variable.
 func workFlags() []cli.Flag {
 	return cli.FromEnvironment(append([]cli.Flag{
 		cli.IntOption("concurrency c", "N", "number of tasks that run at once (number of CPUs)", runtime.GOMAXPROCS(0), 1),
@@ -273,8 +273,8 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-// firstSet returns the name of the first option in list that the user gave. It skips the options in the argument except. It returns an
-// empty string if the user gave none of the others.
+// firstSet returns the name of the first option in list that the user gave. It skips the options that the parameter except lists. It
+// returns an empty string if the user gave none of the others.
 func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 	for _, f := range list {
 		if name := f.Names()[0]; c.IsSet(name) && !slices.Contains(except, name) {

@@ -88,7 +88,7 @@ type writer struct {
 	single    bool      // whether the current write is the first one after a pause longer than singleAfter
 	lastEnd   time.Time
 	looked    time.Time // time at which lookAfter last found the files at their paths
-	space     diskSpace // free space of the disk, as the last transaction found it
+	space     diskSpace // result of the last check of the disk space
 	spaceAt   time.Time // time at which space was set
 }
 
@@ -355,8 +355,8 @@ func (w *writer) lookAfter(changed bool) error {
 	return err
 }
 
-// knownRoom returns the free disk space that an earlier transaction found, if that check is recent enough. Otherwise this transaction must
-// check again.
+// knownRoom returns the result of an earlier check of the disk space if that check is recent and found enough space. Otherwise it returns
+// an empty result, and the transaction checks again.
 func (w *writer) knownRoom() diskSpace {
 	if w.space.err == nil && time.Since(w.spaceAt) < lookAgain {
 		return w.space

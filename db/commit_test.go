@@ -129,7 +129,7 @@ func TestAFailedWriteIsRepeatedAloneAndTheOthersToo(t *testing.T) {
 // caller must return at once and write nothing. The other callers must still write.
 func TestACallerGivesUpWhenItsContextEnds(t *testing.T) {
 	const callers = 6
-	for givesUp := range callers { // caller 0 leads the group; the others come before or after it first tries to get the lock
+	for givesUp := range callers { // caller 0 leads the group; the others come before or after caller 0 first tries to get the lock
 		d := openTest(t)
 		other, err := Open(t.Context(), d.path, Options{})
 		if err != nil {

@@ -96,7 +96,7 @@ type ActionResult struct {
 	ID    int64
 	State jobs.State // current state; empty if there is no such task
 	Done  bool       // whether the action took effect or had nothing to do, such as the cancellation of a finished task
-	Taken bool       // for Retry: whether another task holds its unique key
+	Taken bool       // for Retry: whether another task holds the unique key of this task
 }
 
 // Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. The
@@ -179,7 +179,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 			refused.Taken = true
 			err = t.run(closeAll, id)
 		case err == nil:
-			if state == jobs.Completed { // a completed task runs all its steps again
+			if state == jobs.Completed { // when a completed task is retried, all its steps run again
 				err = t.run(deleteSteps, id)
 			}
 			if err == nil {
@@ -191,7 +191,7 @@ func (t *tx) retry(id int64, due, now time.Time) (ActionResult, error) {
 		}
 	case state == jobs.Scheduled || state == jobs.Retrying:
 		if state == jobs.Retrying && to == jobs.Scheduled {
-			to = state // a retrying task keeps its attempts and its lane
+			to = state // stay retrying, so that the task keeps its attempts and its lane
 		}
 		n, err = t.exec(hastenTask, string(to), due.UnixMilli(), now.UnixMilli(), id, generation)
 	}

@@ -27,8 +27,8 @@ import (
 // mostly have the same effect. The value 1 makes every operation fail once.
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
-// point makes one operation fail with an error code: the n-th operation for which the function counts returns true. If the parameter ever
-// is true, all later operations for which it returns true fail, too.
+// point makes one operation fail with an error code: the n-th of the operations for which counts(op) is true. If the parameter ever is
+// true, all later ones of these operations fail, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
 	disk.Decide(func(e fault.Event) fault.Code {
@@ -129,7 +129,7 @@ func everyFailure(t *testing.T, o Options) {
 					if err == nil && *hit && ever && name != "an error of the disk" {
 						t.Errorf("point %d: got no error, want one, because all operations from there on fail", n)
 					}
-					if met = *hit; ever { // if ever is false, Close may be the operation that fails
+					if met = *hit; ever { // if only one operation fails, that may be Close
 						disk.Decide(nil)
 					}
 					if d != nil {

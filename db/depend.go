@@ -89,7 +89,7 @@ type follower struct {
 // waiting holds the tasks that a new task depends on.
 type waiting struct {
 	after, afterAny []int64
-	open            map[int64]bool // for each id in the lists: whether that task is unfinished
+	open            map[int64]bool // for each id of both lists: whether that task is unfinished
 	broken          string         // reason for which the new task is cancelled at once; empty if it is not cancelled
 }
 
@@ -150,8 +150,9 @@ func (t *tx) keep(id int64, w waiting) error {
 	return nil
 }
 
-// adopt reads the dependencies of a due task that plain SQL has inserted. A task with an open dependency becomes blocked, and a task with a
-// broken dependency is cancelled. Any other task can start.
+// adopt reads the dependencies of a due task that plain SQL has inserted. A dependency is broken if its task has ended with an outcome that
+// does not satisfy it. A task with an open dependency becomes blocked, and a task with a broken dependency is cancelled. Any other task can
+// start.
 func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, error) {
 	waits, broken, err := t.link(r.ID, now)
 	switch {
@@ -164,8 +165,8 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 	return ends, err
 }
 
-// link reads the dependencies of a task that plain SQL has inserted. The task becomes blocked, or cancelled if a dependency is broken. The
-// result waits reports whether it waits for other tasks.
+// link reads the dependencies of a task that plain SQL has inserted. The task becomes blocked, or cancelled if a dependency is broken (see
+// adopt). The result waits reports whether the task waits for other tasks.
 func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 	var named []struct {
 		ID         int64   `db:"on_id"`
@@ -213,7 +214,8 @@ type Dependency struct {
 }
 
 // Dependencies lists both sides of the dependencies of a task. The result waitsFor has the tasks that task id waits for or has waited for.
-// The result waiters has the tasks that wait or have waited for task id. The parameter most is the maximum number of each; 0 means all.
+// The result waiters has the tasks that wait or have waited for task id. The parameter most is the maximum length of each list; 0 means
+// all.
 func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, waiters []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
 	if waitsFor, err = readRows[Dependency](ctx, d, selectDependencies, id, most); err == nil {

@@ -32,7 +32,7 @@ var selectOrdered = query(`SELECT id, queue, lane, state, parts, generation_id F
 WHERE id IN (` + firstDue + `) AND (lane IS NOT NULL OR generation_id = 0 AND parts >= 2)`)
 
 // expireTasks cancels tasks that have not started, and whose expiry is at [3] or earlier. [1] and [2] are the current time. It clears the
-// lease, because plain SQL can write a running task without a start time. Index: tasks_expiry.
+// lease, because such a task may be running: plain SQL can insert a running task without a start time. Index: tasks_expiry.
 var expireTasks = command(`UPDATE {tasks} SET state = 'cancelled', generation_id = generation_id + 1, waits = NULL, lease_expires_at = NULL,
 	outcome = '{"reason":"expired","error":"not started in time"}', finished_at = ?, updated_at = ? WHERE id IN (
 	SELECT id FROM {tasks} WHERE expires_at IS NOT NULL AND started_at IS NULL AND finished_at IS NULL AND expires_at <= ?

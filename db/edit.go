@@ -78,7 +78,7 @@ func (t *tx) edit(id int64, by string, now time.Time, decide func(jobs.Task) (Ed
 	keepsLane := to.Lane == was.Lane && lifecycle.HoldsLane(was.State)
 	to.State = lifecycle.InitialState(to.RunAt, now, was.Waits, to.Lane != "" && !keepsLane)
 	if was.State == jobs.Retrying && to.State == jobs.Scheduled && to.Lane == was.Lane {
-		to.State = was.State // the task keeps its lane
+		to.State = was.State // stay retrying, so that the task keeps its lane
 	}
 	if to.State == was.State && !e.Due {
 		to.UpdatedAt = was.UpdatedAt

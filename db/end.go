@@ -158,7 +158,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 
 // free releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
-	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // freeLanes decides later whether a task gets its lane
+	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // with a lane: blocked until freeLanes gives it the lane
 	if to == jobs.Blocked {
 		lanes.add(string(f.Lane))
 	}

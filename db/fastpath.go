@@ -33,8 +33,8 @@ var (
 var selectLook = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + pendingQueues + `) AS pending)`)
 
-// selectLookAbove does the same as selectLook for claims with floors (see floor.go). [1] is a JSON array of ranges. The queues are those
-// that selectQueuesAbove returns.
+// selectLookAbove does the same as selectLook for claims with floors (see floor.go). [1] is a JSON array of ranges of priorities with their
+// floors. The queues are those that selectQueuesAbove returns.
 var selectLookAbove = query(`SELECT ` + dueColumns + `, EXISTS (SELECT 1 FROM {tasks} WHERE ` + pendingSuspect + `),
 	(SELECT {json_list}(queue) FROM (` + queuesAbove + `) AS pending)`)
 
@@ -119,8 +119,8 @@ func (t *tx) look(c *claimer, now time.Time) (next, lane time.Time, err error) {
 	return number(first.Int64).time(), number(times.lane.Int64).time(), err
 }
 
-// updateFast executes one part of a cycle on the fast path, its claim or its ends, as a durable transaction that shares the write lock. The
-// transaction fails if a dependency, limit or pause is in use.
+// updateFast executes one part of a cycle on the fast path: the claim, or the ends of the attempts. This part is a durable transaction that
+// shares the write lock. The transaction fails if a dependency, limit or pause is in use.
 func (w *writer) updateFast(ctx context.Context, run func(*tx) error) error {
 	return w.submit(ctx, &request{level: full, shared: true, run: func(t *tx) error {
 		if err := t.later(assertUnused); err != nil {

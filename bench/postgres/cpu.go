@@ -54,7 +54,7 @@ func machineTime() time.Duration {
 	return time.Duration(ticks) * tick
 }
 
-// treeTime returns the processor time of a process, of its children, and of its children that have ended.
+// treeTime returns the processor time of a process, of its running children and of its ended children.
 func treeTime(pid int) (sum time.Duration) {
 	all, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, path := range all {

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// finishedDays is the number of days over which the ends of the tasks of a finishedRun are spread. finishedStages is how many of these days
-// retention deletes, one after the other.
+// finishedDays is the number of days over which the method finished spreads the ends of the completed tasks. finishedStages is how many of
+// these days retention deletes, one after the other.
 const (
 	finishedDays   = 50
 	finishedStages = 3
@@ -32,9 +32,9 @@ FROM generate_series($1::bigint, $2::bigint) AS i,
 	LATERAL (SELECT $4::bigint + (($5::bigint - $4::bigint) * (i - $1) / ($2 - $1 + 1))::bigint AS at) AS ended`
 
 // finished measures tasks that arrive one by one: in an empty database, beside n completed tasks, and while retention deletes the completed
-// tasks of a day, several times. After each measurement it prints the sizes of the table of tasks. A claim does not depend on the number of
-// completed tasks if the rates are equal. The space of deleted tasks is used again if the sizes do not grow while retention deletes as
-// many tasks as arrive.
+// tasks of a day, several times. After each measurement it prints the sizes of the table of tasks. If the rates are equal, the cost of a
+// claim does not depend on the number of completed tasks. If the sizes do not grow while retention deletes as many tasks as arrive, the
+// space of deleted tasks is used again.
 func (r snapshotRun) finished(ctx context.Context, address string, n int) error {
 	conn, err := pgx.Connect(ctx, address)
 	if err != nil {

@@ -92,7 +92,7 @@ func (e *env) size(n int) int {
 }
 
 // settings are the settings of the server. When a commit returns, its data is on the disk. Checkpoints are rare, because a checkpoint would
-// disturb only the measurements that run at the same time.
+// slow down some of the measurements and not the others.
 var settings = []string{"fsync=on", "synchronous_commit=on", "full_page_writes=on", "shared_buffers=256MB", "max_wal_size=8GB",
 	"checkpoint_timeout=30min"}
 

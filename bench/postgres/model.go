@@ -8,7 +8,7 @@ import (
 
 // plan describes an installation and what happens in its simulation. The worker processes are divided evenly among the servers.
 //
-// The model leaves out: locks; cycles that are not plain, so the lanes, limits, dependencies and retries of tasks; autovacuum and
+// The model leaves out: locks; the slow path of cycles, and so the lanes, limits, dependencies and retries of tasks; autovacuum and
 // checkpoints; heartbeats, the reads of reapers and the limit of connections; the processor time of enqueues; the cost of switches between
 // processes and of the caches that they share; networks and disks whose delays vary. A processor does one job until the job is done, and a
 // computer does its jobs in the order in which they came.
@@ -92,7 +92,7 @@ type host struct {
 type sender struct {
 	sim     *simulation
 	server  *server
-	wakes   bool // whether the notifications wake workers; those of workers do not
+	wakes   bool // whether the notifications wake workers; notifications of workers do not
 	paused  bool // true from the start of a notification until notifyPause after its end; the process sends no other one until then
 	changed bool // whether there was a commit since the start of the last notification
 }
@@ -243,7 +243,7 @@ func (w *worker) maybeCycle() {
 	}
 }
 
-// cycle sends the ends and the claim, as two messages at the same time. The next cycle can begin when both answers are there.
+// cycle sends the ends of tasks and a claim, as two messages at the same time. The next cycle can begin when both answers are there.
 func (w *worker) cycle() {
 	w.collecting = false
 	if w.inCycle || w.dead {
@@ -286,7 +286,7 @@ func (w *worker) claimable() int {
 }
 
 // send sends a message. The function begin returns the number of tasks of the message when the server begins with it. The function commit
-// is called when the server has written the message to the disk, and end is called when the worker has received the answer.
+// is called when the server has written the message to the disk, and the function end when the worker has received the answer.
 func (w *worker) send(begin func() int, commit, end func()) {
 	s, n := w.sim, 0
 	s.messages++

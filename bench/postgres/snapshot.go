@@ -71,7 +71,7 @@ func (r snapshotRun) measure(ctx context.Context, address string, s system) (res
 	return results, err
 }
 
-// arrive calls the function during while the callers add tasks and the workers run them.
+// While the callers add tasks and the workers run them, arrive calls the function during.
 func (r snapshotRun) arrive(ctx context.Context, address string, s system, during func(*arrivals) error) (err error) {
 	a := &arrivals{started: make([]chan struct{}, r.callers)}
 	for i := range a.started {

@@ -106,7 +106,7 @@ type store struct {
 }
 
 // stopper has the methods of testing.TB that the helper must() calls. A store does not implement testing.TB, because its method Output is
-// the method of the database.
+// that of db.DB, which has another signature.
 type stopper interface {
 	Helper()
 	Fatal(...any)
