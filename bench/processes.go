@@ -98,7 +98,7 @@ type worker struct {
 	out *bufio.Scanner
 }
 
-// let allows a worker that was started with Held to begin.
+// The method let tells a worker to begin. The worker waits for this because it was started with child.Held.
 func (w *worker) let() error {
 	_, err := w.in.Write([]byte{'\n'})
 	return err
@@ -262,8 +262,8 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// beside measures how long this process needs to enqueue a task while another process drains at full speed. The result is percentile p, in
-// milliseconds.
+// The function beside measures how long this process needs to enqueue a task while another process drains at full speed. The result is
+// percentile p, in milliseconds.
 func beside(concurrency int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		r, err := filled(ctx, e, e.size(100_000))

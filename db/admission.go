@@ -200,7 +200,7 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 	}
 }
 
-// full reports whether the claim has used up a limit on running tasks.
+// The method full reports whether the claim has used up a limit on running tasks.
 func (g *admission) full() bool {
 	if g == nil {
 		return false

@@ -183,7 +183,7 @@ func (w *writer) submit(ctx context.Context, r *request, first bool) error {
 
 	patience := answerTime + w.db.options.BusyTimeout
 	if r.alone {
-		patience = time.Duration(math.MaxInt64) // a write with alone set may take any time
+		patience = time.Duration(math.MaxInt64) // a request whose field alone is true may take any time
 	}
 	select {
 	case <-r.lead:
@@ -343,7 +343,8 @@ func (w *writer) lookBefore() error {
 	return w.db.Replaced()
 }
 
-// looks reports whether the writer must check the files before the next write, because the last check was lookAgain ago or earlier.
+// looks reports whether the writer must check the files before the next write, because at least the time lookAgain has passed since the
+// last check.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.

@@ -261,7 +261,7 @@ const moveMost = 500
 // action changes a task. It returns the results for the task and for other tasks that it has changed.
 type action func(t *tx, id int64) ([]ActionResult, error)
 
-// each applies an action to each task in the transaction t.
+// The method each applies an action to each task in the transaction t.
 func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
 	for _, id := range ids {
 		some, err := one(t, id)

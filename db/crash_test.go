@@ -148,8 +148,8 @@ func everyFailure(t *testing.T, o Options) {
 	}
 }
 
-// again makes one operation fail, and repeats the step that has failed. At the end, the database must have the same state as without the
-// failure.
+// The method again makes one operation fail, and repeats the step that has failed. At the end, the database must have the same state as
+// without the failure.
 func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, code fault.Code, want []string) {
 	t.Helper()
 	path := k.save(t, k.image)

@@ -22,7 +22,7 @@ type Cycle struct {
 // CycleResult is the result of a Cycle.
 type CycleResult struct {
 	Finished []Finished  // result of each Finish
-	Claimed  []jobs.Task // in the order in which to start them
+	Claimed  []jobs.Task // claimed tasks, in the order in which to start them
 	Looked   bool        // whether the cycle has looked for due tasks: if Look is set, or if an ended attempt releases or retries tasks
 	Expired  []int64     // tasks that the cycle cancelled because they had expired
 	Released bool        // whether tasks that ended in this cycle have released tasks that waited for them

@@ -55,9 +55,9 @@ func (d dueTimes) next() (first sql.NullInt64) {
 	return first
 }
 
-// due makes due tasks pending, and cancels expired tasks. The result next is the time at which the caller must call due again. The result
-// lane is the time at which the rate limit of a lane allows the next start of a task that is already due. Each result is zero if no task
-// waits.
+// The method due makes due tasks pending, and cancels expired tasks. The result next is the time at which the caller must call due again.
+// The result lane is the time at which the rate limit of a lane allows the next start of a task that is already due. Each result is zero if
+// no task waits.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var times dueTimes
@@ -68,7 +68,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		for _, one := range []struct {
 			at  sql.NullInt64
 			act func(time.Time) error
-		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // first expire tasks, so that none is claimed
+		}{{times.expiry, t.expire}, {times.task, t.promote}, {times.lane, t.freeDueLanes}} { // expire first, so no expired task is claimed
 			if one.at.Valid && one.at.Int64 <= now.UnixMilli() {
 				if err := one.act(now); err != nil {
 					return next, lane, err
@@ -81,7 +81,7 @@ func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 		}
 		t.released = true
 	}
-	return now, lane, nil // more tasks are due
+	return now, lane, nil // more tasks are due, so the caller must call due again at once
 }
 
 func (t *tx) expire(now time.Time) error {

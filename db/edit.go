@@ -40,7 +40,7 @@ type Edit struct {
 	Expiry bool      // whether to set the expiry to that of Spec
 	None   bool      // whether the new settings are equal to the old ones, so that Edit writes nothing
 	Input  bool      // whether to set the stdin of the command to that of Spec
-	Text   string    // the changes, for people
+	Text   string    // description of the changes, for people
 }
 
 // Edit changes the settings of a waiting task. The function decide gets the task and returns its new settings; it must not take long. Edit

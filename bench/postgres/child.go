@@ -90,7 +90,7 @@ func beChild(ctx context.Context, text string) error {
 // crew is a group of worker processes that run n tasks.
 type crew struct {
 	system                 string
-	addresses              []string // of the databases; process i uses addresses[i%len(addresses)]
+	addresses              []string // addresses of the databases; process i uses addresses[i%len(addresses)]
 	n                      int
 	processes, concurrency int
 	feed                   func(context.Context) error // adds the tasks while the processes work; nil if all tasks are there already

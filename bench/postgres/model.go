@@ -371,7 +371,7 @@ func (s *simulation) kill() {
 		for _, w := range list[:s.killed] {
 			w.dead = true
 			since := time.Duration(s.random.Float64() * float64(s.beat)) // since the last heartbeat
-			late := time.Duration(s.random.Float64() * float64(s.check)) // from the end of the lease to the next check
+			late := time.Duration(s.random.Float64() * float64(s.check)) // time from the end of the lease to the next check
 			s.after(max(s.lease-since, 0)+late, func() {
 				for range w.held {
 					server.pending.add(task{lost: s.killedAt})

@@ -62,12 +62,12 @@ func TestATakeoverTakesTheLease(t *testing.T) {
 	}
 }
 
-// Each notification makes all idle workers claim. Two notifications are a pause apart.
+// Each notification makes all idle workers claim. Between two notifications is the pause notifyPause.
 func TestANotificationMakesAllWorkersClaim(t *testing.T) {
 	c := costs{serverClaim: time.Microsecond}
 	p := plan{costs: c, servers: 1, workers: 30, slots: 1, processors: 1, perHost: 10, rate: 1e5, duration: time.Hour, until: time.Second}
 	o := p.run()
-	// 30 claims find a task. The others find none, because all slots are busy soon.
+	// Each of the 30 workers has one slot, so 30 tasks start. None of them ends before the simulation does.
 	if len(o.waits) != 30 || o.tasks != 0 {
 		t.Errorf("%d tasks have started and %d have ended, not 30 and 0", len(o.waits), o.tasks)
 	}

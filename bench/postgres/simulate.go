@@ -163,7 +163,7 @@ func (r simulateRun) server(c costs, i int, rate float64) plan {
 	return p
 }
 
-// full returns the greatest rate of tasks of a server with which at most 1 % of the tasks wait for longer than waitLimit.
+// The method full returns the greatest rate of tasks of a server at which at most 1 % of the tasks wait for longer than waitLimit.
 func (r simulateRun) full(c costs) float64 {
 	low, high := 0.0, float64(r.workers/r.servers*r.slots)/taskTime.Seconds()
 	for high-low > high/50 {
