@@ -69,7 +69,7 @@ EXIT STATUS
 }
 
 type moveOptions struct {
-	from, to string // source and destination; to is empty with --undo
+	from, to string // source and destination; the destination is empty with --undo
 	undo     bool
 	options  runner.Options // options for opening both databases
 }

@@ -131,8 +131,8 @@ func (w *waiting) waits() bool {
 	return false
 }
 
-// keep stores the dependencies of the new task id. If both lists, after and afterAny, have the same task, keep stores it as an entry of
-// after: only the completion of that task satisfies the dependency.
+// keep stores the dependencies of the new task id. If both lists, after and afterAny, have the same task, keep stores it as an entry of the
+// list after: only the completion of that task satisfies the dependency.
 func (t *tx) keep(id int64, w waiting) error {
 	for i, on := range append(w.after[:len(w.after):len(w.after)], w.afterAny...) {
 		open, left := w.open[on]

@@ -13,7 +13,7 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// point is an installation on this computer that is measured. The servers and the workers share its processors.
+// point is a measured installation: servers and workers on this computer, which share its processors.
 type point struct {
 	servers, processes, slots int
 	nothingAhead              bool // whether the workers claim no tasks ahead of their slots, so their messages have few tasks

@@ -44,9 +44,8 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	r.measured = 20 * time.Second
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nmeasured\ts\trate /s\tp50 ms\tp99 ms\tdeleted /s\ttasks\ttable MB\tindexes MB\tdead rows\t\n")
-	// measure measures for at least the time r.measured. Unless keep is forever, it also waits until the workers have deleted the tasks
-	// that were older than keep at the start of the measurement. It does not wait for those that had exceeded keep by less than a minute:
-	// the workers may delete them only in a later search.
+	// measure measures for at least the time r.measured. Unless keep is forever, it goes on until no task is left that was older than keep
+	// plus a minute at the start. Workers may leave the tasks of that last minute for their next search for old tasks.
 	measure := func(name string, keep time.Duration) error {
 		var tasks, table, indexes, dead int64
 		var got phaseResult
