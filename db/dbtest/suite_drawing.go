@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// drawings tests the queries for the diagrams on the web pages.
+// The group drawings tests the queries for the diagrams on the web pages.
 var drawings = group{
 	"the tasks before and behind a task": func(s *store) {
 		w := newOrderStore(s)

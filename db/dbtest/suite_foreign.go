@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// foreigners writes rows with plain SQL into tables that only runner should write. None of these rows may stop a worker.
+// The group foreigners writes rows with plain SQL into tables that only runner should write. None of these rows may stop a worker.
 var foreigners = group{
 	"an attempt without a start has no duration": func(s *store) {
 		id := s.insert(commandSpec())[0]

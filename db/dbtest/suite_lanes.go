@@ -182,7 +182,7 @@ func aLaneMayHaveARateAndARunningLimit(s *store) {
 	w.now = next
 	s.wantIDs(ids(w.claim(10)), added[2:3])
 	w.now = w.now.Add(time.Hour)
-	s.wantIDs(ids(w.claim(10)), nil) // three tasks hold the lane
+	s.wantIDs(ids(w.claim(10)), nil) // three tasks hold the lane, as many as its limit allows
 }
 
 // aSlotOfALaneHasOneHolder gives one slot of a lane to two tasks with plain SQL. The index tasks_lane must reject this.

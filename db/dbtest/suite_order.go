@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// orders tests the rules by which the next task is chosen: dependencies, lanes, limits and age.
+// The group orders tests the rules by which the next task is chosen: dependencies, lanes, limits and age.
 var orders = group{
 	"a replaced task waits, blocks and is blocked by its new options": replaceTask,
 	"a task starts when all its dependencies have completed":          afterStartsWhenAllHaveCompleted,
@@ -112,9 +112,9 @@ func replaceTask(s *store) {
 			s.Fatalf("got task %d, want %d", got, id)
 		}
 	}
-	same(jobs.Lane("l"), jobs.Priority(1)) // the holder of a lane keeps its lane
+	same(jobs.Lane("l"), jobs.Priority(1)) // a replaced task with the same lane keeps the lane
 	w.wantState(id, jobs.Pending)
-	same(jobs.After(a)) // the replaced task leaves its lane
+	same(jobs.After(a)) // without a lane, the replaced task leaves the lane
 	w.wantState(id, jobs.Blocked)
 	w.wantState(next, jobs.Pending)
 	same(jobs.Lane("l"), jobs.AfterAny(b))

@@ -130,7 +130,7 @@ var pauses = group{
 		if got, want := s.pauses(), map[string]db.Pause{"a": {At: first, By: "ann", Reason: "disk"}}; !maps.Equal(got, want) {
 			s.Errorf("got %v, want %v", got, want)
 		}
-		s.resume("a", "b") // b is not paused
+		s.resume("a", "b") // queue b is not paused, which is no error
 		if got := s.pauses(); len(got) != 0 {
 			s.Errorf("got %v, want none", got)
 		}

@@ -17,8 +17,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// plains tests rows that other programs write correctly or by mistake. The table rejects a malformed row, or the task of that row fails. A
-// malformed row never stops other tasks.
+// The group plains tests rows that other programs write correctly or by mistake. The table rejects a malformed row, or the task of that row
+// fails. A malformed row never stops other tasks.
 var plains = group{
 	"a row needs nothing but args": func(s *store) {
 		s.exec(`INSERT INTO enqueue (args) VALUES (json_array('backup.sh', '--full'))`)
@@ -273,7 +273,7 @@ var plains = group{
 				if _, err := s.tryInsertRow(column+", label", n, fmt.Sprint(column, i)); err != nil &&
 					!strings.Contains(err.Error(), "times: ") {
 					s.Errorf("%s = %d: got error %v, want none", column, n,
-						err) // a server rejects times outside of the years 0 to 9999
+						err) // only a server returns an error: for times outside of the years 0 to 9999
 				}
 			}
 		}
@@ -283,7 +283,7 @@ var plains = group{
 			`{"new":1}`} {
 			for _, column := range []string{"args", "result", "options", "outcome", "unique_key", "lane", "schedule", "created_by"} {
 				_, _ = s.tryInsertRow(column+", label", text,
-					fmt.Sprint(column, i)) // a server rejects malformed JSON and a second unique key
+					fmt.Sprint(column, i)) // ignore errors: a server rejects malformed JSON and a second unique key
 			}
 		}
 		n := int(s.number(`SELECT count(*) FROM tasks`))

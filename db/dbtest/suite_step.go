@@ -13,7 +13,7 @@ func (s *store) steps(id int64) []jobs.Step {
 	return must(s.Steps(s.Context(), id))(s)
 }
 
-// steps tests the steps and progress reports that a running attempt stores.
+// The group steps tests the steps and progress reports that a running attempt stores.
 var steps = group{
 	"steps are read back in order and unchanged": func(s *store) {
 		w, claimed := s.runningTask()

@@ -56,7 +56,7 @@ var actions = map[string]struct {
 	},
 }
 
-// transactions tests the calls that write in a transaction of the caller.
+// The group transactions tests the calls that write in a transaction of the caller.
 var transactions = group{
 	"an action in a transaction does what the action does alone": func(s *store) {
 		for name, action := range actions {

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// waits tests the changes of waiting tasks by users: edit, top, hold and release.
+// The group waits tests the changes of waiting tasks by users: edit, top, hold and release.
 var waits = group{
 	"hold in each state":                         holdInEachState,
 	"a held task does not start":                 heldTasksDoNotStart,
