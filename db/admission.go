@@ -44,8 +44,8 @@ type admission struct {
 	// filling has the jobs whose last batch in a queue is not full, so that the tasks of this batch wait. The value is the number of tasks
 	// that the claim may take instead: those in the full batches.
 	filling map[part]int
-	// fills is whether the claim has begun to fill its batches (see beginFill). From then on the rates do not count the tasks that the
-	// claim takes.
+	// The field fills says whether the claim has begun to fill its batches (see beginFill). From then on the rates do not count the tasks
+	// that the claim takes.
 	fills bool
 }
 
@@ -165,8 +165,8 @@ func (g *admission) capacityOf(queue, job string) int {
 	return n
 }
 
-// jobs returns a copy of list for a claim from a queue. In the copy the name of a job is empty if the job may start no task in that queue
-// now. If the name of the queue is empty, jobs ignores batches: the claim of a suspect does not wait until its batch is full.
+// The method jobs returns a copy of list for a claim from a queue. In the copy the name of a job is empty if no task of the job may start
+// in that queue now. If the name of the queue is empty, jobs ignores batches: the claim of a suspect does not wait until its batch is full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
 		return list

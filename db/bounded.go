@@ -26,7 +26,7 @@ type TimeMark struct {
 	ID int64 // id of the task; 0 for no task
 }
 
-// scans reports whether the engine compares tasks one by one to find those that a filter selects.
+// The method scans reports whether the engine compares tasks one by one to find those that a filter selects.
 func (d *DB) scans(ctx context.Context, f jobs.Filter) (bool, error) {
 	if f.IDs != nil || f.Batch != 0 || f.Schedule != "" || f.Held {
 		return false, nil
@@ -38,7 +38,7 @@ func (d *DB) scans(ctx context.Context, f jobs.Filter) (bool, error) {
 	return len(f.States) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.FinishedBefore.IsZero() || compares(f), nil
 }
 
-// compares reports whether a filter has conditions other than the states, the times and the ids of tasks.
+// The function compares reports whether a filter has conditions other than the states, the times and the ids of tasks.
 func compares(f jobs.Filter) bool {
 	return len(f.Queues) > 0 || len(f.Jobs) > 0 || comparesText(f)
 }

@@ -343,8 +343,8 @@ func (w *writer) lookBefore() error {
 	return w.db.Replaced()
 }
 
-// looks reports whether the writer must check the files before the next write, because at least the time lookAgain has passed since the
-// last check.
+// The method looks reports whether the writer must check the files before the next write, because at least the time lookAgain has passed
+// since the last check.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 
 // lookAfter runs after a commit. It returns an error if the files were replaced, because other processes then do not see the commit.

@@ -215,7 +215,8 @@ func (a *arrivals) begin() {
 	a.took = nil
 }
 
-// n returns the number of tasks that have started since begin. It is huge after an error, so that nobody waits for more.
+// n returns the number of tasks that have started since the last call of begin. After an error it returns a huge number, so that nobody
+// waits for more tasks.
 func (a *arrivals) n() int {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -225,7 +226,7 @@ func (a *arrivals) n() int {
 	return len(a.took)
 }
 
-// end returns the result of the tasks that have started in the time since begin.
+// end returns the result of the tasks that have started since the last call of begin. The parameter length is this time.
 func (a *arrivals) end(length time.Duration) (phaseResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
