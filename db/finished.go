@@ -37,7 +37,8 @@ ON CONFLICT (name) DO NOTHING`)
 	removeCursor = command(`DELETE FROM {cursors} WHERE name = ?`)
 )
 
-// selectCursor returns the owner of cursor [1], the end of its lease, and whether there are ends that it has not delivered.
+// selectCursor returns the owner of cursor [1], the time at which the lease of this owner expires, and whether the list has ended tasks
+// that the cursor has not delivered.
 var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at, 0),
 	EXISTS (SELECT 1 FROM {finished} WHERE finished.seq > cursors.seq) FROM {cursors} WHERE name = ?`)
 
@@ -116,8 +117,8 @@ func (d *DB) CursorWaits(ctx context.Context, name, owner string, now time.Time)
 // longestCursorLease is longer than the lease of any cursor.
 const longestCursorLease = 5 * time.Minute
 
-// TakeCursor makes owner the owner of a cursor for the time lease, and returns the number of the last end that the cursor has delivered.
-// The error is sql.ErrNoRows if another owner has a lease, or if there is no such cursor.
+// TakeCursor makes owner the owner of a cursor for the duration in the parameter lease, and returns the number of the last end that the
+// cursor has delivered. The error is sql.ErrNoRows if another owner has a lease, or if there is no such cursor.
 func (d *DB) TakeCursor(ctx context.Context, name, owner string, lease time.Duration, now time.Time) (seq int64, err error) {
 	err = d.update(ctx, normal, func(t *tx) error {
 		t.wakeups = false

@@ -29,12 +29,12 @@ import (
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (
-	floorCost  = 200 * time.Microsecond // time of a full look at about 5,000 entries
+	floorCost  = 200 * time.Microsecond // claims use floors if a full look takes longer, as with more than about 5,000 entries
 	floorEvery = time.Second            // time between two full looks
 	floorStep  = 100 * time.Millisecond // time between two looks while floors are in use
 	// The time between two full looks is at least floorShare times the duration of a full look. So slow looks are rare.
 	floorShare = 30
-	// Claims stop using floors if the last full look began more than floorAge times the time between two full looks ago.
+	// Claims stop using floors if the last full look is older than floorAge times the time between two full looks.
 	floorAge = 2
 	// maxSplits limits the number of priorities of a queue and job that have a floor of their own.
 	maxSplits = 8
@@ -46,9 +46,9 @@ const (
 	greatestPriority = 1<<31 - 1
 )
 
-// firstAbove selects the first pending task of a range. The column value has the range: the queue, the job, the least and the greatest
-// priority, and the floor. Only with BETWEEN does PostgreSQL begin to read the index at the floor of the greatest priority. Index:
-// tasks_pending.
+// firstAbove selects the first pending task of a range. The column named value in the rows of json_each has the range: the queue, the job,
+// the least and the greatest priority, and the floor. Only with BETWEEN does PostgreSQL begin to read the index at the floor of the
+// greatest priority. Index: tasks_pending.
 const firstAbove = `SELECT priority, id FROM {tasks} WHERE state = 'pending' AND queue = value->>0 AND job = value->>1
 	AND priority BETWEEN CAST(value->>2 AS bigint) AND CAST(value->>3 AS bigint) AND id > CAST(value->>4 AS bigint)
 	ORDER BY priority DESC, id LIMIT 1`
@@ -116,12 +116,12 @@ type floors struct {
 	cost time.Duration // floorCost; tests set another value
 
 	mu      sync.Mutex
-	looking bool               // whether a look is under way
+	looking bool               // whether a goroutine is looking at pending tasks
 	looked  time.Time          // time at which the worker last began to look at pending tasks
 	full    time.Time          // time at which the worker last began to look at all pending tasks
 	every   time.Duration      // time between two looks at all pending tasks
-	queues  []string           // queues of claimed tasks, and queues that the looks have found
-	ranges  map[part][]idRange // by descending priority; nil if floors are not in use
+	queues  []string           // queues of claimed tasks, and queues in which looks have found pending tasks
+	ranges  map[part][]idRange // floors of each job in each queue, by descending priority; nil if floors are not in use
 	highest int64              // highest id of a task at the last look
 	claimed bool               // whether the worker has claimed tasks since the time in the field full
 }
@@ -204,7 +204,7 @@ func (f *floors) listRanges(queues []string, list []ClaimJob) (all []partRange) 
 	return all
 }
 
-// splitAt gives a priority a range of its own, if there are not too many of them.
+// splitAt gives a priority a range of its own, unless there are more than 2*maxSplits ranges already.
 func splitAt(ranges []idRange, priority int64) []idRange {
 	at := slices.IndexFunc(ranges, func(r idRange) bool { return priority >= r.low })
 	if at < 0 || len(ranges) > 2*maxSplits {
@@ -274,7 +274,7 @@ func (f *floors) look(d *DB, list []ClaimJob, full bool) {
 // maxRanges limits the length of the statements. With more queues and jobs, claims use no floors.
 const maxRanges = 1000
 
-// readQueues adds the other queues with pending tasks to the queues of a list, and sorts them.
+// readQueues returns the given queues and all other queues with pending tasks, in sorted order.
 func readQueues(ctx context.Context, d *DB, queues []string) ([]string, error) {
 	slices.Sort(queues)
 	for {
@@ -346,7 +346,7 @@ func (c *claimer) aboveArgs(queue string, list []ClaimJob) (args []any, text *st
 	return args, claimAbove.Of(n)
 }
 
-// set stores the result of a look. If ranges is empty, claims use no floors.
+// set stores the result of a look. If there are no ranges, or more than maxRanges, claims use no floors.
 func (f *floors) set(queues []string, ranges []partRange, first []firstTask, before, highest int64, took time.Duration, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -9,9 +9,9 @@ import (
 )
 
 // A hold keeps a task from starting until somebody releases the task. The task is blocked with waits = 1, as if it waited for another task,
-// and has a row in the table holds. So no worker claims the task, even when it is due, and the task gives up its lane. Its dependencies
-// close as usual when they end. The task can still expire, or be cancelled because a dependency fails. The row in holds is deleted when the
-// task is released or ends.
+// and has a row in the table holds. So no worker claims the task, even when it is due, and the task gives up its lane. When a task on which
+// it depends ends, this dependency is closed as usual. The task can still expire, or be cancelled because a dependency fails. The row in
+// holds is deleted when the task is released or ends.
 
 // holdTask blocks task [2] of generation [3] at time [1]. It changes nothing if the task runs or has finished.
 var holdTask = command(`UPDATE {tasks} SET state = 'blocked', waits = 1, updated_at = ?,

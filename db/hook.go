@@ -122,7 +122,7 @@ func (t *tx) addHook(spec *jobs.Spec, now time.Time) error {
 // lastLines returns the last lines of the output of an attempt.
 func (t *tx) lastLines(claim ClaimID) ([]byte, error) {
 	var rows []outputRow
-	// So many chunks are enough for all the lines or bytes that a hook gets.
+	// HookLines+4 chunks have at least as many lines or bytes as a hook gets.
 	if err := t.list(&rows, selectLastOutput, claim.ID, claim.GenerationID, int64(math.MaxInt64), lifecycle.HookLines+4); err != nil {
 		return nil, err
 	}

@@ -337,7 +337,7 @@ func (t *tx) insertOrdered(task *jobs.Task, o ordering, now time.Time) (int64, e
 	return id, err
 }
 
-// waitsValue returns the value of the column waits for a task in the given state.
+// waitsValue returns the value of the column tasks.waits for a task in the given state.
 func waitsValue(state jobs.State, waits bool) any {
 	if state != jobs.Blocked {
 		return nil

@@ -50,7 +50,7 @@ type inserter struct {
 	waits []any       // values of the tasks that wait
 	bytes int         // total size of the arguments of the tasks that wait
 	texts []taskTexts // metadata of the tasks that wait, if some keys are indexed
-	task  jobs.Task   // only add uses this field; as a local variable of add, it would cost an allocation per task
+	task  jobs.Task   // used by the method add only; a local variable there would cost an allocation per task
 }
 
 // taskTexts is the metadata of a task, with the index of the task in inserter.added.
@@ -167,7 +167,7 @@ func (in *inserter) flush(last bool) error {
 	return nil
 }
 
-// together returns how many of n tasks the next statement adds.
+// The method together returns how many of n waiting tasks the next statement adds.
 func (in *inserter) together(n int) int {
 	if in.t.db.traits.InsertsArrays {
 		return n

@@ -79,7 +79,7 @@ func (t *tx) freeLane(lane string, now time.Time) error {
 	for _, h := range holders {
 		taken[h.Slot] = true
 	}
-	var slot int64 // all slots of the lane with a lower number are taken
+	var slot int64 // always true in the loop: all slots of the lane with a lower number are taken
 	for held, others := len(holders), unstarted(holders); held < limit.slots(); held, others = held+1, others+1 {
 		var next, generation int64
 		err := t.scan(laneNext, []any{lane}, &next, &generation)
@@ -135,7 +135,7 @@ func (t *tx) startHolder(r *row, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	holders := 0 // holders of the lane that have not started
+	holders := 0 // number of holders of the lane that have not started yet
 	if limit.slots() > 1 {
 		list, err := t.holders(string(r.Lane))
 		if err != nil {

@@ -86,8 +86,9 @@ type CancelRequest struct {
 	Text string
 }
 
-// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the list running: they end at now + lease. It
-// returns the claims that the worker still owns. The worker has lost every other claim and must stop its attempt.
+// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the parameter running until now + lease. It
+// returns the claims that the worker still owns. If one of these claims is missing in the result, the worker has lost this claim and must
+// stop the attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
 	pairs := make([][2]int64, len(running))
 	for i, c := range running {
@@ -168,7 +169,7 @@ func (d *DB) Stuck(ctx context.Context, now time.Time) ([]int64, error) {
 type Lease struct {
 	ClaimID
 	Worker    int64  `db:"worker"`           // number of the worker
-	WorkerID  string `db:"worker_id"`        // empty if the worker's row was deleted
+	WorkerID  string `db:"worker_id"`        // id of the worker; empty if the worker's row was deleted
 	ExpiresAt int64  `db:"lease_expires_at"` // stored value; compare it only with 0 and with values of the same claim that are read later
 	Length    int64  `db:"lease"`            // lease duration in ms
 }
@@ -191,7 +192,7 @@ func (w *Worker) Leases(ctx context.Context) ([]Lease, error) {
 
 // Reaped is a claim whose loss is recorded.
 type Reaped struct {
-	Task   jobs.Task // task as its worker has claimed it; if the claim was revoked, with a generation one higher
+	Task   jobs.Task // task as its worker has claimed it; if the claim was revoked, the generation is one higher
 	Change lifecycle.Change
 }
 

@@ -120,7 +120,7 @@ func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool,
 	}
 	t.released = true // so that the worker reads the new time of the next start
 	err := t.run(setLaneDue, nullTime(next), r.Name)
-	r.DueAt = 0 // freeLane uses r again only after the result true: then the stored due time is NULL
+	r.DueAt = 0 // NULL is stored if laneOpen returns true; otherwise its caller does not use r again
 	return next.IsZero(), err
 }
 

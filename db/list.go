@@ -189,7 +189,7 @@ func (c *condition) metadata(texts map[string]string, indexed []string) {
 	if len(keys) > taskspec.MaxMetadataKeys || slices.ContainsFunc(keys, func(key string) bool {
 		return taskspec.ValidMetadataKey(key) != nil
 	}) {
-		c.and("1 = 0") // no task has so many keys, or an invalid key. SQLite would read "$.a", which is invalid, as a JSON path
+		c.and("1 = 0") // no task has so many keys or an invalid key; SQLite would read an invalid key such as "$.a" as a JSON path
 		return
 	}
 	if len(indexed) > 0 {
@@ -212,10 +212,10 @@ func onlyFinished(f jobs.Filter) bool {
 	return len(f.States) > 0 && !slices.ContainsFunc(f.States, func(s jobs.State) bool { return !s.Finished() })
 }
 
-// finishedSince counts the tasks that finished since [1]. It stops at few+1. Index: tasks_finished.
+// finishedSince counts the tasks that finished since [1]. It stops counting at few+1 tasks. Index: tasks_finished.
 var finishedSince = query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE finished_at >= ? LIMIT 10001) AS part`)
 
-// sparse has a query for each state that has a partial index. The query counts the rows of that index, and stops at few+1.
+// sparse has a query for each state that has a partial index. The query counts the rows of that index, and stops counting at few+1.
 var sparse = map[jobs.State]*statement{
 	jobs.Running: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE state = 'running' LIMIT 10001) AS part`),
 	jobs.Blocked: query(`SELECT count(*) FROM (SELECT 1 FROM {tasks} WHERE waits IS NOT NULL LIMIT 10001) AS part`),

@@ -186,7 +186,7 @@ func (d *DB) setKeys(ctx context.Context, keys []string) (unfilled []indexedKey,
 	return slices.DeleteFunc(rows, func(k indexedKey) bool { return bool(k.Filled) }), err
 }
 
-// pause waits for d. It returns the cause of ctx if ctx ends meanwhile.
+// pause waits for the duration d. It returns the cause of ctx if ctx ends meanwhile.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -20,7 +20,7 @@ const pendingQueues = `WITH RECURSIVE names (queue) AS (
 	FROM names WHERE names.queue IS NOT NULL)
 SELECT queue FROM names WHERE queue IS NOT NULL`
 
-// peekTasks selects the first tasks that claimTasks would claim. The last argument is their maximum number. It locks no row.
+// peekTasks selects the first tasks that claimTasks would claim. The last argument is the maximum number of tasks. It locks no row.
 var peekTasks = &sqltext.Series{Template: `SELECT id, generation_id, job, run_at FROM ({parts} ORDER BY priority DESC, id LIMIT 0 + ?)
 	AS first JOIN {tasks} USING (id, generation_id)`, Part: claimSelect, Separator: unionAll, Reads: true}
 

@@ -47,7 +47,7 @@ var plans = statementtest.Plans{
 	"selectBoots":    {Text: selectBoots, Allow: []string{"SCAN workers", "USE TEMP B-TREE FOR DISTINCT"}},
 	"selectSuspects": {Text: selectSuspects, Allow: []string{"SCAN tasks USING INDEX tasks_lost"}},
 	"selectQueues": {Text: selectQueues, By: []string{"COVERING INDEX tasks_pending (queue>?)"},
-		Allow: []string{"SCAN names", "SCAN CONSTANT ROW", "SCAN tasks USING COVERING INDEX tasks_pending"}}, // this scan reads one entry
+		Allow: []string{"SCAN names", "SCAN CONSTANT ROW", "SCAN tasks USING COVERING INDEX tasks_pending"}}, // the last scan reads 1 row
 	"selectDue": {Text: selectDue, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due"},
 		Allow: []string{"SCAN CONSTANT ROW"}},
 	"selectLook": {Text: selectLook, By: []string{"COVERING INDEX tasks_due", "INDEX tasks_expiry", "COVERING INDEX limits_due",
@@ -99,7 +99,7 @@ var plans = statementtest.Plans{
 	"selectClaims": {Text: selectClaims, By: []string{"INDEX tasks_running (worker=?)"}},
 	"selectOwners": {Text: selectOwners,
 		By: []string{"COVERING INDEX tasks_running (worker=?)", "workers USING INTEGER PRIMARY KEY (rowid=?)"},
-		// the two scanned tables have few rows
+		// The two scanned indexes have few entries: the workers that have not ended, and the running tasks.
 		Allow: []string{"SCAN workers USING INDEX workers_live", "SCAN tasks USING COVERING INDEX tasks_running"}},
 	"setWorkerState": {Text: setWorkerState, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
 	"endWorker":      {Text: endWorker, By: []string{"workers USING INTEGER PRIMARY KEY (rowid=?)"}},
