@@ -232,8 +232,8 @@ type Options struct {
 	// after a commit. A new file gets small pages. The value 0 turns all this off. On a server the option has no effect.
 	Flash       time.Duration
 	UnsafeFS    bool          // accept a network filesystem, where locks are unreliable
-	Beside      bool          // allow a database of another program: runner adds its tables to it, with a prefix
-	Prefix      string        // with Beside: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix
+	Beside      bool          // allow a database of another program; the names of runner's tables in it get a prefix
+	Prefix      string        // if Beside is set: prefix of the table names. Defaults to the prefix in the file, or to DefaultPrefix
 	BusyTimeout time.Duration // how long a write waits for locks of other processes. Defaults to 5 s
 	Engine      *Driver       `json:"-"` // engine that connects to the server; only for a database on a server
 	// for a database on a server: directory on this host for its files. Defaults to the user's state directory

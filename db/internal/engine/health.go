@@ -32,7 +32,7 @@ type Session struct {
 	State       string    `json:"state"`  // state as in pg_stat_activity, such as "idle in transaction"
 	Begun       time.Time `json:"begun"`  // time at which the transaction began
 	QueryBegun  time.Time `json:"query_begun"`
-	Snapshot    bool      `json:"snapshot"` // whether the session holds a snapshot, which keeps dead rows
+	Snapshot    bool      `json:"snapshot"` // whether the session holds a snapshot, which keeps VACUUM from removing dead rows
 	Behind      int64     `json:"behind"`   // number of transactions that began after this snapshot
 	HasLock     bool      `json:"has_lock"` // whether the session holds the write lock of the schema
 }

@@ -150,8 +150,8 @@ func (c *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return rows, c.again(ctx, err)
 }
 
-// again returns err unchanged, with one exception: if a connection that only reads was lost, it returns driver.ErrBadConn. The pool then
-// repeats the query on another connection, which is safe for a read.
+// The method again returns err unchanged, with one exception: if a connection that only reads was lost, it returns driver.ErrBadConn. The
+// pool then repeats the query on another connection, which is safe for a read.
 func (c *session) again(ctx context.Context, err error) error {
 	if c.reads && ctx.Err() == nil && isLost(err) {
 		return driver.ErrBadConn

@@ -203,7 +203,7 @@ var (
 	thawFunction = sqltext.Definition(`DROP FUNCTION {moving}() CASCADE`).With(nil)
 )
 
-// Freezing returns the statements that create these triggers.
+// Freezing returns the statements that create the triggers that reject writes.
 func (*Server) Freezing(message string) []*sqltext.Statement {
 	list := []*sqltext.Statement{freezeFunction.With(sqltext.Parts{"message": sqltext.Literal(message)})}
 	for _, table := range engine.FrozenTables {
@@ -212,5 +212,5 @@ func (*Server) Freezing(message string) []*sqltext.Statement {
 	return list
 }
 
-// Thawing returns the statement that drops these triggers.
+// Thawing returns the statement that drops the triggers of Freezing.
 func (*Server) Thawing() []*sqltext.Statement { return []*sqltext.Statement{thawFunction} }

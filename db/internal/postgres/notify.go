@@ -144,7 +144,7 @@ func (d *Server) CheckNotifications(ctx context.Context, patience time.Duration)
 	err := d.Listen(waiting, d.channel(), func(message string) {
 		switch message {
 		case "": // the message "" means that Listen has begun to listen
-			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // if this fails, no message comes back
+			_, _ = d.read.ExecContext(waiting, d.sql.Text(selectNotify), d.channel(), mine) // if this fails, Listen times out
 		case mine:
 			came = true
 			cancel()

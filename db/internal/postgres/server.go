@@ -56,11 +56,11 @@ type Server struct {
 	address      string
 	begins       begins
 	lock         int64                  // number of the advisory lock that all writers of the schema take
-	sql          *sqltext.Dialect       // renders statements
+	sql          *sqltext.Dialect       // dialect that renders the statements
 	version      int64                  // version of PostgreSQL, such as 150004
 	skew         time.Duration          // how far the clock of this host was ahead of the server's clock at the last connect
 	id           string                 // id of the database, which does not change when the server gets another address
-	dir          string                 // directory on this host
+	dir          string                 // directory on this host for the files of the database
 	grant        atomic.Pointer[string] // the GRANT that gives this role the rights that it needs; nil before the first connection
 	created      bool
 	upgradedFrom int // version of the schema before Open upgraded it; 0 if Open upgraded nothing

@@ -23,7 +23,7 @@ func (p Path) CheckWriters(uid int) error {
 		}
 		if why, try := owner.Exposed(info, info.Mode(), uid); why != "" {
 			hint := try + " " + name
-			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // no chmod: such a directory is meant for several users, as /tmp is
+			if info.IsDir() && info.Mode()&fs.ModeSticky != 0 { // suggest no chmod: a directory like /tmp is meant for several users
 				hint = "a database in a directory of your own"
 			}
 			return &jobs.Error{Kind: jobs.ErrPermission, Code: errcode.ExposedDatabase, Subject: name, What: name + " " + why,

@@ -11,8 +11,8 @@ type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // counter of SQLite; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether the writer is committing: own includes this commit, but all may not include it yet
-	next    uint32         // if pending: value that all has after this commit, unless other connections commit before it
+	pending bool           // whether the writer is committing: the field own counts this commit, the counter of SQLite perhaps not yet
+	next    uint32         // if pending: value of the counter of SQLite after this commit, unless other connections commit before it
 }
 
 // open sets the field all to the counter of SQLite, or to nil if the counter cannot be read.

@@ -6,7 +6,7 @@ import "example.com/runner/db/internal/sqltext"
 // fragments are the SQLite versions of the fragments in the statements of package db. Package postgres has a fragment for each of
 // them.
 var fragments = sqltext.Parts{
-	// json_each has a row for each value of the JSON array in the next parameter, with the value in its column value.
+	// json_each has a row for each value of the JSON array in the next parameter, with this value in the column named value.
 	"json_each": "json_each(?)",
 	// json_list collects the values of rows in a JSON array.
 	"json_list": "json_group_array",

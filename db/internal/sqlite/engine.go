@@ -297,7 +297,7 @@ func (*File) Refused(err error) bool { return code(err) == sqlite3.SQLITE_CONSTR
 
 func (*File) Server() *engine.ServerInfo                              { return nil }
 func (*File) Values(args []any) []any                                 { return args }
-func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // needs the trait Pipelines
+func (*File) Later(*sqlx.Conn, string, []any) error                   { return errors.ErrUnsupported } // a file lacks the trait Pipelines
 func (*File) LockKeys(engine.Querier) error                           { return nil }                   // SQLite's write lock is enough
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file

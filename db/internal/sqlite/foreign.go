@@ -110,7 +110,7 @@ const selectTables = `SELECT name, (SELECT group_concat(name, ' ') FROM pragma_t
 // selectTablesLength returns the total length of the texts that created the tables of a file.
 const selectTablesLength = `SELECT sum(length(sql)) FROM sqlite_schema WHERE type = 'table'`
 
-// ownTablesLength is this length for the schema without a prefix.
+// ownTablesLength is the length that selectTablesLength returns for the schema without a prefix.
 const ownTablesLength = 14870
 
 // table is a table with its columns, separated by spaces.

@@ -45,7 +45,8 @@ func usedBy(path string) inUse {
 	if use.file {
 		return use
 	}
-	// If this process has mapped the shared memory, another handle of this process uses a database file that was moved away.
+	// Do not open the -shm file if this process has mapped it: another handle of this process uses it, with a database file that was moved
+	// away.
 	if _, _, err := mapped(path + "-shm"); err == nil {
 		use.shared = true
 	} else {
@@ -54,7 +55,7 @@ func usedBy(path string) inUse {
 	return use
 }
 
-// withFile opens the file at path, if there is one, and calls do with it.
+// withFile opens the file at path, if there is one, and calls the function do with it.
 func withFile(path string, do func(*os.File)) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

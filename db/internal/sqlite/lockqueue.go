@@ -25,7 +25,7 @@ type lockQueue struct {
 	mu    sync.Mutex
 	word  *atomic.Uint32 // first word: odd while a process of the queue has the lock; nil if there is no queue
 	quick *atomic.Uint32 // second word: not 0 if processes with a single write wait
-	mine  uint32         // odd number that this process has set; 0 when its series of writes has ended
+	mine  uint32         // odd number to which this process has set the first word; 0 when the series of writes has ended
 	timer *time.Timer    // timer that ends the series if no write follows
 }
 
@@ -117,8 +117,7 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	return word.Load() != now || sleepWhile(quick, 1, longest)
 }
 
-// pass gives the process that the method leave has woken some time to get the lock. Meanwhile this process sleeps at the end of the queue,
-// for a limited time.
+// pass sleeps at the end of the queue for a limited time. Meanwhile the process that the method leave has woken can get the lock.
 func (q *lockQueue) pass(longest time.Duration) {
 	q.mu.Lock()
 	word := q.word

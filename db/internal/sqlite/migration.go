@@ -37,10 +37,10 @@ var (
 	thawRows   = sqltext.Definition(`DROP TRIGGER IF EXISTS {trigger}`)
 )
 
-// Freezing returns the statements that create these triggers.
+// Freezing returns the statements that create the triggers that reject writes.
 func (*File) Freezing(message string) []*sqltext.Statement { return eachWrite(freezeRows, message) }
 
-// Thawing returns the statements that drop these triggers.
+// Thawing returns the statements that drop the triggers of Freezing.
 func (*File) Thawing() []*sqltext.Statement { return eachWrite(thawRows, "") }
 
 // eachWrite returns a statement for each kind of write to each frozen table.

@@ -183,7 +183,7 @@ func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 		switch {
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
-		case waiting.Err() == nil: // an error of the lock file, and not the end of the wait
+		case waiting.Err() == nil: // the lock file caused an error before the timeout
 			return engine.FileError(err, d.Dir())
 		}
 		return &jobs.Error{Kind: jobs.ErrBusy, What: "database is busy: " + d.path, Hint: "again",
@@ -229,9 +229,9 @@ func (d *File) retryBusy(do func() error) error {
 	return err
 }
 
-// maxRound is the longest time that one try and the pause after it count towards the busy timeout. They take longer if the process is
-// stopped or the machine sleeps meanwhile. Without this limit, such a break would use up the busy timeout, and the write would fail at its
-// next try.
+// maxRound is the most that repeat counts towards the busy timeout for one try and the pause after it. The try and the pause take longer if
+// the process is stopped or the machine sleeps meanwhile. Without this limit, such an interruption would use up the busy timeout, and the
+// write would fail at its next try.
 const maxRound = 100 * time.Millisecond
 
 // repeat calls the function do until it succeeds, until the busy timeout has passed, or until the function in the parameter again returns
