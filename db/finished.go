@@ -13,8 +13,8 @@ import (
 //
 // Invariants:
 //   - The numbers of ends follow the order of their commits. A transaction takes numbers only while it holds the write lock, from a row
-//     that it changes. So a consumer that has read an end misses no end with a lower number. On a server, a transaction of an application
-//     cannot change that row if its snapshot is older than the last change. It then fails.
+//     that it changes. So a consumer that has read an end misses no end with a lower number. On a server, it is an error to take
+//     numbers in a transaction of an application whose snapshot is older than the last change of this row.
 //   - A cursor moves only after the consumer has handled the end. A consumer that dies in between gets the end again.
 //   - At most one consumer owns a cursor. The owner has a lease. When the lease ends, another consumer can take over.
 //   - The table keeps an end until all cursors have delivered it.

@@ -11,9 +11,9 @@ import (
 )
 
 // While any session of a server holds an old snapshot, the server cannot remove the entries of claimed tasks from the index tasks_pending.
-// A claim that begins at the first entry reads all of them. So a worker on a server keeps floors. A floor is an id: when the worker last
-// looked, no new task up to this id was pending. While the index has many entries of claimed tasks, the claims of the worker read only the
-// entries above the floors, and the index tasks_again, which has the pending tasks of later generations.
+// A claim that begins at the first entry of the index reads all these entries. So a worker on a server keeps floors. A floor is an id: when
+// the worker last looked, no new task up to this id was pending. While the index has many entries of claimed tasks, the claims of the
+// worker read only the entries above the floors, and the index tasks_again, which has the pending tasks of later generations.
 //
 // How: once a second the worker looks at all pending tasks of its jobs (a full look), on a connection that only reads and beside its
 // cycles. If a full look takes longer than floorCost, claims use floors until a full look is faster. Meanwhile the worker makes a short
@@ -22,10 +22,11 @@ import (
 // Invariants:
 //   - A floor is at most the highest id that existed at the look before the last one. So a task may be committed up to floorStep after it
 //     got its id.
-//   - A pending task below its floor has a later generation, with few exceptions: its transaction took long, its priority was changed, or
-//     plain SQL has written it. Such a task waits until the next full look. A cycle that has released tasks itself claims without floors.
+//   - A pending task below its floor has a later generation, except if its transaction took long, if its priority was changed, or if
+//     plain SQL has written it. These few tasks wait until the next full look. A cycle that has released tasks itself claims without
+//     floors.
 //   - A claim uses no floors if the last full look is too old, or if the worker has claimed nothing since that look. So a worker does not
-//     become idle before it has looked at all pending tasks. Until then CycleResult.NextStart is the time of its next claim.
+//     become idle before it has looked at all pending tasks. Until then CycleResult.NextStart is the time of the next claim.
 //   - Floors change only which tasks a claim considers. Only the compare-and-swap of the claim decides which worker gets a task.
 
 const (

@@ -195,8 +195,8 @@ func (t *tx) insertOne(spec *jobs.Spec, now time.Time) (int64, error) {
 	return result.LastInsertId()
 }
 
-// errTaken says that plain SQL on a server took the unique key of a new task after this transaction had looked for its holder. Plain SQL is
-// the only insert that needs no write lock.
+// errTaken says that plain SQL on a server took the unique key of a new task after this transaction had found the key free. Only an insert
+// by plain SQL does not need the write lock.
 var errTaken = errors.New("another task has the unique key")
 
 // settings are the columns of a new task that jobs.Task does not have: whether the task waits for others, and how it ended if it is
@@ -286,7 +286,7 @@ type ordering struct {
 	hold bool // whether the task is held
 }
 
-// names reports whether the task has dependencies.
+// The method names reports whether the task has dependencies.
 func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
 // orderingOf returns how the task of a spec depends on other tasks. The parameter added holds the results of the earlier tasks of the same

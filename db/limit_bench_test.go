@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// fillBehind adds [1] tasks of job [2] in queue [3], with state [4] and lane [5]. [6] is the value of their column waits, and [7] is the
-// current time.
+// fillBehind adds [1] tasks of job [2] in queue [3], with state [4] and lane [5]. [6] is the value of the column tasks.waits, and [7] is
+// the current time.
 const fillBehind = `WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
 INSERT INTO tasks (generation_id, job, queue, state, priority, run_at, max_attempts, max_losses, created_at, updated_at, lane, waits)
 SELECT 1, ?2, ?3, ?4, 9, ?7, 10, 3, ?7, ?7, ?5, ?6 FROM n`

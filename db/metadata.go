@@ -85,8 +85,8 @@ type indexedKeys struct {
 	rowsKnown, rows bool // rows: whether the index has rows; valid if rowsKnown is set
 }
 
-// indexes reports whether some of the texts of a task may need rows in the index. A transaction reads the indexed keys only once, for the
-// first task with metadata.
+// The method indexes reports whether some of the texts of a task may need rows in the index. A transaction reads the indexed keys only
+// once, for the first task with metadata.
 func (t *tx) indexes(texts map[string]string) (bool, error) {
 	if len(texts) == 0 {
 		return false, nil

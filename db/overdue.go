@@ -10,7 +10,7 @@ import (
 )
 
 // selectQueues lists the queues with pending tasks, with one index seek per queue. It uses LIMIT and not min: if a session on a server
-// prepared a query with min while the table is small, it would keep a plan that reads all pending tasks. Index: tasks_pending.
+// prepared a query with min while the table was small, it would keep a plan that reads all pending tasks. Index: tasks_pending.
 var selectQueues = query(pendingQueues)
 
 const pendingQueues = `WITH RECURSIVE names (queue) AS (

@@ -8,8 +8,8 @@ import "example.com/runner/db/internal/sqltext"
 var fragments = sqltext.Parts{
 	"json_each": "jsonb_array_elements(CAST(? AS jsonb)) AS json_each (value)",
 	"json_list": "json_agg",
-	// A UNION cannot lock rows. So the SELECT of each job locks its tasks up to the limit of the claim. It skips tasks that another
-	// transaction has locked.
+	// A UNION cannot lock rows. So the SELECT of each job locks the tasks that it selects, at most as many as the claim may take. It skips
+	// tasks that another transaction has locked.
 	"claim_job": "SELECT * FROM ({tasks_of_job} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS job",
 
 	// The address of a row that this statement has locked. The claim then finds the row without an index.

@@ -15,7 +15,7 @@ import (
 // lower half of the number of the advisory lock. It reads only views of the server's memory and the list of tables, and no rows of tables.
 //
 // The snapshot of a session keeps dead rows if the session is in this database, or if it is a standby, which has no database. VACUUM holds
-// a snapshot, but keeps no dead rows, so it is left out. Autovacuum is recognised by its missing user.
+// a snapshot, but keeps no dead rows, so the query leaves it out. It recognises autovacuum by the missing user.
 var selectHealth = sqltext.Query(`SELECT json_build_object(
 'user', current_user,
 'unseen', NOT pg_has_role('pg_read_all_stats', 'USAGE'),

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// TestABackupKeepsAFileThatAppearsDuringTheCopy checks the last step of a backup, which moves the copy to its place. That step must not
-// replace a FIFO that was created during the copy.
+// TestABackupKeepsAFileThatAppearsDuringTheCopy checks the last step of a backup, which renames the copy to its final name. This step must
+// not replace a FIFO that was created during the copy.
 func TestABackupKeepsAFileThatAppearsDuringTheCopy(t *testing.T) {
 	dir := t.TempDir()
 	part, to := filepath.Join(dir, "part"), filepath.Join(dir, "fifo")

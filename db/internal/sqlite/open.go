@@ -271,7 +271,8 @@ const maxPause = time.Millisecond
 
 // pauseBusy waits before the next try to get the lock. At first the pause is shorter than the time for which a busy writer leaves the lock
 // to others. The pause is random within limits, so that many processes do not try at the same time. If a process has waited for long, its
-// pause grows up to ten times: probably many processes wait, and their tries would take processor time from the process that has the lock.
+// pause grows to up to ten times the length: probably many processes wait, and their tries would take processor time from the process that
+// has the lock.
 func pauseBusy(waited time.Duration) {
 	pause := maxPause*3/10 + rand.N(maxPause*4/10)
 	time.Sleep(pause * time.Duration(1+min(int(waited/(200*time.Millisecond)), 9)))

@@ -48,7 +48,7 @@ func TestCheckpointsAreNotTakenForReplacedFiles(t *testing.T) {
 	}
 }
 
-// TestARecoveryOfTheSharedMemoryIsNotTakenForAReplacedFile damages the shared memory, as a process does that is killed while it commits.
+// TestARecoveryOfTheSharedMemoryIsNotTakenForAReplacedFile damages the shared memory, as happens when a process is killed while it commits.
 // The next process recovers the shared memory from the log, and its checkpoint then copies the whole log into the file once more.
 func TestARecoveryOfTheSharedMemoryIsNotTakenForAReplacedFile(t *testing.T) {
 	d, conn := openFile(t)
