@@ -47,7 +47,8 @@ var selectCursor = query(`SELECT coalesce(owner, ''), coalesce(lease_expires_at,
 var takeCursor = command(`UPDATE {cursors} SET owner = ?1, lease_expires_at = ?3
 WHERE name = ?2 AND (owner IS NULL OR owner = ?1 OR lease_expires_at <= ?4 OR lease_expires_at > ?5) RETURNING seq`)
 
-// moveCursor moves cursor [2] of owner [3] to [1], and ends the ownership if [4] is 1. freeCursor removes the owner [2] from cursor [1].
+// moveCursor moves cursor [2] of owner [3] to the end with the number [1], and ends the ownership if [4] is 1. freeCursor removes the owner
+// [2] from cursor [1].
 var (
 	moveCursor = command(`UPDATE {cursors} SET seq = ?1, owner = CASE WHEN ?4 = 1 THEN NULL ELSE owner END
 WHERE name = ?2 AND owner = ?3`)

@@ -1,7 +1,7 @@
 package db
 
-// ofTasks is true for the rows of the tasks in the JSON array [1] of ids. A transaction that deletes many tasks deletes all their rows of a
-// table in one statement: on a server each statement is a round trip, and other writers wait for the transaction.
+// ofTasks is a condition for the rows of the tasks whose ids are in the JSON array [1]. A transaction that deletes many tasks deletes all
+// their rows of a table in one statement: on a server each statement is a round trip, and other writers wait for the transaction.
 const ofTasks = ` WHERE task_id IN (SELECT CAST(value AS bigint) FROM {json_each})`
 
 // These statements delete the rows of deleted tasks in all tables but tasks and metadata_index, in the transaction that deletes the tasks.

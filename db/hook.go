@@ -15,8 +15,8 @@ import (
 
 // A hook is a command that runs because a task has ended. It is a task of its own. The transaction that ends the first task also enqueues
 // the hook, so the hook is neither lost in a crash nor enqueued twice. The hooks of a task come from its options. If the options have no
-// hook for an event, the hook of the queue applies, and if the queue has none, that of the worker. The end of a task without hooks needs no
-// further statement.
+// hook for an event, the hook of the queue applies. If the queue has none, the hook of the worker applies. The end of a task without hooks
+// needs no further statement.
 
 // selectQueueHooks reads the hooks of queue [1]. selectAllQueueHooks reads the hooks of all queues.
 var (

@@ -196,9 +196,9 @@ type Reaped struct {
 	Change lifecycle.Change
 }
 
-// Revoke revokes claims whose leases have expired, and returns the revoked claims in their new form. From then on the database rejects
-// every write of a worker about such a claim. The processes of the claim may still be alive: the task stays running until Reap records the
-// loss. Revoke leaves out claims that were renewed, finished or revoked after the caller had read them.
+// Revoke revokes claims whose leases have expired, and returns the revoked claims with their new generation and lease. From then on the
+// database rejects every write of a worker about such a claim. The processes of the claim may still be alive: the task stays running until
+// Reap records the loss. Revoke leaves out claims that were renewed, finished or revoked after the caller had read them.
 func (w *Worker) Revoke(ctx context.Context, expired []Lease) ([]Lease, error) {
 	if !slices.ContainsFunc(expired, func(l Lease) bool { return !l.Revoked() }) {
 		return expired, nil

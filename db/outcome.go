@@ -27,9 +27,9 @@ type outcome struct {
 // stored: the difference comes from rounding. A larger difference means that somebody set the clock during the attempt.
 const durationSlack = 1
 
-// encodeOutcome returns the form in which the outcome o of an attempt is stored. The parameters reason and text replace the reason and the
-// error of o, because the task or the record may need others, for example after a cancellation. The parameter ended reports whether the
-// same row stores the end of the attempt. Only then the duration can be left out.
+// encodeOutcome returns the form in which the outcome o of an attempt is stored. The parameters reason and text are stored instead of the
+// reason and the error of o: a cancelled task, for example, has another reason than its last attempt. The parameter ended reports whether
+// the same row stores the end of the attempt. Only in such a row can the duration be left out.
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()
 	between := o.Finished.UnixMilli() - o.Started.UnixMilli() - ms

@@ -110,7 +110,8 @@ func (w *Worker) WriteOutput(ctx context.Context, task jobs.Task, out Output) er
 	})
 }
 
-// Output returns up to limit chunks of the output of an attempt, after chunk seq. Chunks count from 1, so seq 0 returns the first ones.
+// Output returns up to limit chunks of the output of an attempt, after chunk seq. The first chunk has the number 1, so seq 0 returns the
+// first chunks.
 func (d *DB) Output(ctx context.Context, claim ClaimID, seq int64, limit int) ([]jobs.Chunk, error) {
 	return d.output(ctx, selectOutput, claim.ID, claim.GenerationID, seq, limit)
 }

@@ -14,8 +14,9 @@ import (
 )
 
 // A process that opens a database must know which files of this database other processes have open. SQLite locks certain bytes of a file as
-// long as it uses the file, so this process asks the kernel for locks on these bytes. One danger remains: when a process closes a file, it
-// loses all its POSIX locks on that file. So this code reads through /proc, or opens only files that this process does not have open.
+// long as it uses the file, so this process asks the kernel which of these bytes are locked. One danger remains: when a process closes a
+// file, it loses all its POSIX locks on that file. So this code reads through /proc, or opens only files that this process does not have
+// open.
 
 // These are the bytes that SQLite locks. A connection in WAL mode has a shared lock on the first range, in the database file. A process
 // that uses the shared memory has a lock on the byte inUseByte of the -shm file.

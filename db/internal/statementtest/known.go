@@ -17,8 +17,8 @@ import (
 var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
 
 // Complete reports an error for each statement that is declared in the package in the working directory, but has no plan. It also reports
-// each plan whose statement is not declared. The parameter others lists declarations that have no plan: templates that several statements
-// share, and statements for servers.
+// each plan whose statement is not declared, and each text of a statement that is not part of a declaration. The parameter others lists
+// declarations that have no plan: templates that several statements share, and statements for servers.
 func (p Plans) Complete(t *testing.T, others ...string) {
 	t.Helper()
 	known := maps.Clone(p)
@@ -58,8 +58,8 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	}
 }
 
-// declared calls the function in the parameter found with the name of each declared statement. It returns the first string literal of each
-// template.
+// declared calls the function in the parameter found with the name of each declared statement. It returns the set of the first string
+// literals of all templates.
 func (p Plans) declared(file *ast.File, others []string, found func(name string)) map[ast.Node]bool {
 	first := map[ast.Node]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
