@@ -18,7 +18,7 @@ var listByTime = query(selectTasks + `{where} ORDER BY {time}{direction}, tasks.
 type TimeOrder struct {
 	Due   bool      // whether the list is ordered by due time, the earliest first; otherwise by the time of the end, the latest first
 	At    time.Time // time of the task after which the list begins; zero for the whole list
-	ID    int64     // id of the same task
+	ID    int64     // id of the task after which the list begins
 	Limit int       // maximum number of tasks
 
 	end TimeMark // where to stop: the last task to read; zero to read the list to its end

@@ -251,7 +251,7 @@ type Process struct {
 type ServerInfo struct {
 	Version int64         // version of PostgreSQL, such as 150004
 	Schema  string        // schema of runner's tables
-	Tables  int           // version of these tables
+	Tables  int           // version of runner's tables
 	Skew    time.Duration // how far the clock of this host is ahead of the clock of the server
 }
 

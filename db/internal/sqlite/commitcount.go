@@ -9,7 +9,7 @@ import (
 // memory of the database. The writer counts its own commits. It leaves out commits without changes, because SQLite does not count them.
 type commitCount struct {
 	mu      sync.Mutex
-	all     *atomic.Uint32 // counter of SQLite; nil if it cannot be read
+	all     *atomic.Uint32 // SQLite's counter of commits; nil if it cannot be read
 	own     uint32         // number of commits of the writer
 	pending bool           // whether the writer is committing: the field own counts this commit, the counter of SQLite perhaps not yet
 	next    uint32         // if pending: value of the counter of SQLite after this commit, unless other connections commit before it

@@ -42,7 +42,7 @@ type File struct {
 	contentMu sync.Mutex
 	shared    *sharedMemory // shared memory of SQLite; guarded by contentMu; nil if it cannot be read
 	queue     lockQueue     // queue of the processes that wait for the write lock
-	commits   commitCount   // counter that the watch reads
+	commits   commitCount   // counter of commits, which the watch reads
 	logSync   logSync       // delayed sync of the write-ahead log
 
 	conn  *sqlx.Conn // connection of the writer that was opened last

@@ -16,7 +16,7 @@ import (
 // same effect, so the log then needs no other sync.
 type logSync struct {
 	delay time.Duration // time from a commit to its sync; 0 if logSync never syncs
-	sync  func() error  // syncs the write-ahead log
+	sync  func() error  // function that syncs the write-ahead log
 
 	running sync.WaitGroup // counts planned syncs and syncs in progress
 

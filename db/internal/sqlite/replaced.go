@@ -51,7 +51,7 @@ type content struct {
 	stamp
 	checkpoints checkpoints
 	commits     uint32 // counter of SQLite's commits; it begins again at 0 when SQLite recovers the shared memory
-	settled     bool   // whether no checkpoint was in progress at that check
+	settled     bool   // whether no checkpoint was in progress at the last check
 }
 
 // checkpoints says how far checkpoints have copied the log into the database file. It comes from the shared memory of SQLite. Only a

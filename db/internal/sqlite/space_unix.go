@@ -10,5 +10,5 @@ func space(path string) (free, total int64) {
 	if err := unix.Statfs(path, &fs); err != nil {
 		return 0, 0
 	}
-	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) // the types differ between systems
+	return int64(fs.Bavail) * int64(fs.Bsize), int64(fs.Blocks) * int64(fs.Bsize) // the types of the fields differ between systems
 }

@@ -88,7 +88,7 @@ type watch struct {
 	checkedAt   time.Time
 	last        int64         // last value of the counter or of the pragma
 	others      uint32        // number of commits of other connections, if there is a counter
-	every       time.Duration // time between two checks without an event
+	every       time.Duration // time between two checks if no event comes
 	paceChanged chan struct{} // a value ends the pause between two slow checks; nil if the pace never changes
 }
 

@@ -65,7 +65,7 @@ type Series struct {
 	Part      string
 	Separator string // text between two parts
 	Params    int    // how many parameters each part has; needed for {after_parts}
-	Parts     Parts  // templates for further marks
+	Parts     Parts  // templates for the other marks in the field Template
 	Reads     bool   // whether the statements change nothing
 
 	statements sync.Map // maps n to its *Statement
