@@ -163,7 +163,7 @@ func (w *watch) check() bool {
 	wakeups := true
 	if w.conn == nil {
 		all, others, ok := w.db.commits.read()
-		if !ok { // no connection: the writer is opening it again, or failed to open it
+		if !ok { // the writer has no connection: it is connecting again, or failed to connect
 			w.notify(true)
 			return true
 		}
