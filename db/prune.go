@@ -52,7 +52,7 @@ type oldTask struct {
 	Bytes      int64  `db:"bytes"`
 }
 
-// Prune selects the finished tasks to delete. A zero time in Before or FailedBefore deletes no task of that kind.
+// Prune selects the finished tasks to delete. Prune ignores Before or FailedBefore if it is zero.
 type Prune struct {
 	From         time.Time // skip the tasks that did not fail and ended before this time; an earlier call has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time
@@ -97,7 +97,7 @@ func (d *DB) Prune(ctx context.Context, p Prune) (Pruned, error) {
 	}
 	switch {
 	case len(list) < ended || ended == pruneMost:
-		// Not a millisecond later, because tasks that this call has not checked may have ended in the same millisecond.
+		// From is not set a millisecond later, because tasks that this call has not checked may have ended in the same millisecond.
 		done.From = list[min(len(list), ended)-1].FinishedAt.time()
 	case !p.Before.IsZero():
 		done.From = p.Before
@@ -153,8 +153,8 @@ func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 	return d.update(ctx, normal, func(t *tx) error { return t.run(pruneWorkers, before.UnixMilli()) })
 }
 
-// RollUp replaces the counters of single minutes by counters of their hours, if they are older than the parameter minutes. It deletes the
-// counters of hours, and the records of failures, that are older than the parameter hours.
+// RollUp adds up the counters of single minutes before the time in the parameter minutes, and replaces them by counters of whole hours.
+// It deletes the counters of hours, and the records of failures, from before the time in the parameter hours.
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that all counters of an hour are in the same table
 	return d.update(ctx, normal, func(t *tx) error {

@@ -21,7 +21,7 @@ var selectPauses = query(`SELECT queue, paused_at, paused_by, reason FROM {pause
 // AllQueues is the queue name that stands for the whole database.
 const AllQueues = ""
 
-// DeletionPause is the key of the row that pauses deletions in the table pauses. No queue has such a name.
+// DeletionPause is the key of a row in the table pauses. While the row exists, workers delete no old tasks. No queue can have this name.
 const DeletionPause = "-deletion"
 
 // setDeletionPause begins or replaces the pause of deletions. [1] is the time, [2] is the user, and [3] is the reason. endDeletionPause

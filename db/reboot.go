@@ -60,7 +60,7 @@ func (r *scheduleRow) unseen(boot string) bool {
 }
 
 func (r *scheduleRow) boots() (list []string) {
-	_ = json.Unmarshal([]byte(r.Boots), &list) // invalid text, which only plain SQL writes, causes one more tick
+	_ = json.Unmarshal([]byte(r.Boots), &list) // only plain SQL can write invalid text; the schedule then ticks once more
 	return list
 }
 

@@ -76,7 +76,7 @@ func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (
 	}
 }
 
-// DependenciesAmong returns up to most dependencies between the tasks with the given ids.
+// DependenciesAmong returns the dependencies between the tasks with the given ids. The parameter most limits their number.
 func (d *DB) DependenciesAmong(ctx context.Context, ids []int64, most int) ([]DependencyLink, error) {
 	list := jsonText(ids)
 	return readRows[DependencyLink](ctx, d, selectAmong, list, list, most)

@@ -7,7 +7,7 @@ import (
 )
 
 // BenchmarkRender measures two costs: to render all statements of this package, and to render only the three statements of an enqueue. Open
-// renders nothing, because each statement is rendered when it is first used. The first cost is what this saves.
+// renders nothing, because each statement is rendered when it is first used. So Open saves the first cost.
 func BenchmarkRender(b *testing.B) {
 	var all []*statement
 	for _, p := range plans {

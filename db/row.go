@@ -42,7 +42,7 @@ const (
 	inputBytes = `CASE WHEN (parts & 1) = 1 THEN (SELECT length(data) FROM {inputs} WHERE task_id = tasks.id) ELSE 0 END`
 )
 
-// These bits of the column parts report which other tables have rows of a task.
+// These are bits of the column "parts". Each bit says that another table has rows of the task.
 const (
 	partInput        = 1
 	partDependencies = 2

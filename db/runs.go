@@ -42,10 +42,10 @@ type WorkerRuns struct {
 	Runs      []Run     // ordered by the time of their start
 }
 
-// RunsByWorker returns the attempts that ended at the time in since or later, and the running attempts, grouped by worker. Each of its
-// three statements reads at most as many rows as the parameter most says. The list has all attempts that ended at the time in the result
-// from or later. This time is since, or later if a statement has read its greatest number of rows. The attempts of deleted tasks are
-// missing.
+// RunsByWorker returns the attempts that ended at the time in since or later, and the running attempts, grouped by worker. The parameter
+// most limits the number of rows that each of the three statements reads. If a statement reaches this limit, attempts are missing: then the
+// list is complete only for attempts that ended at the time in the result from or later. Otherwise from equals since. The attempts of
+// deleted tasks are always missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
 		TaskID     int64      `db:"task_id"`

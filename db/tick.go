@@ -28,9 +28,10 @@ type Tick struct {
 
 // Tick enqueues the tasks of all schedules that are due at the time in now. The tasks are durable when Tick returns. The function plan
 // returns the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule.
-// The function prepare may change the Spec of each task, under the same conditions; if it is nil, the Specs stay unchanged. Tick calls
-// prepare for all ticks of a schedule. If one of these calls fails, no tick of that schedule gets a task, and Tick reports the error for
-// the schedule. If all is true, Tick also calls plan for schedules without a due tick, and sets the time of their next tick again.
+// The function prepare may change the Spec of each task. It, too, must be quick and may be called twice. If it is nil, the Specs stay
+// unchanged. Tick calls prepare for all ticks of a schedule. If one of these calls fails, no tick of that schedule gets a task, and Tick
+// reports the error for the schedule. If all is true, Tick also calls plan for schedules without a due tick, and sets the time of their
+// next tick again.
 //
 // Each tick gets only one task, even if many workers call Tick: a worker reads the schedule, decides and sets next_at in one transaction.
 // If a clock is set back, the unique index tasks_tick prevents a second task.

@@ -42,7 +42,7 @@ func (y *attemptCounter) add(task jobs.Task, reason jobs.Reason) {
 	y.ended[Total{Queue: task.Queue, Job: task.Job, Result: result}]++
 }
 
-// finished counts the attempts that a cycle has ended.
+// finished counts the attempts that a call of Worker.Cycle has ended.
 func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	for i, f := range list {
 		switch {

@@ -123,7 +123,7 @@ func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	return true, &memberError{w.db.refused(w.explain(err))}
 }
 
-// end commits a transaction, unless its last statement has done so.
+// end commits a transaction, unless the last statement of the transaction has already committed it.
 func (w *writer) end(t *tx) error {
 	if t.committed {
 		return nil
@@ -227,7 +227,7 @@ func (t *tx) exec(s *statement, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// one runs a statement that must change exactly one row, because this transaction has just read that row.
+// The method one runs a statement that must change exactly one row, because this transaction has just read that row.
 func (t *tx) one(s *statement, args ...any) error {
 	n, err := t.exec(s, args...)
 	if err == nil && n != 1 {
@@ -261,8 +261,8 @@ func changes(s *statement, result sql.Result) bool {
 	return n > 0 || err != nil
 }
 
-// later does the same as exec for a statement whose result is not needed at once. On a server, the statement is sent together with the next
-// one, and the next one returns its error.
+// The method later does the same as exec for a statement whose result is not needed at once. On a server, the statement is sent together
+// with the next statement, and the call for the next statement returns the errors of both.
 func (t *tx) later(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
 		return t.run(s, args...)
@@ -277,7 +277,7 @@ func (t *tx) commitNext() { t.committed = t.db.engine.CommitWithNext(t.w.conn) }
 
 // insertRows runs insertTask or insertPlain for len(ids) tasks. It writes their ids into the slice ids, in the order of the tasks.
 func (t *tx) insertRows(s *statement, ids []int64, values []any) error {
-	if t.db.traits.GivesIDs { // other transactions may take ids between two of these, but the ids of these tasks still increase
+	if t.db.traits.GivesIDs { // concurrent transactions may take ids in between, so these ids increase but have gaps
 		got := make([]int64, 0, len(ids))
 		err := t.list(&got, s, values...)
 		slices.Sort(got)

@@ -237,7 +237,7 @@ func (m *Migration) End(ctx context.Context) (counts []TableCount, err error) {
 		if err := m.to.Engine().RaiseIDs(ctx, q, highest); err != nil {
 			return err
 		}
-		return m.from.UpdateAlone(ctx, m.endSource) // the source must be committed before the target
+		return m.from.UpdateAlone(ctx, m.endSource) // the transaction on the source must commit before the one on the target
 	})
 	return counts, err
 }

@@ -63,8 +63,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// check checks that the server has received all readings of all devices in order, although it failed at times. It returns the number of
-// calls.
+// check checks that the server has received all readings of all devices in order, although it failed at times. The method returns the
+// number of requests.
 func (s *server) check(t *testing.T, devices, readings int) (calls int) {
 	t.Helper()
 	s.mu.Lock()

@@ -19,8 +19,8 @@ type (
 )
 
 // RunsByWorker returns attempts, grouped by worker: those that run, and those that ended at or after the time in the parameter since. The
-// parameter most is the maximum number of attempts that each of its statements reads. If there are more, the list lacks the attempts that
-// ended first. It has all attempts that ended at or after the time in the result from, which then is later than since.
+// parameter most is the maximum number of attempts that one of its SQL statements reads. If there are more attempts, those that ended first
+// are missing: the list is complete only for attempts that ended at or after the time in the result from. Otherwise from equals since.
 func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	return store(r).RunsByWorker(ctx, since, most)
 }

@@ -102,8 +102,8 @@ func FailuresOnly(queues []runner.Queue) bool {
 	return failed >= 1000
 }
 
-// SortProblems moves a missing worker to the front and pauses to the end, because a user has chosen the pauses. The pauses for which no
-// task waits come last.
+// SortProblems moves the problem no_worker to the front. It moves pauses to the end, because a user has chosen them. The pauses for which
+// no task waits come last.
 func SortProblems(list []Problem) {
 	rank := func(p Problem) int {
 		switch {

@@ -70,7 +70,7 @@ func TestALeakedHandlerIsAProblem(t *testing.T) {
 		}
 		runnertest.Advance(t, time.Minute)
 		testkit.Len(t, "problems before the release", leaked(), 0)
-		runnertest.Advance(t, time.Minute) // until the first heartbeat after the worker has released the slot
+		runnertest.Advance(t, time.Minute) // wait for the first heartbeat after the worker has released the slot
 		testkit.Equal(t, "problems", leaked(), []admin.Problem{{Code: "leaked", Worker: "w", Tasks: 1}})
 		runnertest.Advance(t, time.Hour)
 		testkit.Len(t, "problems after the handler has returned", leaked(), 0)

@@ -136,7 +136,7 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		os.Remove(b.kept.Name()) // needed where keep could not remove the file because it was open
+		os.Remove(b.kept.Name()) // for systems on which keep could not remove the file because it was open
 	}
 	if b.opened != nil {
 		b.opened.Close()

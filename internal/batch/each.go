@@ -67,7 +67,7 @@ func lastSeparator(path string) int {
 	return -1
 }
 
-// pattern is a parsed word of the command. Between two texts stands a placeholder.
+// pattern is a parsed word of the command: texts, with a placeholder between two texts.
 type pattern struct {
 	texts  []string
 	values []int // placeholders between the texts, as indexes of the list placeholders
@@ -94,7 +94,7 @@ func newPattern(word string) pattern {
 	return p
 }
 
-// with returns the word for a line: it replaces the placeholders by their values.
+// The method with returns the word for a line: it replaces the placeholders by their values.
 func (p pattern) with(line string) string {
 	if len(p.values) == 0 {
 		return p.texts[0]
@@ -184,7 +184,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
 	var err error
-	if c.text && utf8.ValidString(line) { // takes half the time of jobs.Command.With
+	if c.text && utf8.ValidString(line) { // this way takes half the time of jobs.Command.With
 		s.Args, err = taskjson.Marshal(argv)
 	} else {
 		made := jobs.Command{Argv: argv}.With()
@@ -200,7 +200,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	return nil
 }
 
-// each makes the Spec of one line of --each. The result does not refer to the memory of text.
+// The method each makes the Spec of one line of --each. The result does not refer to the memory of text.
 func (l *lineReader) each(text []byte) (jobs.Spec, lineNames, error) {
 	s := l.defaults()
 	err := l.command.fill(&s, string(text))

@@ -41,7 +41,7 @@ type refusal struct {
 }
 
 // ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter unchanged tells the user that the database is as
-// before; later errors of the ScheduleFile end with it.
+// before. Later errors of the ScheduleFile end with this text.
 func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*ScheduleFile, error) {
 	f := &ScheduleFile{Name: name, Unchanged: unchanged}
 	in := stdin

@@ -28,8 +28,8 @@ const (
 	keyArgs
 	keyShell
 	keyID         // id of the line, which later lines use in after and after_any
-	keyInputBytes // if it is above 0 and the line has no input, the record was printed without --reveal, and the line is refused
-	keyState      // state of the task whose record the line is; a finished one is refused
+	keyInputBytes // size of the input; if it is above 0 but the line has no input, the record was printed without --reveal: it is refused
+	keyState      // state of the task whose record the line is; the record of a finished task is refused
 	keyHeldSince  // set if the record is that of a held task; the new task is then held, too
 	firstOption
 )
@@ -119,7 +119,7 @@ func (keys lineKeys) unknown(name string) error {
 	return fmt.Errorf("unknown field %q", name)
 }
 
-// has reports whether the line has one of these keys.
+// The method has reports whether the line contains one of these keys.
 func (v *lineValues) has(names ...string) bool {
 	for _, name := range names {
 		if v.raw[v.keys[name]] != nil {

@@ -25,7 +25,7 @@ import (
 type Action struct {
 	Verb, Done  string // the verb in two forms, such as "cancel" and "cancelled"
 	Selection   cli.Selection
-	Group       string // key of a group of similar failed tasks, which limits the selection; empty for no limit
+	Group       string // key of a group of similar failed tasks; if it is set, only tasks of this group are selected
 	Nothing     bool   // whether the selection is surely empty, because the verb does not apply to tasks of the selected states
 	yes, DryRun bool
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // Option is a flag with a long name, an optional letter and an optional value. All flags of this program are Options. urfave/cli knows only
-// the long names, because Parse replaces letters by long names. With two names for an option it would set a repeatable value twice.
+// the long names, because Parse replaces letters by long names. If urfave/cli knew both names of an option, it would set a repeatable value
+// twice.
 type Option struct {
 	name, short string
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
@@ -174,7 +175,7 @@ func GlobalOptions() []*Option {
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
-		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // findDatabases reads the variable
+		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // findDatabases reads $RUNNER_DB
 		TextOption("server", "SERVER", "with several servers in --db: use number N, or the server of queue:NAME or lane:KEY", ""),
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
 		ChoiceOption("color", "print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),

@@ -184,7 +184,7 @@ func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 	return args[1:]
 }
 
-// give checks and stores the value of an option.
+// The method give checks a value that the user gave for an option, and stores it.
 func (line *Line) give(o *Option, text string) {
 	if err := o.value.check(text); err != nil {
 		line.fail(failure.Usage("--%s %q: %v", o.name, text, err))
@@ -244,7 +244,7 @@ func (line Line) has(name string) bool {
 	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
 }
 
-// last returns the last value of an option as text, or an empty string if the user did not give the option.
+// The method last returns the last value of an option as text, or an empty string if the user did not give the option.
 func (line Line) last(name string) string {
 	for _, g := range slices.Backward(line.given) {
 		if g.option.name == name {

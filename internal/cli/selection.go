@@ -40,8 +40,8 @@ func (a *App) Selectors() []Flag {
 	)
 }
 
-// ReadSelection reads the selected tasks from the command line: the ids, and the options of Selectors. It skips the options in except,
-// because they have another meaning for the command.
+// ReadSelection reads the selected tasks from the command line: the ids, and the options of Selectors. The parameter except names options
+// that it skips, because they have another meaning for the command.
 func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
 	var s Selection
 	ids, err := ReadIDs(c.Args().Slice())

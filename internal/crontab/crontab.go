@@ -55,7 +55,7 @@ type reader struct {
 	jitter time.Duration
 	env    map[string]string
 	mailTo string         // where to mail the output of the next entries; empty for nowhere
-	names  map[string]int // number of entries so far that have this name
+	names  map[string]int // number of entries so far, by name
 }
 
 // Parse parses a crontab as cron does. A line that sets a variable applies to the entries below it. SHELL runs the commands (default

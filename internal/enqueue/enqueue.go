@@ -62,8 +62,8 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 	return o.PrintNotes(ctx, r, p, true)
 }
 
-// noteKept tells the user that nothing was added because task id has the unique key, and why that task still has it. It prints only to a
-// terminal. It returns the state of that task.
+// noteKept tells the user that nothing was added, because the task with the given id has the unique key, and why that task still has the
+// key. It prints only to a terminal. It returns the state of that task.
 func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
 	t, err := r.Get(ctx, id)
 	until := t.CreatedAt.Add(t.UniqueFor)

@@ -27,7 +27,7 @@ const (
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
-	TablesDiffer      = "tables_differ"       // after the copying of a move the two databases differ; the subject is the source
+	TablesDiffer      = "tables_differ"       // after a move has copied all data, the two databases differ; the subject is the source
 	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
