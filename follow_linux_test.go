@@ -37,7 +37,7 @@ func (n *numbers) Read(to []byte) (int, error) {
 	return size, nil
 }
 
-// differs compares two streams. It returns the number of bytes before the first difference, or -1 if the streams are equal.
+// differs compares two streams in blocks of 64 KiB. It returns the offset of the first block that differs, or -1 if the streams are equal.
 func differs(got, want io.Reader) (at int64) {
 	g, w := make([]byte, 64<<10), make([]byte, 64<<10)
 	for {

@@ -62,7 +62,7 @@ type Prune struct {
 // Pruned is the result of one call of Prune.
 type Pruned struct {
 	Tasks int       // number of deleted tasks
-	From  time.Time // value of From for the next call, so that it skips the tasks that this call has checked
+	From  time.Time // value of Prune.From for the next call, so that it skips the tasks that this call has checked
 	More  bool      // whether more tasks are left for this worker to delete
 }
 

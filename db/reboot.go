@@ -18,7 +18,7 @@ import (
 // maxBoots is the number of boots that a schedule remembers. A schedule with @reboot must not be used by more machines than this.
 const maxBoots = 200
 
-// noteBoots sets the boots of schedule [3] to [1], and its next tick to [2].
+// noteBoots sets the column boots of schedule [3] to [1], and the next tick of the schedule to [2].
 var noteBoots = command(`UPDATE {schedules} SET boots = ?, next_at = ? WHERE name = ?`)
 
 // selectBoots lists the boots in which a worker has run. The statement reads the whole table, which is small.

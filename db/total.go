@@ -23,7 +23,7 @@ type Total struct {
 }
 
 // attemptCounter counts the attempts that ended since its last write to the database. It writes many counts at once, because a write for
-// each attempt would make a finish some percent slower.
+// each attempt would slow down the end of an attempt by a few percent.
 type attemptCounter struct {
 	mu    sync.Mutex
 	ended map[Total]int64 // number of attempts by queue, job and result; in the keys, N is always 0
@@ -55,8 +55,8 @@ func (y *attemptCounter) finished(list []Finish, done []Finished) {
 	}
 }
 
-// write adds the counts to the totals in the database. It uses a transaction that the function update starts, and also runs the function
-// rest in it. If the transaction fails, the counter keeps the counts for the next write.
+// write adds the counts to the totals in the database. It does this in a transaction that the function update starts. In the same
+// transaction it also calls the function rest. If the transaction fails, the counter keeps the counts for the next write.
 func (y *attemptCounter) write(update func(func(*tx) error) error, rest func(*tx) error) error {
 	y.mu.Lock()
 	taken := y.ended

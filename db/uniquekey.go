@@ -16,8 +16,8 @@ import (
 // view enqueue checks the key after its own INSERT, and insertTask adds nothing if plain SQL has given the key to another unfinished task
 // in the meantime.
 
-// stillHeld is an SQL condition on a row of unique_keys: the row still holds its key at the time in the next parameter. The query must join
-// the task of the row as holder.
+// stillHeld is an SQL condition: a row of unique_keys still holds its key at the time in the next parameter. The query must use the alias
+// held for the row, and the alias holder for the task of the row.
 const stillHeld = `(held.free_at > ? OR held.states LIKE '%' || holder.state || '%')`
 
 // selectUnique returns the unfinished task with key [1]. selectHolder returns the task that holds key [1] at time [2] by its row in

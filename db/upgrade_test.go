@@ -132,7 +132,7 @@ func TestADatabaseOfEveryEarlierSchemaOpensAndWorks(t *testing.T) {
 	}
 }
 
-// kept checks that the upgrade has kept the tasks, their attempts and their input.
+// The method kept checks that the upgrade has kept the tasks, their attempts and their input.
 func (o old) kept(t *testing.T, d *DB) {
 	t.Helper()
 	want := map[int64]jobs.State{1: jobs.Completed, 2: jobs.Failed, 3: jobs.Completed, 4: jobs.Completed, 5: jobs.Running,
@@ -155,7 +155,8 @@ func (o old) kept(t *testing.T, d *DB) {
 	}
 }
 
-// works takes over the tasks of the dead worker, claims and finishes all pending tasks, and adds a task.
+// The method works registers a worker that takes over the tasks of the dead worker, claims and finishes all pending tasks. It also adds a
+// task.
 func (o old) works(t *testing.T, d *DB) {
 	t.Helper()
 	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes after the times in the dump

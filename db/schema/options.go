@@ -81,8 +81,8 @@ func kindOf(o *taskspec.OptionInfo) optionKind {
 // optionDialect holds, for one dialect, the templates of the SQL about task options.
 type optionDialect struct {
 	path    string                   // text before the key in {path}: SQLite needs a JSON path such as $.key, PostgreSQL only the key
-	check   string                   // template for the check of one option in enqueue
-	between string                   // text between two of the allowed words of an option
+	check   string                   // template for the check of one option in the view enqueue
+	between string                   // SQL text between two words, in the list of the words that an option allows
 	kinds   map[optionKind]optionSQL // templates for each kind of options
 }
 

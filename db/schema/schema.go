@@ -35,8 +35,8 @@ const (
 var optionDialects = map[string]*optionDialect{SQLite: sqliteOptions, Convert: sqliteOptions, Postgres: postgresOptions}
 
 // ConvertedVersion is the oldest version of a schema that runner can upgrade. The numbered files begin at a later version, so the files in
-// the folder convert upgrade this one. runner rejects all other versions before the first numbered file. Only SQLite files can have this
-// version.
+// the folder convert upgrade this one. runner rejects every other version that is older than the first numbered file. Only SQLite
+// files can have version 11.
 const ConvertedVersion = 11
 
 // Migration is a numbered file.

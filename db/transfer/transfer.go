@@ -97,7 +97,7 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 		}
 		return engine.Freeze(q, from.Engine(), m.moving)
 	})
-	if err != nil && fresh { // a worker has started in the meantime
+	if err != nil && fresh { // for example, a worker has started in the meantime
 		// If this thaw fails, the next migration finds the target frozen but empty.
 		_ = to.UpdateAlone(context.WithoutCancel(ctx), m.thawTarget)
 	}

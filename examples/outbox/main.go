@@ -86,8 +86,8 @@ func (o *outbox) close() {
 	_ = o.runner.Close()
 }
 
-// record gives a reading the next sequence number and enqueues it in one transaction. When it returns without an error, the reading is on
-// the disk.
+// record gives a reading the next sequence number, and enqueues the task that delivers the reading, in one transaction. When record returns
+// without an error, the reading is on the disk.
 func (o *outbox) record(ctx context.Context, device string, value float64) (Reading, error) {
 	r := Reading{Device: device, Value: value, At: time.Now().UTC()}
 	tx, err := o.db.BeginTx(ctx, nil)

@@ -21,7 +21,7 @@ type OrphanProcess struct {
 	UID       int    // user who runs the process
 	TaskID    int64
 	Alone     bool // whether no worker of the database lives, so that none will kill the process
-	Unawaited bool // whether the attempt has ended but not this process, which the worker may not kill
+	Unawaited bool // whether the attempt has ended although this process still lives, because the worker may not kill it
 }
 
 const (

@@ -103,7 +103,7 @@ type TimeMark = db.TimeMark
 
 // ListBounded returns the newest tasks that a filter selects, at most as many as limit says. If no index serves the filter, it examines at
 // most as many tasks as the parameter look says. The result rest is then the id of the last task that it examined. To continue the search,
-// call it for the tasks before rest.
+// call ListBounded for the tasks with ids below rest.
 func ListBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	return store(r).ListBounded(ctx, filter, limit, look)
 }

@@ -11,8 +11,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// HistoryPoint counts the tasks of one queue that reached the same final state within the same minute. Older points, from two days ago,
-// count the tasks of a whole hour.
+// HistoryPoint counts the tasks of one queue that reached the same final state within the same minute. A point that is older than two days
+// counts the tasks of a whole hour.
 type HistoryPoint = db.HistoryPoint
 
 // Total counts the ended attempts of one job in one queue that had the same result, since the database was created.
@@ -91,7 +91,7 @@ func Trend(ctx context.Context, r *runner.Runner, length time.Duration, n int) (
 	return buckets, nil
 }
 
-// Whole combines the given buckets to one bucket for the whole period. Its percentiles use the samples of all buckets. A sampled task has
+// Whole combines the given buckets into one bucket for the whole period. Its percentiles use the samples of all buckets. A sampled task has
 // more weight if it stands for more ended tasks.
 func Whole(buckets []TimeBucket) TimeBucket {
 	whole := TimeBucket{Ended: map[jobs.State]int{}}

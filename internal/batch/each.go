@@ -139,10 +139,10 @@ type lineCommand struct {
 const (
 	shortLine    = 4096 // bytes of a line; no path on Linux is longer
 	shortCommand = 32 << 10
-	fewReplaced  = 16 // placeholders
+	fewReplaced  = 16 // number of placeholders
 )
 
-// surelyValid reports whether a line is valid. If it returns false, the caller must make the Spec to find out.
+// surelyValid returns true only for a valid line. If it returns false, the caller must make the Spec to find out whether the line is valid.
 func (c *lineCommand) surelyValid(text []byte) bool {
 	return c.plain && len(text) <= shortLine && bytes.IndexByte(text, 0) < 0
 }

@@ -31,7 +31,7 @@ type database struct {
 }
 
 // database finds the database that the command line or the environment names, and reads the options to open it. If they list several
-// servers, choose chooses one. With -v it prints the path.
+// servers, the function choose selects one. With -v the method database prints the path.
 func (a *App) database(c *Context, choose func(database) (database, error)) (database, error) {
 	d, err := a.findDatabases(Get[string](c, "db"))
 	if err == nil {

@@ -22,7 +22,7 @@ type Option struct {
 	name, short string
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
 	usage       string // help text; if the option has a default, it is at the end: "... (10s)"
-	absent      bool   // whether this command does not accept the option; shared code may still read the default
+	absent      bool   // whether this command rejects the option; code that several commands share may still read its default
 	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
 	value       optionValue
@@ -51,8 +51,8 @@ func (o *Option) String() string {
 	return text
 }
 
-// setting is an optionValue of type T. The function parse converts a text to a value. If the user may repeat the option, add combines the
-// values; otherwise add is nil.
+// setting is an optionValue of type T. The function parse converts a text to a value. If the user may repeat the option, the function add
+// combines two values. Otherwise add is nil.
 type setting[T any] struct {
 	value T
 	parse func(string) (T, error)
