@@ -93,7 +93,7 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 }
 
 // FailuresOnly reports whether runner.Queue.Failed is the number of failures, including failures of tasks that have completed since. With
-// fewer than 1000 failed tasks it is the number of tasks that are still failed.
+// fewer than 1000 failed tasks, the field is the number of tasks that are still failed.
 func FailuresOnly(queues []runner.Queue) bool {
 	failed := 0
 	for _, q := range queues {
@@ -119,10 +119,10 @@ func SortProblems(list []Problem) {
 	slices.SortStableFunc(list, func(a, b Problem) int { return rank(a) - rank(b) })
 }
 
-// tickWaits is how long a due tick of a schedule may remain without a task. After that time it is a problem.
+// tickWaits is how long a due tick of a schedule may remain without a task. After that time the missing task is a problem.
 const tickWaits = time.Minute
 
-// cursorBehind is how long a cursor may need to report the end of a task. After that time it is a problem.
+// cursorBehind is how long a cursor may need to report the end of a task. After that time the delay is a problem.
 const cursorBehind = time.Hour
 
 // MoreProblems finds the problems that Problems cannot find in its parameters. It reads the database.

@@ -9,7 +9,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These exit statuses of a wait are not the exit status of a task's command.
+// These exit statuses do not come from the command of the task. A command that waits for a task uses them.
 const (
 	StatusTimedOut = 124 // the --timeout of the wait has passed, or the task exceeded its own timeout
 	NoResult       = 125 // the task has no result, for example because it was cancelled

@@ -235,8 +235,8 @@ func batchOf(added []runner.Enqueued) int64 {
 	return added[i].ID
 }
 
-// print prints the ids of the added tasks, in the order of the lines. With --each it prints only the id of the batch. If that is 0, it
-// prints nothing.
+// print prints the ids of the added tasks, in the order of the lines. With --each it prints only the id of the batch. If this id is
+// 0, it prints nothing.
 func (b *batch) print(ctx context.Context, r *runner.Runner, added []runner.Enqueued, id int64) error {
 	switch {
 	case b.p.JSON && b.wait != nil:
@@ -266,7 +266,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 	good, bad := 0, 0
 	batch := int64(jobs.NewBatch)
 	var part []jobs.Spec
-	var all []runner.Enqueued // all added tasks, to wait for them
+	var all []runner.Enqueued // all added tasks; nil if the caller does not wait for them
 	commit := func(ctx context.Context) error {
 		if len(part) == 0 {
 			return nil

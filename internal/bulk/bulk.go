@@ -30,7 +30,8 @@ type Action struct {
 	yes, DryRun bool
 }
 
-// BatchSize is the maximum number of tasks that one call changes. The command prints the lines of these tasks after the call.
+// BatchSize is the maximum number of tasks that one call of Change.Apply changes, unless AtOnce is set. After each call, the command prints
+// the lines of the tasks.
 const BatchSize = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
