@@ -75,9 +75,9 @@ func TestWritesToReplacedFilesFail(t *testing.T) {
 	}
 }
 
-// TestCloseKeepsTheLogOfAReplacedDatabase replaces an open database. Close must not change the log beside it, which may have tasks of other
-// processes by then. Without keepLog, SQLite would copy into the file only the part of the log that this process knows. Then it would
-// delete the log with the tasks of the other processes.
+// TestCloseKeepsTheLogOfAReplacedDatabase removes the shared memory of an open database, so that the database counts as replaced. Close
+// must not change the write-ahead log, because the log may contain tasks of other processes. Without keepLog, SQLite would copy into the
+// file only the part of the log that this process knows. Then SQLite would delete the log with the tasks of the other processes.
 func TestCloseKeepsTheLogOfAReplacedDatabase(t *testing.T) {
 	d := openTest(t)
 	if _, err := d.Insert(t.Context(), commandTrue, now()); err != nil {
@@ -138,7 +138,7 @@ func TestOpenRejectsAFileThatIsAMountPoint(t *testing.T) {
 	}
 	type result struct{ mount, file, dir error }
 	done := make(chan result)
-	go func() { // never unlocked: the thread gets its own mount namespace below, and must end with this goroutine
+	go func() { // the goroutine never unlocks its thread: the thread gets its own mount namespace, and must end with the goroutine
 		runtime.LockOSThread()
 		open := func(path string) error {
 			d, err := Open(t.Context(), path, Options{})

@@ -194,7 +194,7 @@ func (l *scenario) cancel() error {
 	return err
 }
 
-// lose makes another worker try to claim a task, and then die.
+// lose registers a second worker, which tries to claim a task and then counts as dead. The first worker records the loss.
 func (l *scenario) lose() error {
 	ctx := context.Background()
 	if !l.otherJoined {
