@@ -9,9 +9,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These statements read which attempts ran last, newest first. selectEnded lists up to [2] rows of the table attempts that ended at [1] or
-// later. An attempt that completed its task has no row there, so selectDone lists up to [2] finished tasks that ended at [1] or later.
-// selectAtWorkers lists up to [1] running tasks. Indexes: attempts_finished, tasks_finished, tasks_running.
+// These statements read which attempts ran last, newest first. selectEnded reads the table attempts: it lists up to [2] attempts that ended
+// at [1] or later. An attempt that completed its task has no row in this table, so selectDone lists up to [2] finished tasks that ended at
+// [1] or later. selectAtWorkers lists up to [1] running tasks. Indexes: attempts_finished, tasks_finished, tasks_running.
 var (
 	selectEnded = query(`SELECT task_id, state, worker, started_at, finished_at FROM {attempts} WHERE finished_at >= ?
 ORDER BY finished_at DESC LIMIT 0 + ?`)

@@ -179,7 +179,8 @@ const (
 	notFlag      = "NEW.{key} <> 0 AND NEW.{key} <> 1"
 )
 
-// sqliteTexts is the first part of the SQLite condition that a map from keys to texts is invalid. The conditions for a key follow it.
+// sqliteTexts is the first part of an SQLite condition: it is true for an invalid map from keys to texts. The conditions for a key
+// follow it.
 const sqliteTexts = `CASE WHEN ` + sqliteText + ` OR NOT json_valid(NEW.{key}) OR ` + sqliteLength + ` THEN 1
       WHEN json_type(NEW.{key}) <> 'object' THEN 1
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}) WHERE type <> 'text' OR key = '' OR instr(key, '=') OR instr(key || value, char(0))`
@@ -211,7 +212,8 @@ const (
 	postgresLength = "octet_length(NEW.{key}) > {high}"
 )
 
-// postgresTexts is the first part of the PostgreSQL condition that a map from keys to texts is invalid. The conditions for a key follow it.
+// postgresTexts is the first part of a PostgreSQL condition: it is true for an invalid map from keys to texts. The conditions for a key
+// follow it.
 const postgresTexts = `CASE WHEN NEW.{key} IS NULL THEN false
       WHEN ` + postgresLength + ` OR NEW.{key} !~ '^\s*\{' OR NOT is_jsonb(NEW.{key}) THEN true
       ELSE EXISTS (SELECT 1 FROM json_each(NEW.{key}::json) AS e WHERE json_typeof(e.value) <> 'string' OR e.key = ''` +

@@ -49,7 +49,7 @@ type Migration struct {
 func (m Migration) Text() string {
 	text, err := fs.ReadFile(Files, m.Path)
 	if err != nil {
-		panic(err) // the file is embedded, so there is no error
+		panic(err) // cannot happen, because the file is embedded
 	}
 	return withTaskOptions(string(text), optionDialects[path.Dir(m.Path)])
 }
@@ -64,7 +64,7 @@ func Migrations(folder string) []Migration {
 		list[i] = Migration{version, name}
 	}
 	if err != nil || len(list) == 0 {
-		panic(fmt.Sprint("db: schema: ", err)) // the files are embedded, so there is no error
+		panic(fmt.Sprint("db: schema: ", err)) // cannot happen, because the files are embedded
 	}
 	return list
 }

@@ -38,7 +38,7 @@ type Options struct {
 	Base      jobs.Spec // defaults for the fields of each line
 	Caller    invocation.Invocation
 	NoResolve bool                                                       // whether only the worker looks for the programs of commands
-	KeepGoing bool                                                       // whether to add the valid lines and report the others
+	KeepGoing bool                                                       // whether to add the valid lines and report the invalid ones
 	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks are added
 	// Wait waits for the added tasks; nil if the caller does not wait. With --json Wait prints the records of the tasks, so Run prints
 	// none.
@@ -105,7 +105,7 @@ type batch struct {
 	name   string
 	lines  *lineReader
 	ids    *lineIDs // ids of the lines and their tasks; nil during the first pass
-	first  lineIDs  // ids that the first pass found
+	first  lineIDs  // ids that lines refer to; the first pass collects them
 	bar    term.Bar
 	in     io.Reader
 	opened *os.File // the opened file; nil for stdin

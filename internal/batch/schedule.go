@@ -16,7 +16,7 @@ import (
 )
 
 // scheduleKeys lists the keys that define a schedule. scheduleOtherKey lists the keys that report what the schedule has done. ReadSchedule
-// ignores the latter.
+// ignores the keys in scheduleOtherKey.
 var (
 	scheduleKeys = []string{"name", "cron", "zone", "overlap", "catch_up", "catch_up_window", "jitter", "alert_after", "on_tick", "paused",
 		"task"}

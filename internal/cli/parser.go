@@ -47,7 +47,7 @@ func Parse(list []*Command, globals []*Option, args []string, getenv func(string
 				line.fail(failure.Usage("%s needs a NAME before --", strings.Join(line.Path, " ")).Hint("%s", scheduleAddForm))
 			}
 			line.words, args = append(line.words, args...), nil
-		case word == "--": // before the name of the command "--" has no meaning
+		case word == "--": // before the name of the command, "--" has no meaning
 		case len(word) > 1 && word[0] == '-':
 			args = line.flag(word, args)
 		case line.Command == nil && line.err == nil:

@@ -12,8 +12,7 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// serverList splits a list of addresses of servers, which spaces separate. It returns nil if text is not such a list: a path may contain
-// spaces, too.
+// serverList splits a list of server addresses that are separated by spaces. It returns nil for any other text, such as a path with spaces.
 func serverList(text string) []string {
 	list := strings.Fields(text)
 	if len(list) < 2 || slices.ContainsFunc(list, func(address string) bool { return !admin.ParseAddress(address).SharedByHosts() }) {
@@ -22,8 +21,8 @@ func serverList(text string) []string {
 	return list
 }
 
-// choose returns d with the server that the value of --server names: a number from 1, queue:NAME or lane:KEY. If the value is empty, d must
-// not list several servers.
+// choose returns a copy of d that names a single server. The value of --server selects it: a number from 1, queue:NAME or lane:KEY.
+// If the value is empty, d must not list several servers.
 func (d database) choose(server string) (database, error) {
 	n := len(d.servers)
 	switch {
