@@ -42,7 +42,7 @@ ON CONFLICT (queue, state, hour) DO UPDATE SET n = counter_hours.n + excluded.n`
 
 const (
 	pruneMost  = 500     // maximum number of tasks in one transaction, so that other writers do not wait long
-	pruneBytes = 8 << 20 // maximum size of these tasks in bytes, approximately
+	pruneBytes = 8 << 20 // approximate maximum size of all tasks in one transaction, in bytes
 )
 
 // oldTask is a task that Prune may delete.

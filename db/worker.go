@@ -65,7 +65,7 @@ type WorkerInfo struct {
 	StartedAt time.Time
 	BeatAt    time.Time
 	Running   []int64    // ids of the worker's running tasks
-	Leaked    int        // functions that still run although the worker has released their slots
+	Leaked    int        // number of functions that still run although the worker has released their slots
 	Hooks     jobs.Hooks // hooks that apply to tasks without hooks of their own; only Register reads this field
 }
 
@@ -121,7 +121,7 @@ func (d *DB) Register(ctx context.Context, info WorkerInfo, list []ClaimJob) (*W
 	})
 }
 
-// The states of a worker in its row.
+// These are the states that a worker can have in its row of the table workers.
 const (
 	WorkerReady      = "ready"
 	WorkerDraining   = "draining"   // it starts no more tasks

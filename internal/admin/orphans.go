@@ -30,8 +30,8 @@ const (
 	stopWait   = 5 * time.Second        // a worker ends an attempt at most this long after kill_after
 )
 
-// OrphanProcesses returns the processes of this user that should be dead but live. Workers may be killing such processes at this moment, so
-// OrphanProcesses searches repeatedly for up to 2 s. It returns only those that live for the whole time. It works on Linux only.
+// OrphanProcesses returns the processes of this user that should be dead but still run. Workers may be killing some of them at this moment,
+// so OrphanProcesses searches repeatedly for up to 2 s. It returns only processes that run for the whole time. It works on Linux only.
 func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, error) {
 	found, err := orphans(ctx, r)
 	for end := time.Now().Add(orphanWait); err == nil && len(found) > 0 && time.Now().Before(end); {
@@ -49,8 +49,8 @@ func OrphanProcesses(ctx context.Context, r *runner.Runner) ([]OrphanProcess, er
 	return found, err
 }
 
-// OrphansOf returns the processes of one task that should be dead but live. It does not wait like OrphanProcesses, because a worker kills
-// the processes of an attempt before the attempt ends.
+// OrphansOf returns the processes of one task that should be dead but still run. It does not wait like OrphanProcesses, because a worker
+// kills the processes of an attempt before the attempt ends.
 func OrphansOf(ctx context.Context, r *runner.Runner, task jobs.Task) (found []OrphanProcess, err error) {
 	for _, p := range supervisor.FindMarked() {
 		if p.Mark.Task() != task.ID {

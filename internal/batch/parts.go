@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	lineLongest = 32 << 20 // the largest task needs this many bytes as JSON
+	lineLongest = 32 << 20 // maximum bytes of a line; the JSON of the largest task is not longer
 	partBytes   = 16 << 10 // bytes of a part; a part with a long line is longer
 	partsAtOnce = 2        // number of parts that are parsed at the same time; more do not help, because adding the tasks takes longer
 )
