@@ -155,8 +155,8 @@ func (o old) kept(t *testing.T, d *DB) {
 	}
 }
 
-// The method works registers a worker that takes over the tasks of the dead worker, claims and finishes all pending tasks. It also adds a
-// task.
+// The method works adds a task and registers a worker. This worker takes over the tasks of the dead worker, and claims and finishes all
+// pending tasks.
 func (o old) works(t *testing.T, d *DB) {
 	t.Helper()
 	ctx, at := t.Context(), time.UnixMilli(1795265400000) // a few minutes after the times in the dump

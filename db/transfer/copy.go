@@ -92,8 +92,8 @@ var (
 	selectNextIDs = sqltext.Query(`SELECT id FROM {tasks} WHERE id > ? ORDER BY id LIMIT ?`)
 )
 
-// endWorkers sets the end of each worker that has not ended to the time of its last heartbeat. Such workers were killed, because no
-// worker runs during a migration.
+// endWorkers records an end for each worker that has none: the time of its last heartbeat. These workers were killed, because no worker
+// runs during a migration.
 var endWorkers = sqltext.Command(`UPDATE {workers} SET ended_at = beat_at WHERE ended_at IS NULL`)
 
 // countLeft counts the tasks with ids above [1]. sumTasks counts the tasks by state, and adds up their ids and generations. If the results

@@ -28,7 +28,7 @@ const (
 	farBehind     = 100_000          // number of transactions since a snapshot was taken, if the server does not tell the snapshot's age
 	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a replication slot keeps
 	lateReplica   = time.Minute      // delay with which a standby applies the log
-	manyDead      = 100_000          // number of dead rows, in a table that has fewer live rows
+	manyDead      = 100_000          // number of dead rows; a problem only if the table has fewer live rows
 	vacuumOverdue = 10 * time.Minute // time since the last VACUUM of a table with that many dead rows
 )
 

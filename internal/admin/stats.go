@@ -26,8 +26,8 @@ func StatsOf(ctx context.Context, r *runner.Runner, queue string) (QueueStats, e
 	return store(r).QueueStats(ctx, queue, time.Now())
 }
 
-// History returns how many tasks ended at the time since or later, by queue and final state, oldest first. It has a point for each minute
-// of the last two days, and a point for each hour of the last year. It also counts tasks that were deleted since.
+// History returns how many tasks ended at the time in since or later, by queue and final state, oldest first. It has a point for each
+// minute of the last two days, and a point for each hour of the last year. It also counts tasks that were deleted since.
 func History(ctx context.Context, r *runner.Runner, since time.Time) ([]HistoryPoint, error) {
 	return store(r).History(ctx, since)
 }

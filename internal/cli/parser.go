@@ -254,7 +254,7 @@ func (line Line) last(name string) string {
 	return ""
 }
 
-// isSet reports whether the user gave an option that takes no value.
+// isSet reports whether the user gave the option with this name. The option must be one that takes no value.
 func (line Line) isSet(name string) bool {
 	v, _ := parseBool(line.last(name))
 	return v
