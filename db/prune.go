@@ -52,7 +52,7 @@ type oldTask struct {
 	Bytes      int64  `db:"bytes"`
 }
 
-// Prune selects the finished tasks to delete. Prune ignores Before or FailedBefore if it is zero.
+// Prune selects the finished tasks to delete. If Before or FailedBefore is zero, this field selects no task.
 type Prune struct {
 	From         time.Time // skip the tasks that did not fail and ended before this time; an earlier call has handled them
 	Before       time.Time // delete tasks that did not fail and ended before this time

@@ -252,7 +252,7 @@ func (t *tx) do(s *statement, args []any) (result sql.Result, err error) {
 	return result, err
 }
 
-// changes reports whether a statement has changed rows.
+// The function changes reports whether a statement has changed rows.
 func changes(s *statement, result sql.Result) bool {
 	if s.Reads {
 		return false
@@ -313,8 +313,8 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	return stmt.QueryRowxContext(t.ctx, args...).Scan(dest...)
 }
 
-// list reads all rows of a query before it returns. If rows were left open, they would keep the connection in use, and a second query could
-// wait for it for ever.
+// The method list reads all rows of a query before it returns. If rows were left open, they would keep the connection in use, and a
+// second query could wait for it for ever.
 func (t *tx) list(dest any, s *statement, args ...any) error {
 	t.changed = t.changed || !s.Reads
 	switch {

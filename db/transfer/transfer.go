@@ -98,7 +98,7 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 		return engine.Freeze(q, from.Engine(), m.moving)
 	})
 	if err != nil && fresh { // for example, a worker has started in the meantime
-		// If this thaw fails, the next migration finds the target frozen but empty.
+		// If this thaw fails, the target stays frozen but empty. Begin can continue with it later, for the same two databases.
 		_ = to.UpdateAlone(context.WithoutCancel(ctx), m.thawTarget)
 	}
 	return m, false, err

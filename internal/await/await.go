@@ -72,8 +72,9 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	return failure.ExitStatus(f.Exit)
 }
 
-// Each waits until every task has finished or was deleted. It calls the function ended for each task, in the order in which they end. A
-// deleted task has an empty state. If ended returns more = false, Each returns at once. If ctx ends, Each returns the cause.
+// The function Each waits until every task has finished or was deleted. It calls the function ended for each task, in the order in which
+// the tasks end. A deleted task has an empty state. If ended returns more = false, Each returns at once. If ctx ends,
+// Each returns the cause.
 func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
 	return poll(ctx, r, ids, ended, func() {})
 }

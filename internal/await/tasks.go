@@ -76,8 +76,8 @@ func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) 
 	return nil
 }
 
-// One waits until the first of the tasks ends, and calls show for it. The error end contains the exit status of that task. The error err is
-// set if the wait ended early.
+// The method One waits until the first of the tasks ends, and calls show for this task. The error end contains the exit status of the task.
+// The error err is set if the wait ended early.
 func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
 	err = Each(ctx, r, w.IDs, func(t jobs.Task) (more bool, err error) {
 		err = show(t)

@@ -15,7 +15,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Each describes the tasks of enqueue --each: one command for each line of a file.
+// The type Each describes the tasks of enqueue --each: one command for each line of a file.
 type Each struct {
 	Words []string // words of the command, with placeholders
 	Shell string   // script of --shell, whose first parameter is the line; Words is then empty

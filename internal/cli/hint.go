@@ -63,7 +63,7 @@ func commandNamesOf(list []*Command) (names []string) {
 	return names
 }
 
-// unknown returns the error for an option that does not exist in the command.
+// The method unknown returns the error for an option that does not exist in the command.
 func (line *Line) unknown(name string) *failure.Error {
 	f := failure.Usage("unknown option %s of %s", name, line.name())
 	if line.Command == nil {

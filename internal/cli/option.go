@@ -95,7 +95,7 @@ func Repeated[T any](names, hint, usage string, parse func(string) ([]T, error))
 		add: func(old, more []T) []T { return append(slices.Clip(old), more...) }}}
 }
 
-// One converts a parser for one element to the parser that Repeated needs.
+// The function One converts a parser for one element to the parser that Repeated needs.
 func One[T any](parse func(string) (T, error)) func(string) ([]T, error) {
 	return func(text string) ([]T, error) {
 		v, err := parse(text)
@@ -204,7 +204,7 @@ func Group(heading string, list ...Flag) []Flag {
 	return list
 }
 
-// Without removes the named options of a list from a command: the user cannot type them.
+// The function Without marks the options with the given names: the user cannot type them, and the help does not show them.
 func Without(list []Flag, names ...string) []Flag {
 	for _, f := range list {
 		o := f.(*Option)

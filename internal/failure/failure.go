@@ -63,7 +63,7 @@ func Internal(what string, err error) *Error {
 	return &Error{Code: "internal", Exit: 1, What: what, Why: []string{err.Error()}, Cause: err}
 }
 
-// Because adds lines that say why the command failed.
+// The method Because adds lines that say why the command failed.
 func (f *Error) Because(lines ...string) *Error { f.Why = append(f.Why, lines...); return f }
 
 // Hint sets the text that says what to try.
