@@ -32,7 +32,7 @@ func contextCalls(t *testing.T) map[string]contextCall {
 	return all
 }
 
-// handleCalls has the calls that open a database, and those in a transaction of the caller.
+// handleCalls has the calls that open a database, and the calls that run in a transaction of the caller.
 func handleCalls(t *testing.T) map[string]contextCall {
 	one := []int64{1}
 	return map[string]contextCall{
@@ -134,7 +134,7 @@ func readCalls(t *testing.T) map[string]contextCall {
 	}
 }
 
-// writeCalls has the other calls: they write, or wait for something.
+// writeCalls has the calls that write or that wait for something.
 func writeCalls() map[string]contextCall {
 	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "mail"}, Running: 2}
 	schedule := jobs.Schedule{Name: "night", Cron: "@daily", Spec: quick.With(nil)}
@@ -257,7 +257,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 			}
 			release()
 			switch {
-			case strings.HasSuffix(name, "Tx"): // the application's handle sets how long its transactions wait for the lock
+			case strings.HasSuffix(name, "Tx"): // may fail as busy: the application's handle has its own busy timeout
 				if err != nil && !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, cause) {
 					t.Errorf("got %v, want nil, %v or %v", err, jobs.ErrBusy, cause)
 				}
@@ -322,7 +322,7 @@ func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
 				if took > slowEnd {
 					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 				}
-				// The application's handle sets how long its transactions wait for the lock.
+				// A call in a transaction may fail as busy, because the application's handle has its own busy timeout.
 				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy)
 				if !errors.Is(err, cause) && !(during && (busy || name == "Upstream" && err == nil)) {
 					t.Errorf("got %v, want %v", err, cause)

@@ -197,7 +197,7 @@ func TestCloseLeavesNoGoroutineAndNoOpenFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "test.db")
 	before := moduleGoroutines(t) // these goroutines may belong to other tests
-	for range 3 {                 // the first round creates the file, and the others open it
+	for range 3 {                 // the first round creates the file, and the later rounds open it
 		r, err := runner.Open(t.Context(), path, runner.Options{Sync: runner.Normal})
 		if err != nil {
 			t.Fatal(err)

@@ -69,8 +69,8 @@ func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error
 	return r.insert(ctx, slices.Clone(specs), now())
 }
 
-// addThen adds a task and passes the result to the function then. It does so before the transaction commits, while no worker can see the
-// task yet.
+// addThen adds a task. Before the transaction commits, it calls the callback, which is the parameter then, with the result. No worker can
+// see the task at that time.
 func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
 	if err := r.prepare(ctx, &spec); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *Runner) added(ctx context.Context) error {
 		return nil
 	}
 	err := r.WorkUntilEmpty(ctx)
-	if errors.Is(err, jobs.ErrConflict) { // Work already runs, because a task of this Work has enqueued the new one
+	if errors.Is(err, jobs.ErrConflict) { // Work already runs: one of its tasks has enqueued the new task
 		return nil
 	}
 	return err

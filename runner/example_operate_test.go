@@ -251,7 +251,7 @@ func ExampleRunner_OnFinished() {
 			fmt.Printf("task %d of job %s failed: %s\n", task.ID, task.Job, task.Error)
 		}
 		stop()     // ends OnFinished; a real program does not stop here
-		return nil // the cursor then moves past this task
+		return nil // after nil, the cursor moves past this task
 	})
 	fmt.Println(err) // OnFinished returns only when ctx ends, or when the database can no longer be used
 	// Output:

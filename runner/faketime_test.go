@@ -20,7 +20,7 @@ import (
 // The tests on fake time use bubbles of package testing/synctest. The clock of a bubble stands still while any goroutine of it runs, and
 // jumps forward when all of them wait. So the tests can check exact times, and an hour takes milliseconds.
 
-// fakeTimeTest is a test on fake time. It has a Runner in a bubble, and records the calls of the function of the job work.
+// fakeTimeTest is a test on fake time. It has a Runner in a bubble, and records the calls of the function of the job "work".
 type fakeTimeTest struct {
 	*testing.T
 	*Runner
@@ -32,7 +32,7 @@ type fakeTimeTest struct {
 	runs []run
 }
 
-// run is one call of the function of the job work.
+// run is one call of the function of the job "work".
 type run struct {
 	at   time.Duration // time since the start of the test
 	task jobs.Task
@@ -41,10 +41,10 @@ type run struct {
 var work = jobs.DefineResult[string, string]("work", jobs.MaxAttempts(3),
 	jobs.Retry(jobs.Backoff{Strategy: jobs.Fixed, Delay: time.Minute}))
 
-// workFunc is the function that the job work calls.
+// workFunc is the function that the job "work" calls.
 type workFunc func(ctx context.Context, f *fakeTimeTest, in string) (string, error)
 
-// onFakeTime runs a test on fake time. The job work calls the function do. If do is nil, the job does nothing.
+// onFakeTime runs a test on fake time. The job "work" calls the function do. If do is nil, the job does nothing.
 func onFakeTime(t *testing.T, options Options, do workFunc, test func(f *fakeTimeTest)) {
 	t.Helper()
 	runOnFakeTime(t, nil, options, do, test)
@@ -128,8 +128,8 @@ func (f *fakeTimeTest) want(id int64, state jobs.State, reason jobs.Reason) jobs
 	return task
 }
 
-// wantRuns checks the times at which the job work was called. A call may be up to two milliseconds late, because times in the file are
-// whole milliseconds.
+// wantRuns checks the times at which the function of the job "work" was called. A call may be up to two milliseconds late, because times
+// in the file are whole milliseconds.
 func (f *fakeTimeTest) wantRuns(times ...time.Duration) {
 	f.Helper()
 	f.mu.Lock()

@@ -63,7 +63,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var made, again bool // made: whether the cursor exists; again: whether the next unexpected error ends OnFinished
+	var made, again bool // made says that the cursor exists; again says that the next unexpected error ends OnFinished
 	var pause time.Duration
 	for {
 		var err error
@@ -142,7 +142,7 @@ type handleError struct {
 
 func (e *handleError) Error() string { return e.err.Error() }
 
-// make adds the cursor unless it exists.
+// make adds the cursor to the database unless the cursor exists.
 func (c *consumer) make(ctx context.Context) error {
 	_, err := c.r.store.CursorWaits(ctx, c.cursor, c.owner, now())
 	if errors.Is(err, sql.ErrNoRows) {

@@ -254,7 +254,7 @@ func openKinds(t *testing.T, r *runner.Runner) map[string]func() error {
 	}
 }
 
-// attemptKinds has the calls of handlers, and Work.
+// attemptKinds has the calls that handlers make, and Work.
 func attemptKinds(t *testing.T) map[string]func() error {
 	inAttempt := func(do func(ctx context.Context, r *runner.Runner) error) (err error) {
 		r := runnerkit.Open(t, runner.Options{})

@@ -33,8 +33,8 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, ahead
 	}
 }
 
-// recordStarts registers a function for the job count. The function records the ids of the tasks in the order of their starts, and calls
-// each with the id of its task.
+// recordStarts registers a function for the job count. The function appends the id of its task to the list started, and
+// then calls the parameter each with this id.
 func recordStarts(r *runner.Runner, each func(id int64)) (started *[]int64) {
 	started = new([]int64)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {
@@ -92,7 +92,7 @@ func TestAWorkerThatStopsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
 		})
 		enqueueAll(t, r, 300, func(int) int { return 0 })
 		testkit.NoError(t, r.Work(ctx))
-		if got := most > 2; got != (ahead > 0) { // 2 without claiming ahead: one runs, and the outcome of one is unwritten
+		if got := most > 2; got != (ahead > 0) { // without claiming ahead, at most one task runs and one more has an unwritten outcome
 			t.Errorf("got at most %d tasks claimed at once, want more than two: %v", most, ahead > 0)
 		}
 		testkit.Between(t, "tasks that started", len(*started), 150, 150+ahead)

@@ -9,7 +9,7 @@ import (
 // least once in 40 years.
 const searchYears = 40
 
-// onClock returns the next matching time after the time wall, on a clock that never jumps. It returns false if there is none. Both times
+// onClock returns the first matching clock reading after wall, on a clock that never jumps. It returns false if there is none. Both times
 // are clock readings, stored as if they were UTC.
 func (x *Expression) onClock(wall time.Time) (time.Time, bool) {
 	wall = wall.Truncate(time.Minute).Add(time.Minute)

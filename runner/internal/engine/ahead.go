@@ -23,9 +23,9 @@ import (
 //   - A task waits for at most aheadWait. Then it goes back to its queue, and the worker claims nothing ahead for aheadPause.
 //   - The waiting tasks of a queue begin in the order of priority and id. So a new task of higher priority overtakes them with the next
 //     cycle.
-//   - No task waits for a slot if the tasks that run at the time of its start decide whether it may start. So the worker does not claim
-//     ahead suspects, tasks of batches, or tasks under a limit or a pause. It does not claim ahead a task that must not run twice either,
-//     because that task would count as run if the worker died.
+//   - The worker does not claim a task ahead if it depends on the running tasks whether the task may start: a suspect, a task of a batch,
+//     or a task under a limit or a pause. It does not claim ahead a task that must not run twice either, because that task would count as
+//     run if the worker died.
 //
 // Measurements: by claiming ahead, a worker empties a queue of functions that do nothing 10 times as fast with one slot, and twice as fast
 // with ten slots (BenchmarkDrain of package runner). With a PostgreSQL server and 25 slots it does so 1.5 times as fast (bench/postgres).
@@ -33,7 +33,7 @@ const (
 	aheadMost   = 1000                   // greatest value of Options.ClaimAhead
 	aheadBytes  = 1 << 20                // greatest size of the arguments of all waiting tasks, estimated from ended tasks
 	aheadGrowth = 2                      // greatest number of tasks to claim ahead for each ended attempt
-	aheadShort  = 10 * time.Millisecond  // longest run of a short attempt
+	aheadShort  = 10 * time.Millisecond  // an attempt is short if it runs for at most this time
 	aheadWait   = 200 * time.Millisecond // longest time that a claimed task waits for a slot
 	aheadPause  = time.Second            // time without claiming ahead, after a task has waited for too long
 )
@@ -69,7 +69,8 @@ func (o *Options) canClaimAhead() bool {
 	return o.Only == 0 && o.Queues == nil && o.MaxWait == 0 && o.WriteEvery == 0 && !o.gated()
 }
 
-// takeAhead adds attempts to those that wait for a slot. It removes the first n attempts from them and returns these. They must begin now.
+// takeAhead adds the claimed attempts to the attempts that wait for a slot. Then it removes the first n waiting attempts and returns them,
+// because they must begin now.
 func (e *Engine) takeAhead(claimed []*attempt, n int, at time.Time) []*attempt {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -178,7 +179,7 @@ func (t *aheadTasks) add(a *attempt) {
 	t.queues[i] = slices.Insert(list, at, a)
 }
 
-// before reports whether the attempt begins before attempt b of the same queue.
+// The method before reports whether attempt a begins earlier than attempt b of the same queue.
 func (a *attempt) before(b *attempt) bool {
 	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID)) < 0
 }

@@ -25,8 +25,8 @@ import (
 // outcome.
 //
 // Invariants:
-//   - An attempt gets one outcome, because only one function can set the flag over. The result of a handler that returns later is
-//     discarded.
+//   - An attempt gets one outcome, because only one function can set the field attempt.over. The result of a handler that returns
+//     later is discarded.
 //   - The outcome is complete before the attempt goes to Engine.ended. The loop writes it, and reads the fields without a lock.
 //   - The context of the attempt does not come from the context of the worker. A shutdown first lets attempts end by themselves, and then
 //     stops them one by one with a cause.
@@ -54,7 +54,7 @@ type attempt struct {
 	toReport atomic.Bool                     // whether a goroutine is about to store the report
 	steps    atomic.Pointer[steps]           // steps of the function; nil until it calls the first one
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
-	txResult atomic.Pointer[json.RawMessage] // argument result of FinishTx; nil before the call
+	txResult atomic.Pointer[json.RawMessage] // result that the function passed to FinishTx; nil before the call
 
 	stopOnce   sync.Once                  // calls watchStuck only once
 	stuckCheck atomic.Pointer[time.Timer] // calls checkStuck; nil before the context ends

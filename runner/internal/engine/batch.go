@@ -91,7 +91,7 @@ func (e *Engine) hasReturned(b *batch) bool {
 	return b.returned
 }
 
-// freeSlot frees the slot of a batch whose function has returned after the outcomes of all its attempts were written.
+// freeSlot frees the slot of a batch when its function has returned. The outcomes of all its attempts were written before.
 func (e *Engine) freeSlot(b *batch) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

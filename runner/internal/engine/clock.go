@@ -31,7 +31,7 @@ type clock struct {
 	began   time.Time
 	booted  time.Duration // result of supervisor.SinceBoot at the time in the field began
 	wall    time.Time     // wall clock at the last comparison
-	steady  time.Duration // time since began, at the last comparison
+	steady  time.Duration // time from began to the last comparison
 	pending *db.Pause     // pause that is not yet in the database; nil if there is none
 	asOf    time.Time     // during a pause, tasks are deleted only if they were already old at this time; zero if no task is deleted
 }

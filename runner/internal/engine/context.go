@@ -65,7 +65,7 @@ func (s stream) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// noOutput is the output of all attempts that have ended without output. It drops what a goroutine of such an attempt still writes.
+// noOutput is the output of all attempts that have ended without output. It drops all data that goroutines of such an attempt still write.
 var noOutput = exec.ClosedCapture()
 
 // closeOutput ends the output of the attempt. Goroutines of the attempt may still write; the output drops their data.

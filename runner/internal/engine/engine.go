@@ -51,7 +51,7 @@ type Options struct {
 	// PrepareTick may change the Spec of a task of a schedule, or refuse the task. It must be quick.
 	PrepareTick func(context.Context, *jobs.Spec) error
 	OnTick      map[string]TickFunc // functions by the name of the schedule
-	Fenced      *atomic.Int64       // counter of refused results
+	Fenced      *atomic.Int64       // counter of results that the database refused, because another worker owned the task
 	Leaked      *atomic.Int64       // number of functions that still run after ReleaseStuck has released their slots
 
 	// Only is the id of the only task that this worker runs; 0 for all tasks. A worker with one task enqueues no tasks of schedules and
@@ -60,7 +60,7 @@ type Options struct {
 	UntilEmpty       bool // whether the worker ends when nothing runs and no task is due
 	Concurrency      int
 	ClaimAhead       int  // greatest number of claimed tasks that wait for a slot; 0 to claim only for free slots
-	AheadCommands    bool // whether to claim ahead after commands, too
+	AheadCommands    bool // whether to claim ahead even if an ended attempt is a command
 	Queues           []db.QueueMax
 	MaxWait          time.Duration
 	MaxLoad          float64
@@ -148,7 +148,7 @@ type loopState struct {
 	postponedTill time.Time     // earliest time of the next cycle, after an error or while the machine has no resources for commands
 	failures      int           // number of consecutive cycles with an error other than jobs.ErrBusy, ErrFull or ErrUnknown
 
-	reconciledAt time.Time // time of the last search for claims that succeeded with an error (see releaseUnacknowledged)
+	reconciledAt time.Time // time of the last search for claims that succeeded although they returned an error (see releaseUnacknowledged)
 	cancelReadAt time.Time // time of the last read of cancel requests
 	cancelDueAt  time.Time // time of the next read of cancel requests; zero if there is no reason to read them
 
@@ -257,7 +257,7 @@ func (e *Engine) Run(ctx context.Context, aborted <-chan struct{}) error {
 		e.background.Go(e.retain)
 		e.setBack(write, now())
 		e.noteBoot(write)
-		next := e.tick(write, true) // tick before the loop starts, so that UntilEmpty also runs the new tasks of schedules
+		next := e.tick(write, true) // call tick before the loop starts, so that UntilEmpty also runs the tasks of due ticks
 		e.background.Go(func() { e.schedule(scheduling, write, next) })
 	}
 	err := e.loop(ctx, write, notices, aborted)

@@ -18,8 +18,8 @@ import (
 //     leases expired.
 //   - Replaced or removed: the worker gives up at once.
 
-// unusable reports whether err says that the database cannot be used. If the file was replaced, the work ends at once. After any other of
-// these errors the work ends if the error occurs twice in a row.
+// unusable reports whether err says that the database cannot be used. If the file was replaced, the worker ends at once. If the database
+// cannot be used for another reason, the worker ends after two errors in a row.
 func unusable(err error) bool {
 	for _, kind := range []error{jobs.ErrReplaced, jobs.ErrCorrupt, jobs.ErrPermission, jobs.ErrSchema} {
 		if errors.Is(err, kind) {

@@ -57,8 +57,8 @@ func (e *Engine) unlock(clean bool) {
 }
 
 // keepDir makes the directory beside the database again if someone has removed it. It does not make the lock file again: the guardians hold
-// the lock of the removed file only. If the worker died, others would find the new file unlocked, while the guardians still have commands
-// to kill.
+// the lock of the removed file only. If the worker died, other workers would find the new file unlocked, while the guardians still have
+// commands to kill.
 func (e *Engine) keepDir() {
 	if e.store.Replaced() != nil {
 		return // the database is removed, too, so the directory is not needed

@@ -14,7 +14,7 @@ import (
 // reportEvery is the time that a report of progress waits for other reports. One write then stores the reports of all attempts.
 const reportEvery = 500 * time.Millisecond
 
-// Progress reports how far the attempt has come whose handler has the context ctx.
+// Progress reports the progress of the attempt whose handler has the context ctx.
 func Progress(ctx context.Context, done, total int64, text string) {
 	a := attemptFrom(ctx)
 	if a == nil || a.over.Load() {
@@ -25,7 +25,7 @@ func Progress(ctx context.Context, done, total int64, text string) {
 		report.Total = total
 	}
 	a.report.Store(report)
-	if a.toReport.CompareAndSwap(false, true) { // otherwise a goroutine is about to store the last report, which is now this one
+	if a.toReport.CompareAndSwap(false, true) { // if toReport was true, a goroutine is about to store a.report
 		a.e.planReport(a)
 	}
 }

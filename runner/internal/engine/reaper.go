@@ -13,8 +13,8 @@ import (
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
 const (
 	reapEvery = time.Second
-	// reapShare limits the share of its time that a reaper spends on reading workers and leases. An old snapshot on a server makes these
-	// reads slow.
+	// reapShare limits the share of its time that a reaper spends on reading workers and leases to 1/reapShare, unless the leases are
+	// short. An old snapshot on a server makes these reads slow.
 	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
@@ -99,7 +99,7 @@ func (p *reaper) start() {
 	p.e.removeStrayLocks(live)
 }
 
-// takeOver takes over the tasks of the dead workers, and returns the other workers. It returns false if it cannot read the workers.
+// takeOver takes over the tasks of the dead workers, and returns the workers that are left. It returns false if it cannot read the workers.
 func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	began := now()
 	owners, err := p.e.worker.Owners(context.Background())
@@ -163,8 +163,9 @@ func (p *reaper) reapDead(o db.Owner) bool {
 }
 
 // clear kills the processes of a dead or hung worker o: those of the claims in keys, or all of them if keys is nil. It returns true if no
-// process can be left. If this reaper cannot see the processes of o, it cannot kill them. With keys, it then relies on the expired leases.
-// Without keys, it returns true only if o ran no task, or if the kernel has killed all processes.
+// process can be left. If this reaper cannot see the processes of o, it cannot kill them. With keys, it returns true nevertheless,
+// because the leases of these claims have expired. Without keys, it returns true only if o ran no task, or if the kernel has killed all
+// processes.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {

@@ -14,8 +14,8 @@ import (
 )
 
 // A function with steps starts from its beginning in every attempt. A completed step does not run again; Step returns its stored value. So
-// the function soon reaches the step that is not complete, and continues there. A stored step is found by its name. So a function may
-// handle the error of a step, and an attempt may have other steps than the attempt before it.
+// the function soon reaches the step that is not complete, and continues there. Step finds a stored step by its name, not by its
+// position. So an attempt may have other steps than the attempt before it, for example after the error of a step.
 
 // steps has the steps of a task that the current attempt has read from the database or stored there.
 type steps struct {

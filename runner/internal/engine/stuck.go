@@ -38,7 +38,7 @@ func (a *attempt) checkStuck(stopped time.Time) {
 	if !release {
 		return
 	}
-	a.leaked.Store(true) // set leaked before over, because a.returned may run as soon as over is set, and must see leaked
+	a.leaked.Store(true) // set a.leaked before a.over: once a.over is set, a.returned may run, and it reads a.leaked
 	a.e.o.Leaked.Add(1)
 	if !a.over.CompareAndSwap(false, true) {
 		a.unleak()

@@ -23,7 +23,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 		return fmt.Errorf("%w: FinishTx is for functions that are run by Work", jobs.ErrInvalid)
 	}
 	at := now()
-	a.inTx.Store(at.UnixMilli()) // set inTx before the commit: heartbeats after it must not stop this attempt as lost
+	a.inTx.Store(at.UnixMilli()) // set inTx before the commit: a heartbeat after the commit must not stop this attempt as lost
 	f := db.Finish{Task: a.task, Progress: a.progress(),
 		Outcome: lifecycle.Outcome{Started: a.task.StartedAt, Finished: at, Duration: max(at.Sub(a.task.StartedAt), 0)}}
 	if result != nil {
@@ -36,7 +36,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	}
 	if output := a.output.Load(); output != nil {
 		f.Output = output.Rest()
-		f.Output.Cut = db.Cut{} // the loop cuts the stored output with the outcome; a second cut here would delete too much
+		f.Output.Cut = db.Cut{} // the loop cuts the stored output when it writes the outcome; a second cut would delete too much
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
 	a.txResult.Store(&f.Outcome.Result)

@@ -72,7 +72,7 @@ type Capture struct {
 	pieces   []piece   // pieces in order: those of the head that are not stored yet, and all pieces of the tail
 	tailSize int64     // bytes of all pieces of the tail
 	tailFrom int64     // seq of the first piece that was ever in the tail; 0 before the tail begins
-	forget   int64     // the next write deletes the stored pieces of the tail with a lower seq; 0 to delete none
+	forget   int64     // the next write deletes the stored pieces of the tail whose seq is lower than this; 0 to delete none
 	dropped  int64     // bytes between head and tail, which are not kept
 	waiting  int64     // bytes that are not yet stored
 	last     [2][]byte // last bytes of stderr and of stdout, in which ErrorLine looks for a line
@@ -145,7 +145,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 // outlives the command may still hold a pipe; drain waits only lingerAfter for it.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // without deadlines, the reader continues until the pipe is closed
+		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // if pipes have no deadlines on this system, the reader waits for their end
 	}
 	c.readers.Wait()
 }

@@ -46,7 +46,7 @@ type Command struct {
 	Usage jobs.Usage
 
 	account *account // user that runs the command; nil for the user of the worker
-	dir     string   // directory of the files that the command shares with the worker; empty for the directory of the store
+	dir     string   // directory of the files that the command shares with the worker; empty for Store.Dir()
 }
 
 // The exit codes that shells use for a command that could not be started. They become the exit code of an attempt that ends with

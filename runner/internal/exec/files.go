@@ -43,9 +43,9 @@ func (c *Command) stdin() (*os.File, error) {
 }
 
 // makeFiles lets a command that runs as another user read and write the files that it shares with the worker. Only the user of the worker
-// can read the directory of the store. So makeFiles makes a directory for this command, which others can enter but not change. It puts an
-// empty file for the result into that directory, and makes the user of the command the owner of the file. For other commands makeFiles does
-// nothing. The function remove deletes the directory, and is never nil.
+// can read the usual directory, Store.Dir(). So makeFiles makes a directory for this command, which others can enter but not change. It
+// puts an empty file for the result into that directory, and makes the user of the command the owner of the file. For other commands
+// makeFiles does nothing. The function remove deletes the directory, and is never nil.
 func (c *Command) makeFiles() (remove func(), err error) {
 	if c.account == nil || os.Geteuid() != 0 {
 		return func() {}, nil
