@@ -24,7 +24,7 @@ import (
 // They also check that a closed Runner leaves no goroutine and no file behind.
 
 // edgeVariable is an environment variable that makes the test program a program with an embedded worker. Its value is the path of the
-// database. The worker runs the job noop, and ends when its standard input ends.
+// database. The worker runs the job "noop", and ends when its standard input ends.
 const edgeVariable = "RUNNER_TEST_EDGE"
 
 func init() {

@@ -23,7 +23,7 @@ const finishedVariable = "RUNNER_TEST_FINISHED"
 // ending is a job whose input says how its attempt ends.
 var ending = jobs.Define[string]("ending", jobs.MaxAttempts(1), jobs.MaxLosses(0))
 
-// registerEnding registers the function of the job ending. It calls die at the point "running".
+// registerEnding registers the function of the job "ending". It calls die at the point "running".
 func registerEnding(r *runner.Runner, die func(at string)) {
 	r.Register(ending.Handler(func(_ context.Context, how string) error {
 		if how == "fail" {

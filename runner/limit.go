@@ -15,7 +15,7 @@ import (
 type LimitStatus struct {
 	jobs.Limit
 	InUse     int       // number of running tasks of the target
-	NextAt    time.Time // time at which the rate lets the next task start; zero if a task can start now, or if there is no rate
+	NextAt    time.Time // time at which the rate limit lets the next task start; zero if a task can start now, or without a rate limit
 	UpdatedAt time.Time
 }
 

@@ -158,7 +158,7 @@ func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		return hourOf(ctx, tick, spec)
 	}
 	tickTest(t, hourly(), hang, func(t *testing.T, r *runner.Runner, ran *[]string) {
-		release = make(chan struct{}) // the fake clock advances only while the function waits for a channel of this test
+		release = make(chan struct{}) // made on fake time, so that the fake clock advances while the function waits for this channel
 		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
 		stop := runnerkit.Work(t, r)
 		time.Sleep(time.Hour + 10*time.Minute + time.Second)

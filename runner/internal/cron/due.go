@@ -29,7 +29,7 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	return due, next, nil
 }
 
-// realignFrom is the smallest error that realign corrects in the next tick of an @every schedule.
+// realignFrom is how much too far in the future the next tick of an @every schedule must be before realign corrects it.
 const realignFrom = time.Minute
 
 // realign returns the first tick after now. The parameter at is the next tick that was computed earlier and stored. The two differ if the

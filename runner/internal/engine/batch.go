@@ -57,14 +57,14 @@ func (e *Engine) makeBatches(attempts []*attempt) {
 	}
 }
 
-// joined records that another attempt of a batch is in Engine.running.
+// joined records that one more attempt of the batch is now in Engine.running.
 func (e *Engine) joined(b *batch) {
 	if b.live++; b.live > 1 {
 		e.shared++
 	}
 }
 
-// parted records that an attempt of a batch is not in Engine.running any more.
+// parted records that an attempt of a batch has left Engine.running.
 func (e *Engine) parted(a *attempt) {
 	b := a.batch
 	b.returned = b.returned || a.leaked.Load()

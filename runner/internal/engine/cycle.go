@@ -27,8 +27,8 @@ import (
 //     another worker may take its task.
 //   - A task that must never run twice starts after its claim is on the disk.
 
-// cycle writes the attempts that have ended, claims tasks for the free slots, and starts them. It returns an error only if the worker
-// cannot continue.
+// cycle writes the outcomes of the attempts that have ended, claims tasks for the free slots, and starts these tasks. It returns an error
+// only if the worker cannot continue.
 func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	finishes := e.finishes()
 	// the slots of the ended attempts count as free, because this cycle frees them before it claims
