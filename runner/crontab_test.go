@@ -82,7 +82,7 @@ func TestCrontabOverClockChangesAndAnOutage(t *testing.T) {
 	})
 }
 
-// wantedTicks returns the ticks of a schedule between two times for which a task is enqueued. It also returns how many of these tasks are
+// wantedTicks returns the ticks between two times for which a schedule enqueues a task. It also returns how many of these tasks are
 // enqueued late. No worker runs between offAt and onAt, and only the last tick in that time gets a task.
 func wantedTicks(t *testing.T, s jobs.Schedule, from, to, offAt, onAt time.Time) (want []time.Time, caughtUp int) {
 	t.Helper()

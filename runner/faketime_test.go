@@ -17,7 +17,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The tests on fake time use bubbles of package testing/synctest. The clock of a bubble stands still while any goroutine of it runs, and
+// The tests on fake time use bubbles of package testing/synctest. The clock of a bubble stands still while any of its goroutines runs, and
 // jumps forward when all of them wait. So the tests can check exact times, and an hour takes milliseconds.
 
 // fakeTimeTest is a test on fake time. It has a Runner in a bubble, and records the calls of the function of the job "work".

@@ -41,9 +41,10 @@ type Options struct {
 	// Flash is for flash storage that writes wear out, such as SD cards. Its commits survive the death of any process. The write-ahead log
 	// is synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the outcomes
 	// of attempts and the claims of more tasks, and writes them together once in WriteEvery. It writes at once if no slot is free, if a
-	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So a busy worker starts a task up to WriteEvery later, and an outcome
-	// is visible up to WriteEvery later. If the process dies, attempts whose outcomes it has not written count as lost and run again. A new
-	// file gets pages of 1 KiB; the size of the pages of an existing file stays. On a server, Flash is Full with collected writes.
+	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So a worker that has just written starts a new task up to WriteEvery
+	// later, and an outcome is visible up to WriteEvery later. If the process dies, attempts whose outcomes it has not written count as
+	// lost, and their tasks run again. A new file gets pages of 1 KiB; the size of the pages of an existing file stays. On a server,
+	// commits survive a power failure as with Full, but Work collects its writes.
 	Sync Sync
 	// WriteEvery is, with Flash, how long Work collects its writes, and how long a commit stays without a sync. Defaults to 5 s.
 	WriteEvery time.Duration
@@ -126,8 +127,8 @@ type Options struct {
 
 	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file. So it is late to find
 	// the changes of other processes, and also the changes that this process commits in the program's own transactions (EnqueueTx, CancelTx
-	// and so on). Tests on fake time need Alone, because the fake clock stops while a goroutine waits in a system call; a handle of
-	// runnertest.OpenDB tells the Runner of its commits. Defaults to false.
+	// and so on). Tests on fake time need Alone, because a watch waits in a system call, and the fake clock stops meanwhile. In such tests,
+	// a handle of runnertest.OpenDB tells the Runner of its commits. Defaults to false.
 	Alone bool
 	// Inline makes Enqueue, Add and EnqueueAll run all due tasks before they return, unless Work runs. It is for tests. EnqueueTx cannot
 	// run the tasks, because its transaction is not committed yet. Defaults to false.

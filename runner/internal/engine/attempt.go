@@ -21,8 +21,8 @@ import (
 
 // An attempt has a goroutine that runs its handler (begin). Other goroutines may stop it at the same time: the heartbeat, a timeout, a
 // cancel request, the shutdown. They only end the context of the attempt with a cause (stop). When the handler has returned, its goroutine
-// reads the cause, and one function decides the outcome (classify). Only for a handler that does not return, abandon or checkStuck sets the
-// outcome.
+// reads the cause, and one function decides the outcome (classify). If the handler does not return, the method abandon or the method
+// checkStuck sets the outcome.
 //
 // Invariants:
 //   - An attempt gets one outcome, because only one function can set the field attempt.over. The result of a handler that returns

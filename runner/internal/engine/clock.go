@@ -19,7 +19,7 @@ import (
 // was off or the clock is wrong. No program can tell these cases apart.
 //
 // The pause is in the database, so that it holds for all workers. A worker writes the pause before it writes any other time of the changed
-// clock. Its next heartbeat would hide the jump from workers that start later.
+// clock. Otherwise its next heartbeat would hide the jump from workers that start later.
 const (
 	minJump   = 24 * time.Hour // jumps up to this length are ignored
 	jumpPause = time.Hour      // length of the pause of deletions after a jump

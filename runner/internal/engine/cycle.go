@@ -142,8 +142,8 @@ func (e *Engine) retryCycle(err error) error {
 	return err
 }
 
-// queueSlots returns the number of slots that this cycle may fill with tasks of each queue, after it has written the ended attempts. It
-// returns nil if no queue has a limit.
+// queueSlots returns the number of slots that this cycle may fill with tasks of each queue, after it has written the outcomes of the
+// ended attempts. It returns nil if no queue has a limit.
 func (e *Engine) queueSlots() map[string]int {
 	if e.limit == nil {
 		return nil

@@ -1,7 +1,7 @@
 // Package engine is the worker. It claims tasks, runs them, and writes their outcomes.
 //
 // An Engine is one call of Runner.Work. One goroutine is its loop (loop.go). The loop runs cycles (cycle.go). A cycle is one transaction
-// that writes the attempts that have ended and claims tasks for the free slots. Each attempt has its own goroutine (attempt.go). These
+// that writes the outcomes of ended attempts and claims tasks for the free slots. Each attempt has its own goroutine (attempt.go). These
 // goroutines run at the same time as the loop:
 //
 //   - the heartbeat (heartbeat.go), which renews the leases of the running tasks;
@@ -114,7 +114,7 @@ type Engine struct {
 	slotless  int             // number of attempts in running that wait for a slot, or have passed their slot on
 	reporting []*attempt      // attempts with progress to store; not empty while a goroutine waits to store it
 	closed    bool            // whether no more background goroutines may start
-	failure   error           // first error that ends the work
+	failure   error           // first error that ends the worker
 	failing   chan struct{}   // closed when failure is set; the worker then drains
 
 	schedulerMu sync.Mutex               // held while a tick is handled
@@ -299,7 +299,7 @@ func (e *Engine) fail(err error) {
 	}
 }
 
-// failed returns the error that ends the work. It returns nil while the work continues.
+// failed returns the error that ends the worker. It returns nil while the worker continues.
 func (e *Engine) failed() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()

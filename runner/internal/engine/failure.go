@@ -29,7 +29,7 @@ func unusable(err error) bool {
 	return false
 }
 
-// giveUp ends the work without another write, and kills the attempts.
+// giveUp ends the worker without another write, and kills the attempts.
 func (e *Engine) giveUp(err error) {
 	e.fail(err)
 	e.stopAll(jobs.ErrShutdown, true)

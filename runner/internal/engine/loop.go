@@ -12,7 +12,7 @@ import (
 
 // One goroutine runs the loop. Only the loop claims tasks, starts attempts and writes their outcomes, so loopState needs no lock. The loop
 // does not poll the table of tasks. It waits for the first of these events: an attempt ends, a notice arrives because the database may have
-// changed, the next known task is due, or the work has to end.
+// changed, the next known task is due, or the worker has to end.
 //
 // The invariants:
 //
@@ -35,7 +35,7 @@ const (
 	stopWait = 5 * time.Second
 )
 
-// loop runs until the work ends. Each iteration runs one cycle, or waits for the first event.
+// loop runs until the worker ends. Each iteration runs one cycle, or waits for the first event.
 func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct{}) error {
 	var grace, abandon <-chan time.Time
 	draining, failing, aborting := ctx.Done(), e.failing, aborted
@@ -72,7 +72,7 @@ func (e *Engine) loop(ctx, write context.Context, notices, aborted <-chan struct
 			if stopping || e.foundEmpty && e.endTicks() {
 				return e.result(aborted)
 			}
-			e.scan, e.claimMore = true, true // the loop knows of no due task, but before the work ends it scans once more
+			e.scan, e.claimMore = true, true // the loop knows of no due task, but before the worker ends the loop scans once more
 			continue
 		}
 		e.o.Notifier.SetBusy(e.free() <= 0)
@@ -112,8 +112,8 @@ func (e *Engine) due(stopping bool) bool {
 }
 
 // collecting reports whether the next cycle waits until WriteEvery has passed since the last one, so that more outcomes and claims share
-// its transaction. The cycle does not wait if there is a backlog, if the work ends, or if a task that must not run twice has ended. It does
-// not wait either if a suspect has ended, because no other task can run at the same time as a suspect.
+// its transaction. The cycle does not wait if there is a backlog, if the worker ends, or if a task that must not run twice has ended. It
+// does not wait either if a suspect has ended, because no other task can run at the same time as a suspect.
 func (e *Engine) collecting(stopping bool) bool {
 	if e.o.WriteEvery == 0 || stopping || e.backlog || now().Sub(e.wroteAt) >= e.o.WriteEvery {
 		return false

@@ -145,7 +145,7 @@ func (c *Capture) pipe(stream string) (*os.File, error) {
 // outlives the command may still hold a pipe; drain waits only lingerAfter for it.
 func (c *Capture) drain() {
 	for _, pipe := range c.pipes {
-		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // if pipes have no deadlines on this system, the readers wait until the pipes are closed
+		_ = pipe.SetReadDeadline(now().Add(lingerAfter)) // if pipes have no deadlines here, their readers wait for the end of the pipe
 	}
 	c.readers.Wait()
 }

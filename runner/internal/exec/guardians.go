@@ -23,10 +23,9 @@ import (
 //
 //   - A guardian guards at most one command at a time.
 //   - Each guardian holds the liveness lock of its worker. So the lock is free only when the worker and all its guardians are dead.
-//   - If the first guardian does not start, the work ends, because no command can run. If a later guardian does not start for lack of
-//     resources, its task goes back to its queue and the work continues.
-//   - A guardian that ends before it has started a command counts as a failure. The constant maxFailures is the number of failures in a row
-//     that end the work.
+//   - If the first guardian does not start, the worker ends, because it can run no command. If a later guardian does not start for lack
+//     of resources, the task goes back to its queue and the worker continues.
+//   - A guardian that ends before it has started a command counts as a failure. After maxFailures failures in a row the worker ends.
 
 // guardianCalled is true after main has called Guardian.
 var guardianCalled atomic.Bool
@@ -38,7 +37,7 @@ func Guardian(version string) bool {
 }
 
 const (
-	maxFailures = 3           // the work ends after this many guardians in a row that have started no command
+	maxFailures = 3           // the worker ends after this many guardians in a row that have started no command
 	maxIdle     = time.Minute // time after which an idle guardian is closed; one idle guardian always stays
 )
 
@@ -50,8 +49,8 @@ type GuardiansOptions struct {
 	Lock    *supervisor.Lock // liveness lock of the worker, which its guardians hold too; nil on systems without such locks
 	Adopt   bool             // whether this process adopts processes whose parents have ended
 	Log     *slog.Logger
-	Fail    func(error)     // called to end the work with an error
-	Stopped <-chan struct{} // closed when the work is over
+	Fail    func(error)     // called to end the worker with an error
+	Stopped <-chan struct{} // closed when the worker ends
 }
 
 // Guardians are the guardian processes of a worker. A guardian guards one command at a time. Guardians starts a new guardian when a command
@@ -151,8 +150,8 @@ func (g *Guardians) launch() (*supervisor.Guardian, error) {
 	return guardian, nil
 }
 
-// failed counts a guardian that has started no command. It ends the work if end is true, or after maxFailures failures in a row. The caller
-// holds the mutex.
+// failed counts a guardian that has started no command. It ends the worker if end is true, or after maxFailures failures in a row. The
+// caller holds the mutex.
 func (g *Guardians) failed(err error, end bool) {
 	if g.failures++; (end || g.failures >= maxFailures) && !g.over {
 		g.over = true
