@@ -86,7 +86,7 @@ func TestFlashWritesTheEndOfAnAtMostOnceTaskAtOnce(t *testing.T) {
 	})
 }
 
-// TestFlashRenewsTheLeasesOfEndedAttempts checks that no worker takes a task for lost while its own worker delays the write of the outcome.
+// TestFlashRenewsTheLeasesOfEndedAttempts checks that no worker treats a task as lost while its own worker delays the write of the outcome.
 func TestFlashRenewsTheLeasesOfEndedAttempts(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Lease: 10 * time.Second, WriteEvery: 5 * time.Second}, func(ctx context.Context, f *fakeTimeTest,
 		in string) (string, error) {

@@ -60,7 +60,7 @@ func (r *Runner) runEnqueueMiddleware(ctx context.Context, spec *jobs.Spec) erro
 	if len(r.enqueueMiddleware) == 0 || spec.Err != nil {
 		return nil
 	}
-	// if middleware encrypts the arguments, it may return another text each time, so the key is computed before
+	// compute the key before the middleware runs: middleware that encrypts the arguments may return another text each time
 	lifecycle.ResolveUniqueArgs(spec)
 	metadata := make(map[string]string, len(spec.Metadata)+1)
 	maps.Copy(metadata, spec.Metadata)

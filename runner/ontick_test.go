@@ -146,8 +146,8 @@ func TestAFailingTickFunctionIsNotCalledForEachDueTick(t *testing.T) {
 	})
 }
 
-// The function of a schedule hangs, also after its context has ended. Other schedules go on after half a minute, Work returns when it is
-// told to stop, and the function is not called again before it has returned.
+// The function of a schedule hangs, also after its context has ended. Other schedules go on after half a minute, Work returns after its
+// context has ended, and the function is not called again before it has returned.
 func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
 	var calls atomic.Int64
 	var release chan struct{}

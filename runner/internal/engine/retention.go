@@ -14,7 +14,7 @@ const (
 	upkeepEvery    = time.Hour             // interval of upkeep; after each upkeep, the search for old tasks begins at the oldest again
 	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
 	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
-	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, for the names of workers in lists of tasks
+	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, because lists of tasks name the workers
 )
 
 // retain deletes old records at intervals until the loop ends: finished tasks, records of workers that ended long ago, and counters. It

@@ -64,7 +64,8 @@ func (n *Notifier) SubscribeWorker(ctx context.Context) (notices <-chan struct{}
 // AnyTask is the id with which SubscribeTask reports the end of every task.
 const AnyTask = 0
 
-// SubscribeTask is Subscribe for the end of a task. If this process ends the task, the notice comes at once, without the watch.
+// SubscribeTask is like Subscribe, but only for the end of a task. If this process ends the task, the notice comes at once, without the
+// watch.
 func (n *Notifier) SubscribeTask(ctx context.Context, id int64) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	end := n.add(ctx, c, true)
