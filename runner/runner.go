@@ -26,7 +26,7 @@ type Runner struct {
 	log        *slog.Logger
 	handlers   map[string]jobs.Handler
 	middleware []Middleware
-	onTick     map[string]engine.TickFunc // functions by the name of the schedule
+	onTick     map[string]engine.TickFunc // functions of OnTick by the name of the schedule
 
 	enqueueMiddleware []EnqueueMiddleware
 	notifier          *notify.Notifier
@@ -38,7 +38,7 @@ type Runner struct {
 	stop    context.CancelFunc // stops the current Work in the same way as the end of its context
 	closed  bool
 	closing chan struct{}  // closed by Close
-	works   sync.WaitGroup // Close waits for it; it is not zero while Work runs
+	works   sync.WaitGroup // counts the running call of Work, if any; Close waits for zero
 	fenced  atomic.Int64
 	leaked  atomic.Int64
 }
@@ -93,7 +93,7 @@ func open(ctx context.Context, path string, options Options, beside bool) (*Runn
 		}
 		every := time.Duration(0)
 		if brief {
-			// check the file at intervals: such a watch can end at once, but the kernel needs up to 20 ms to end a watch with inotify
+			// Check the file at intervals instead of with inotify, because the kernel needs up to 20 ms to end a watch with inotify.
 			every = 20 * time.Millisecond
 		}
 		return store.Watch(ctx, every, changed)

@@ -13,7 +13,7 @@ import (
 )
 
 // Step runs a part of a function once, even if the task has several attempts. It calls the function do, and stores the value of do as JSON
-// before it returns that value. A later attempt may run the function again, because a later step failed or its worker was lost. Then Step
+// before it returns that value. If a later step fails or the worker dies, the next attempt runs the function again. In that attempt Step
 // returns the stored value and does not call do. If do returns an error, Step returns the same error and stores nothing. The function
 // may return that error, or handle it and continue. The next attempt calls do again.
 //

@@ -17,7 +17,7 @@ func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 		calls++
-		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`) // like encryption, which returns another text each time
+		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`) // encryption, too, returns another text in each call
 		return nil
 	})
 	for i, want := range []bool{false, true} {

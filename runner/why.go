@@ -36,15 +36,15 @@ type Wait struct {
 	Worker     string // name of the worker that runs the task, or ran it
 	StuckSince time.Time
 	Backoff    time.Duration // delay from the end of the last attempt to the start of the next one
-	Tasks      []int64       // ids of the tasks that it waits for
+	Tasks      []int64       // ids of the tasks that the task waits for
 	Limit      LimitStatus
 	Pause      Pause
 	AllQueues  bool          // whether Pause is the pause of all queues
 	Draining   []string      // names of the workers that are draining
-	Ahead      int           // number of tasks in its queue that start before it; 10,001 stands for any number above 10,000
+	Ahead      int           // number of tasks in its queue that start before the task; 10,001 stands for any number above 10,000
 	Busy       int           // number of slots in use on the workers that may run the task
 	Slots      int           // number of slots of these workers
-	Estimate   time.Duration // time until its start, if tasks ahead take as long as recent ones; 0 if unknown or if a slot is free
+	Estimate   time.Duration // time until the task starts, if tasks ahead take as long as recent ones; 0 if unknown or if a slot is free
 }
 
 // Why returns the reason why an unfinished task waits, or the worker that runs it.
@@ -58,12 +58,12 @@ func (r *Runner) Why(ctx context.Context, t jobs.Task) (Wait, error) {
 
 // waitContext has the data, besides the task itself, that decides when the task starts.
 type waitContext struct {
-	ahead   int     // number of tasks in its queue that start before it
-	holders []int64 // ids of the tasks that hold its lane
+	ahead   int     // number of tasks in the task's queue that start before it
+	holders []int64 // ids of the tasks that hold the task's lane
 	pauses  Pauses
 	limits  []LimitStatus
 	workers []Worker      // workers with a recent heartbeat
-	run     time.Duration // median run time of recent tasks of its queue; 0 if unknown
+	run     time.Duration // median run time of recent tasks of the task's queue; 0 if unknown
 }
 
 // mostAhead is the largest number of earlier tasks that Why counts exactly. It limits the time of a call.

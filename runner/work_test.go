@@ -209,8 +209,8 @@ func TestAbortKillsCommands(t *testing.T) {
 	testkit.Equal(t, "attempt", got.Attempt, 0)
 }
 
-// TestWorkReportsAnAbortDuringADrain calls Abort just before the only attempt ends. So the loop gets two events at once: the abort and the
-// end of the attempt.
+// TestWorkReportsAnAbortDuringADrain calls Abort just before the only attempt ends. So the loop of the worker gets two events at once: the
+// abort and the end of the attempt.
 func TestWorkReportsAnAbortDuringADrain(t *testing.T) {
 	r := runnerkit.Open(t, runner.Options{Sync: runner.Normal})
 	var stop context.CancelFunc

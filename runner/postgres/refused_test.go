@@ -207,7 +207,7 @@ func TestAPoolerWithoutListenIsReported(t *testing.T) {
 	connect := engine.Connect
 	engine.Connect = func(address string, patience time.Duration) (db.Server, error) {
 		s, err := connect(address, patience)
-		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // never passes on a notice, as with some poolers
+		s.Listen = func(ctx context.Context, _ string, notify func(string)) error { // some poolers never pass on a notice
 			notify("")
 			<-ctx.Done()
 			return ctx.Err()

@@ -320,7 +320,8 @@ func TestNoEndIsMissed(t *testing.T) {
 					kill()
 					<-done
 				}
-				// The last fault may end the first call of Work. Each call outlasts the lease of a claim that an ended worker has left.
+				// Call Work twice, because the last fault may end the first call. A call takes longer than a lease, so that the worker
+				// also runs the tasks that an ended worker has claimed.
 				for range 2 {
 					ctx, stop := context.WithTimeout(t.Context(), 5*time.Minute)
 					_ = r.Work(ctx)

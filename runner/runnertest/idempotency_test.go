@@ -205,7 +205,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	for key, options := range keys {
 		for way, enqueue := range enqueueWays {
 			if way != "Enqueue" && (key != "a key for a day" || testing.Short()) {
-				continue // one way to enqueue is enough for the other keys, because all ways use the same code for keys
+				continue // test the other keys with Enqueue only, because all ways use the same code for keys
 			}
 			for _, before := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s with %s, before the commit %v", way, key, before), func(t *testing.T) {
@@ -220,7 +220,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						})
 					}
 					t.Logf("%d commits", n-2)
-					if n < 6 { // at least 4: the call, the start of the worker, the claim and the outcome
+					if n < 6 { // the 4 commits are the call, the start of the worker, the claim and the outcome
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
 				})

@@ -215,7 +215,8 @@ var accessMu sync.Mutex
 // batch, each tick may begin another wait, so the clock may advance by hours. In such a test run Work in another goroutine, and call
 // Advance. Do so in a test that counts ticks, too: after an Advance without Work, Drain enqueues one task for all missed ticks.
 //
-// Drain deletes no old tasks; only Work does.
+// If Options.Keep is set, Drain deletes old tasks when it begins. It deletes none if no worker ran for more than a day: see
+// runner.DeletionPause.
 func Drain(t testing.TB, r *runner.Runner) []jobs.Task {
 	t.Helper()
 	found, ok := kits.Load(r)
