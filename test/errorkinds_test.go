@@ -15,7 +15,7 @@ import (
 )
 
 // errorKind matches the name of a kind of error, such as ErrNotFound, in a comment. It also matches the words "the cause" before the name.
-// The test skips a name with these words, because it is only the cause of a context.
+// The test skips a name after these words: the call does not return that error, but a context ends with it.
 var errorKind = regexp.MustCompile(`(the cause )?\b(?:jobs\.)?(Err[A-Z]\w*)`)
 
 const kindsHeader = "| call | kinds of errors |\n|---|---|\n"

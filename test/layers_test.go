@@ -15,8 +15,8 @@ import (
 
 type layer struct {
 	path         string
-	ours, others []string // packages of this module that it may import; a path in others stands for everything below it
-	not          []string // packages, and words in the source, that are forbidden
+	ours, others []string // packages of this module and of others that the package may import; an entry in others includes subpackages
+	not          []string // packages that the package must not import, and words that its source must not contain
 }
 
 // layers lists all packages of the module, from the lowest layer to the highest. A package may import only packages above it in this list.

@@ -31,7 +31,7 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			if _, err := os.Stat(name); err != nil { // so that go test does not reuse an old result after a change of the file
+			if _, err := os.Stat(name); err != nil { // after a change of a file that Stat has read, go test runs the test again
 				t.Error(err)
 			}
 		}

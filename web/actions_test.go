@@ -75,7 +75,7 @@ func TestARunningTaskIsCancelledAfterAQuestion(t *testing.T) {
 
 var askedSet = regexp.MustCompile(`name="set" value="([^"]+)"`)
 
-// confirm sets the fields of a form that confirm the question of a page.
+// confirm fills in the fields with which a form confirms the question of a page.
 func confirm(t testing.TB, form url.Values, question string) {
 	t.Helper()
 	count, set := counted.FindStringSubmatch(question), askedSet.FindStringSubmatch(question)
@@ -117,7 +117,7 @@ func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
 		old = append(old[1:], added)
 	}
 
-	// If a task has left the set since the question, the page does not ask again, because workers take tasks at any time.
+	// If a task of the question does not match the query any more, the page does not ask again, because workers take tasks at any time.
 	form := url.Values{"query": {"state:failed"}, "back": {"/tasks"}}
 	_, body := s.post("/actions/retry", form)
 	confirm(t, form, body)

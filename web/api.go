@@ -162,8 +162,8 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	return list, nil
 }
 
-// apiOrder returns the order of the tasks of a response. It returns an error if this search cannot be in the requested order, or if the
-// request has the wrong one of the parameters before and from, which depend on the order.
+// apiOrder returns the order of the tasks of a response. It returns an error if this search cannot be in the requested order. A request
+// may have the parameter "before" only with the order by id, and the parameter "from" only with another order.
 func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 	asked := cmp.Or(req.FormValue("sort"), sortByID)
 	order, _ := sortOf(asked, filter.States)
@@ -214,7 +214,7 @@ func (h *handler) apiFail(ctx context.Context, w http.ResponseWriter, req *http.
 	}
 }
 
-// apiOther responds to requests that are not part of the API.
+// apiOther responds with an error to a request that is not part of the API.
 func apiOther(w http.ResponseWriter, req *http.Request) {
 	if req.Method != http.MethodGet && req.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")

@@ -12,7 +12,8 @@ import (
 )
 
 // A question about all tasks of a query or of a group names a set of tasks. The confirmation acts on tasks of this set only. Meanwhile
-// tasks may leave the set, because workers continue to run. If a task is new, the page asks again.
+// tasks may leave the set, because workers continue to run. If the query or the group has a task that is not in the set, the page asks
+// again.
 
 // askedSets keeps the sets of tasks of the last questions. If the server does not know a set, for example after a restart, it accepts a
 // confirmation only if the tasks are still exactly the same.
@@ -93,7 +94,7 @@ func (a *actionRequest) changedText(ids []int64) string {
 	text := fmt.Sprintf("Nothing was changed: %s matched when you were asked, and now it is %s", humanize.Plural(a.count, "task"),
 		humanize.Count(int64(len(ids))))
 	switch {
-	case len(ids) == a.count+n: // the text already has two numbers that show how many tasks are new
+	case len(ids) == a.count+n: // the two numbers in the text already show how many tasks are new
 	case known:
 		text += fmt.Sprintf(", of which %s new", humanize.Does(n, "task", "is", "are"))
 	case len(ids) == a.count:

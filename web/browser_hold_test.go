@@ -40,7 +40,7 @@ func TestGroupsHoldStillUnderTheMouse(t *testing.T) {
 
 func TestProblemsHoldStillUnderTheMouse(t *testing.T) {
 	r := open(t)
-	stop := runnerkit.Work(t, r) // without a worker, there is one more problem
+	stop := runnerkit.Work(t, r) // without a worker, the page would show one more problem
 	defer stop()
 	failures := func(queue string, n int) {
 		t.Helper()

@@ -34,7 +34,7 @@ func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
 		offers("state:failed queue:media", `state:failed label:"night run"`)
 	}
 	before := strings.Count(strings.Join(b.seen(), "\n"), "/words")
-	testkit.Equal(t, "requests for words", before, 5) // the list of tasks sends no such request, because its page contains the words
+	testkit.Equal(t, "requests for words", before, 5) // of the 6 pages, only /tasks contains the words itself
 }
 
 // timezoneOverride sets the zone of the browser.
@@ -188,7 +188,7 @@ func TestTheLiveRegionSpeaksNewProblemsOnly(t *testing.T) {
 	b.connected()
 	eval[bool](b, `(new MutationObserver(() => { window.spoken = (window.spoken || []).concat($('#news').textContent) }).
 		observe($('#news'), {childList: true}), true)`)
-	fail("mail") // changes only the number of tasks in the problem
+	fail("mail") // adds no problem, but increases the number in the first problem
 	b.until("the page shows the number", "$('.problem').textContent.includes('2 tasks failed')")
 	testkit.Equal(t, "spoken after a change of a number", eval[int](b, "(window.spoken || []).length"), 0)
 	fail("other")

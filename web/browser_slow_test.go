@@ -223,7 +223,7 @@ func TestTheStreamOfEventsIsNeverSilent(t *testing.T) {
 	defer res.Body.Close()
 	var text strings.Builder
 	piece := make([]byte, 1000)
-	for !strings.Contains(text.String(), "event: alive\ndata: ") { // an event, because the browser hides comments from the page
+	for !strings.Contains(text.String(), "event: alive\ndata: ") { // not a comment, which the browser hides from the page
 		n, err := res.Body.Read(piece)
 		if text.Write(piece[:n]); err != nil {
 			t.Fatalf("got the events %q and the error %v, want an event of type alive", text.String(), err)

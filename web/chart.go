@@ -103,7 +103,7 @@ func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket)
 
 // endedIn returns the URL of a list: the tasks that ended in the given state during a period, which begins at the parameter at.
 func (p page) endedIn(at time.Time, length time.Duration, state string) string {
-	const format = "2006-01-02T15:04:05.999Z" // with milliseconds, because until: includes its time, so the period ends 1 ms earlier
+	const format = "2006-01-02T15:04:05.999Z" // with ms, because the time in until: is 1 ms before the next period
 	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),
 		search.KeyUntil, at.Add(length-time.Millisecond).UTC().Format(format))
 }

@@ -61,7 +61,7 @@ func (c *queueCounts) read(ctx context.Context, r *runner.Runner) (queues []runn
 	return slices.Clone(c.last), 0, c.err
 }
 
-// older returns the counts of the queues with the last count of the pending tasks.
+// older returns new counts of the queues, except that it keeps the last count of the pending tasks. It also returns the age of that count.
 func (c *queueCounts) older(ctx context.Context, r *runner.Runner, done chan struct{}) ([]runner.Queue, time.Duration, error) {
 	c.mu.Lock()
 	pending, age := slices.Clone(c.pending), time.Since(c.at)

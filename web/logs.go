@@ -76,7 +76,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 	l := &logView{logFilter: filter, Attempt: n, Link: v.Link + "/log?attempt=" + strconv.Itoa(n)}
 	most, size := maxLines, maxLogSize
 	if filter != (logFilter{}) {
-		most, size = maxSearched, maxSearched // a search reads all lines of this part
+		most, size = maxSearched, maxSearched // a search reads all lines in the last maxSearched bytes
 	}
 	chunks, whole, err := h.readTail(ctx, a, most, size)
 	if err != nil {

@@ -333,7 +333,7 @@ func sentence(err error) string {
 
 func quoted(text string) string { return fmt.Sprintf("%q", text) }
 
-// Of returns the number of tasks that ended in a state.
+// The method Of returns how many tasks ended in a state.
 func (p page) Of(ended map[jobs.State]int, state string) string {
 	return humanize.Count(int64(ended[jobs.State(state)]))
 }

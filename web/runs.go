@@ -19,11 +19,11 @@ type runs struct {
 	Rate                  string        // failed tasks in percent of all ended tasks
 	Strip                 template.HTML // a bar for each of the last tasks
 	Longest               string        // duration of a task whose bar is as high as the strip
-	Shown                 int           // number of bars
+	Shown                 int           // number of bars in Strip
 	P50, P95              string
-	P50Over, P95Over      template.HTML // percentiles of consecutive groups of tasks
-	P50Top, P95Top        string        // largest of these percentiles
-	Since                 time.Time     // time at which the oldest of these tasks was created
+	P50Over, P95Over      template.HTML // drawings of the percentiles of consecutive groups of tasks
+	P50Top, P95Top        string        // largest percentile in each of these drawings
+	Since                 time.Time     // time at which the oldest task of the history was created
 	Slowest               []jobs.Task
 	Errors                []runError // last failed tasks, the latest first
 }

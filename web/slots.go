@@ -22,7 +22,7 @@ type slotDrawing struct {
 	worker  admin.WorkerRuns
 	s       span
 	at      time.Time // time at the right end of the drawing
-	from    time.Time // time from which the attempts are known
+	from    time.Time // the attempts before this time are unknown
 	rows    [][]admin.Run
 	Hidden  int // attempts in slots that are not drawn
 	bars    []*slotBar
@@ -81,7 +81,7 @@ func (d *slotDrawing) group(cells int) {
 	cell := d.s.length / time.Duration(cells)
 	for row, runs := range d.rows {
 		var last *slotBar
-		short, place := false, int64(0) // short: the last bar has only short attempts; place: the cell in which it begins
+		short, place := false, int64(0) // whether the last bar has only short attempts, and the cell in which that bar begins
 		for _, r := range runs {
 			isShort := d.end(r).Sub(r.StartedAt) < cell
 			at := int64(r.StartedAt.Sub(d.begin()) / cell)

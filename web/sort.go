@@ -29,7 +29,7 @@ type sortLink struct {
 }
 
 // sortOf returns the order of a list, and the orders that the list can have. Without an order in the URL, failed tasks are ordered by the
-// time of their ends, and waiting tasks by their due times.
+// time of their ends, and scheduled and retrying tasks by their due times.
 func sortOf(asked string, states []jobs.State) (order string, orders []string) {
 	all := func(of ...jobs.State) bool {
 		return len(states) > 0 && !slices.ContainsFunc(states, func(s jobs.State) bool { return !slices.Contains(of, s) })
@@ -85,9 +85,9 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 	return tasks, nil
 }
 
-// part returns a part of a list of the tasks that a filter selects. The argument limit is the maximum number of tasks. The parameter before
-// or from of the URL says where the part begins. The result next is the parameter of the URL of the following part, or "" if there is none.
-// The result stopped reports whether the search stopped because it has looked at as many tasks as the argument look says.
+// part returns a part of a list of the tasks that a filter selects. The argument limit is the maximum number of tasks. The URL says where
+// the part begins: "before=ID" or "from=TIME.ID". The result next is this parameter in the URL of the following part, or "" if there is
+// none. The result stopped reports whether the search stopped because it has looked at as many tasks as the argument look says.
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
 	var after func(last jobs.Task) string

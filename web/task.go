@@ -38,7 +38,7 @@ type taskView struct {
 	Log         *logView
 	After       *taskLinks    // tasks that this task depends on; nil if there are none
 	Before      *taskLinks    // tasks that depend on this task; nil if there are none
-	Related     *relatedTasks // nil if there are none
+	Related     *relatedTasks // drawing of all dependencies; nil if After and Before are nil
 	Earlier     *earlierRuns
 	Link        string // URL of this page without the number of an attempt
 	CanRetry    bool

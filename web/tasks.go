@@ -21,8 +21,8 @@ const (
 	maxCount     = 10_000                // counts above this number are not exact
 	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
 	lookTasks    = 15_000                // number of tasks at which a search without an index looks
-	lookPlain    = 100_000               // the same for a search in the order of ids that has neither a text nor metadata
-	lookFurther  = 10                    // a continued search looks at this many times the tasks of the search before it
+	lookPlain    = 100_000               // the same number for a search by id that has neither a text nor metadata
+	lookFurther  = 10                    // a continued search looks at 10 times as many tasks as the search before it
 	maxLook      = 50_000_000
 )
 

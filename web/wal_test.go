@@ -46,7 +46,7 @@ func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 			lines.Add(1)
 		}
 	}()
-	more := func() { // the output of the attempt still arrives
+	more := func() { // more checks that the output of the attempt still arrives
 		n := lines.Load()
 		testkit.Eventually(t, "another line", func() bool { return lines.Load() > n })
 	}

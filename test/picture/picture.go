@@ -90,7 +90,8 @@ func link(above, below *node) {
 	below.above = append(below.above, above)
 }
 
-// reduced returns the imports of a package without those that other imports already import, directly or through further packages.
+// reduced returns the imports of a package. It leaves out an import that another import of the package imports, too, directly or through
+// further packages.
 func reduced(imports map[string][]string, name string) []string {
 	list := slices.Sorted(slices.Values(imports[name]))
 	return slices.DeleteFunc(slices.Clone(list), func(to string) bool {
