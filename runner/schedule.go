@@ -206,7 +206,7 @@ func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {
 		c, err := cron.Parse(s.Cron, s.Zone)
-		if err != nil { // this machine does not know the time zone; let a worker report that error at once
+		if err != nil { // this machine does not know the time zone, so make a tick due now: a worker then reports the error
 			return at
 		}
 		return c.Next(at)

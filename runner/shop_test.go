@@ -21,8 +21,8 @@ import (
 // and the point at which the worker kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
-// shop runs a worker until no task is due. The worker kills itself at the point that how names. The jobs order and invoice have steps that
-// write rows. A task of the job ship writes a row and enqueues a task of the job mail, which writes a row, too.
+// shop runs a worker until no task is due. The worker kills itself at the point that the parameter how names. The jobs order and invoice
+// have steps that write rows. A task of the job ship writes a row and enqueues a task of the job mail, which writes a row, too.
 func shop(path string, how []string) error {
 	point := strings.Join(how, " ")
 	ctx := context.Background()

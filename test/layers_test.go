@@ -93,7 +93,7 @@ var layers = []layer{
 	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import it
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
-		others: []string{"github.com/jackc/pgx/v5"}}, // needs only the type of a transaction
+		others: []string{"github.com/jackc/pgx/v5"}}, // uses only the type pgx.Tx
 	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/access", "internal/taskspec", "jobs"},
 		others: []string{"modernc.org/sqlite"},
 		not:    []string{"os/exec", "os.Exit("}},

@@ -38,7 +38,7 @@ func TestThePagesCanBeUsedWithTheKeyboard(t *testing.T) {
 	}
 	key("/")
 	b.until("the search has the focus", "document.activeElement.name == 'q'")
-	eval[string](b, "document.activeElement.value = ''") // DevTools also types the key into the field, although the page has handled it
+	eval[string](b, "document.activeElement.value = ''") // delete the "/", which DevTools types into the field
 	b.run(chromedp.SendKeys("input[name=q]", "state:failed"), chromedp.KeyEvent("\r"))
 	b.until("the search is done", "location.search.includes('failed') && document.querySelectorAll('tbody tr').length == 2 && "+
 		"!document.querySelector('.tools').hidden")

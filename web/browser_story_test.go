@@ -43,7 +43,7 @@ func TestFromAnAlertToTheTracebackAndTheRepair(t *testing.T) {
 		b.screen(width, "dark")
 		b.open(alertPage(t, "mail"))
 		b.shot("story-1-dark")
-		b.run(chromedp.Click("a.cause")) // the largest group is first
+		b.run(chromedp.Click("a.cause")) // the first group, which is the largest
 		inView := `[...document.querySelectorAll('pre.error')].some(e => e.textContent.includes('Traceback') &&
 			e.textContent.includes('ConnectionError') && e.getBoundingClientRect().bottom < innerHeight)`
 		b.until("the traceback is in view", "location.pathname.startsWith('/tasks/') && document.readyState === 'complete' && "+inView)

@@ -30,7 +30,7 @@ type queueCounts struct {
 
 const (
 	manyPending   = 100_000               // with fewer pending tasks, the server counts them for each page
-	countPatience = 10 * time.Millisecond // how long a page waits for new counts before it shows the last ones
+	countPatience = 10 * time.Millisecond // how long a page waits for new counts before it shows the last counts
 	countPause    = 10                    // the pause between two reads is the duration of a read, multiplied by this number
 	oldCount      = 5 * time.Second       // if a count is older, the page shows its age
 )

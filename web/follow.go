@@ -130,7 +130,7 @@ type follower struct {
 	to      sink
 	stream  *stream
 	resumed bool  // whether the client has already received the lines before its cursor
-	seq     int64 // last chunk that was sent
+	seq     int64 // number of the last chunk that was sent
 }
 
 // sendAll sends the output that is stored now. It reads in batches to avoid a long read transaction.

@@ -153,7 +153,7 @@ func (h *handler) dependencies(ctx context.Context, req *http.Request) (string, 
 // The sizes of the drawing in pixels.
 const (
 	nodeWidth, nodeHeight = 164, 40
-	cellWidth, cellHeight = 132, 28 // a task in a frame
+	cellWidth, cellHeight = 132, 28 // size of a task in a frame
 	graphGap              = 12      // distance between two items above each other
 	layerGap              = 44      // distance between two layers
 	graphMargin           = 6

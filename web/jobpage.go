@@ -19,11 +19,11 @@ const maxRuns = 500 // maximum number of tasks on the page of a job
 type jobView struct {
 	page
 	Kind, Name string // Kind is job or label
-	Tasks      string // URL of the list of these tasks
+	Tasks      string // URL of the list of all tasks of this job or label
 	Runs       *runs  // nil if no task has started
-	More       bool   // whether there may be older tasks
-	Looked     int    // number of tasks at which the server has looked
-	Further    string // URL of the page that looks at more tasks; empty if it would not find more
+	More       bool   // whether there may be older tasks than those in Runs
+	Looked     int    // number of tasks that the server may examine to find Runs
+	Further    string // URL of this page with a larger number in Looked; empty if that page would not show more
 }
 
 func (h *handler) job(ctx context.Context, req *http.Request) (string, view, error) {

@@ -101,7 +101,7 @@ func TestOutputIsFollowed(t *testing.T) {
 	defer res.Body.Close()
 	text := bufio.NewReader(res.Body)
 	seen := map[string]bool{}
-	for range 2 { // the two streams answer in any order
+	for range 2 { // the lines of stdout and stderr arrive in any order
 		line, err := text.ReadString('\n')
 		if err != nil {
 			t.Fatal(err)

@@ -24,7 +24,7 @@ type slotDrawing struct {
 	at      time.Time // time at the right end of the drawing
 	from    time.Time // the attempts before this time are unknown
 	rows    [][]admin.Run
-	Hidden  int // attempts in slots that are not drawn
+	Hidden  int // number of attempts in slots that are not drawn
 	bars    []*slotBar
 	Bars    template.HTML
 	Scale   template.HTML
@@ -36,7 +36,7 @@ type slotBar struct {
 	Slot     int // number of the slot, from 1
 	From, To time.Time
 	N        int   // number of attempts
-	ID       int64 // task of the first attempt
+	ID       int64 // id of the task of the first attempt
 	states   map[jobs.State]int
 	Link     string
 	Name     string // name of the task of a single attempt, or how many attempts the bar has

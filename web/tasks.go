@@ -18,11 +18,11 @@ import (
 
 const (
 	perPage      = 50
-	maxCount     = 10_000                // counts above this number are not exact
+	maxCount     = 10_000                // the pages show a larger count as 10,000+
 	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
-	lookTasks    = 15_000                // number of tasks at which a search without an index looks
-	lookPlain    = 100_000               // the same number for a search by id that has neither a text nor metadata
-	lookFurther  = 10                    // a continued search looks at 10 times as many tasks as the search before it
+	lookTasks    = 15_000                // maximum number of tasks that a search examines without an index
+	lookPlain    = 100_000               // the same maximum for a list in the order of ids, if the search has neither a text nor metadata
+	lookFurther  = 10                    // a continued search examines 10 times as many tasks as the search before it
 	maxLook      = 50_000_000
 )
 
@@ -44,8 +44,8 @@ type tasksView struct {
 	AnyState   string // URL of the same query without states, shown if no task matches; empty if the query has no states
 	Older      string
 	Newest     string // URL of the first page; empty on the first page
-	Looked     int    // number of tasks at which the search has looked
-	Further    string // URL of the search that looks further; empty if the search has looked at all tasks
+	Looked     int    // number of tasks that the search has examined
+	Further    string // URL of the search that examines more tasks; empty if the search has examined all
 	Actions    []queryAction
 	Can        []string // verbs that can change a task of this page
 }

@@ -25,7 +25,7 @@ var roles = []string{
 }
 
 func TestRolesHaveTheRightsThatTheyNeed(t *testing.T) {
-	at := pgkit.Shared(t).Address("postgres") // no other test uses the schema runner on this server
+	at := pgkit.Shared(t).Address("postgres") // no other test on this server uses the schema named runner
 	connection(t, at, roles...)
 	open(t, as(t, at, "runner_owner", ""), runner.Options{})
 	address := map[string]string{}

@@ -40,7 +40,7 @@ func init() {
 		panic(err)
 	}
 	sql.Register(driverName, wrapper{pool.Driver()})
-	_ = pool.Close() // the pool has opened no connection
+	_ = pool.Close() // returns no error, because the pool has opened no connection
 }
 
 // wrapper is the driver of SQLite without fsync, and with commits that can fail.
@@ -65,7 +65,7 @@ func (w wrapper) Open(name string) (driver.Conn, error) {
 		return nil, err
 	}
 	query := file.Query()
-	query.Add("_pragma", "synchronous(OFF)") // SQLite uses the last value of a pragma
+	query.Add("_pragma", "synchronous(OFF)") // replaces an earlier value: SQLite uses the last value of a pragma
 	file.RawQuery = query.Encode()
 	c, err := w.Driver.Open(file.String())
 	if err != nil {

@@ -96,7 +96,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 			waiting = append(waiting[:i], waiting[i+1:]...)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // longer than a lease, so that lost claims run again
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // longer than a lease, so that all claimed tasks run
 	defer cancel()
 	faulted = false
 	for ctx.Err() == nil {
