@@ -249,7 +249,7 @@ func descriptors(worker *exec.Cmd) int {
 	return len(list)
 }
 
-// memory returns the resident memory of a process in MB.
+// memory returns the resident memory of a process in MiB.
 func memory(worker *exec.Cmd) int {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/statm", worker.Process.Pid))
 	pages, _ := strconv.Atoi(cmp.Or(strings.Join(strings.Fields(string(text))[1:2], ""), "0"))

@@ -90,7 +90,7 @@ func (c *compressor) FlushError() error {
 	return http.NewResponseController(c.ResponseWriter).Flush()
 }
 
-// Unwrap returns the writer below, for http.ResponseController.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (c *compressor) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // close ends the compressed response.

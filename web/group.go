@@ -82,7 +82,7 @@ func (h *handler) groups(ctx context.Context, v *tasksView, filter jobs.Filter) 
 	return err
 }
 
-// groupIDs returns the tasks of the group that a form names.
+// groupIDs returns the ids of the tasks of the group that the form names. It sets the field cause to the cause of this group.
 func (a *actionRequest) groupIDs(ctx context.Context) ([]int64, error) {
 	list, err := a.h.failureGroups(ctx, a.filter)
 	if err != nil {

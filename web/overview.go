@@ -197,7 +197,8 @@ func (v *overviewView) titleText() string {
 	return "Overview"
 }
 
-// Failures returns the number of failures as text if it differs from the number of tasks that are still failed.
+// Failures returns the text beside the number of tasks that are still failed: the number of failures, such as "18 failures", or an empty
+// text if both numbers are equal. If the first number counts failures itself, the text is the word "failures".
 func (v *overviewView) Failures(failures, tasks int) string {
 	switch {
 	case v.FailuresOnly && tasks > 0:
@@ -302,7 +303,7 @@ func (h *handler) workers(ctx context.Context, list []runner.Worker) ([]workerVi
 	return views, nil
 }
 
-// slotBoxes draws up to eight slots as boxes.
+// slotBoxes draws slots as boxes. It returns an empty text if there are more than eight slots.
 func slotBoxes(busy, all int) string {
 	const most = 8
 	if all > most {
