@@ -200,8 +200,8 @@ func (r *Runner) PauseSchedule(ctx context.Context, name string) error {
 	return r.named(name, found, err)
 }
 
-// ResumeSchedule ends the pause of a schedule. Its next tick is the first one after now. It returns jobs.ErrNotFound if there
-// is no such schedule.
+// ResumeSchedule ends the pause of a schedule. The next tick of the schedule is the first one after now. ResumeSchedule returns
+// jobs.ErrNotFound if there is no such schedule.
 func (r *Runner) ResumeSchedule(ctx context.Context, name string) error {
 	at := now()
 	found, err := r.store.ResumeSchedule(ctx, name, func(s jobs.Schedule) time.Time {

@@ -72,7 +72,7 @@ func (a *actionRequest) question(verb, what, cli string) *confirmView {
 // doubleClick is the time in which the same action counts as a second click on the same button.
 const doubleClick = 2 * time.Second
 
-// lastAction is the last action that must not be repeated by a double click.
+// lastAction is the latest of the actions that a double click must not repeat.
 type lastAction struct {
 	mu     sync.Mutex
 	key    string
@@ -80,7 +80,7 @@ type lastAction struct {
 	result actionResult
 }
 
-// once does an action. If the same action was done within doubleClick, once does nothing and returns the result of the first call.
+// The method once does an action. If the same action was done within doubleClick, it does nothing and returns the result of the first call.
 func (l *lastAction) once(ctx context.Context, key string, do func(context.Context) (actionResult, error)) (actionResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -130,7 +130,7 @@ func (c *queueCounts) forget() {
 	c.fresh, c.reading = false, nil
 }
 
-// many reports whether the pages may show an older count of the pending tasks.
+// The method many reports whether the pages may show an older count of the pending tasks.
 func (c *queueCounts) many() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,7 +153,8 @@ func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	}
 }
 
-// around calls the function do, which changes the tasks with these ids, and corrects the last count of the pending tasks by the difference.
+// The method around calls the function do, which changes the tasks with these ids. It then corrects the last count of the pending tasks by
+// the difference.
 func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64, do func() error) error {
 	if !c.many() {
 		return do()

@@ -190,7 +190,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cache-Control", "no-store")
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // this call fails for writers without deadlines
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout)) // ignore the error of a writer without deadlines
 	if h.o.auth != nil && !h.o.auth.isOwnHost(req) {
 		deny(w, req, "unknown host "+quoted(req.Host)+"; see runner serve --public-url")
 		return

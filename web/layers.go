@@ -29,7 +29,7 @@ type graphItem struct {
 	behind     []*graphItem // items at which the lines from this item end
 	x, y, w, h float64
 	right      float64 // x of the right edge of its layer
-	wanted     float64 // mean y of the items that lines connect it with; decides its place in the layer
+	wanted     float64 // mean y of the items at the other ends of its lines; decides its place in the layer
 }
 
 // graphLine is the line between two items, with the points between them.
@@ -167,8 +167,8 @@ func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.Dependen
 	}
 }
 
-// arrange sets the place of each item. It sorts each layer so that few lines cross: each item moves to the mean position of the items that
-// lines connect it with.
+// arrange sets the place of each item. It sorts each layer so that few lines cross: each item moves to the mean position of the items at
+// the other ends of its lines.
 func (g *dependencyGraph) arrange() {
 	for range 3 {
 		for _, layer := range g.layers {
@@ -212,8 +212,8 @@ func stack(layer []*graphItem) float64 {
 	return height
 }
 
-// sortLayer sorts the items of a layer. The function others returns the items of the other layers that lines connect an item with. The mean
-// position of these items decides the place of the item.
+// sortLayer sorts the items of a layer. The function others returns the items at the other ends of the lines of an item. The mean position
+// of these items decides the place of the item.
 func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
 	stack(layer)
 	for _, i := range layer {

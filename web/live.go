@@ -119,7 +119,7 @@ type stream struct {
 
 func newStream(w http.ResponseWriter, kind string) *stream {
 	s := &stream{w, http.NewResponseController(w)}
-	_ = s.control.SetReadDeadline(time.Time{}) // fails for writers without deadlines
+	_ = s.control.SetReadDeadline(time.Time{}) // ignore the error of a writer that has no deadlines
 	w.Header().Set("Content-Type", kind)
 	w.Header().Set("X-Accel-Buffering", "no") // without this header, some proxies buffer the response
 	return s

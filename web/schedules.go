@@ -91,5 +91,5 @@ func (s scheduleView) place() *time.Location {
 	return time.UTC
 }
 
-// Every returns the cron expression of the schedule, in words if it is simple.
+// The method Every returns the cron expression of the schedule, in words if it is simple.
 func (s scheduleView) Every() string { return cmp.Or(cronWords(s.Cron), s.Cron) }

@@ -184,7 +184,7 @@ func inTransaction(ctx context.Context, handle *sql.DB, do func(tx *sql.Tx) erro
 	if err != nil {
 		return err
 	}
-	defer func() { _ = tx.Rollback() }() // fails after the commit, as expected
+	defer func() { _ = tx.Rollback() }() // does nothing after a commit
 	if err := do(tx); err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	}
 }
 
-// once repeats a call that adds a task, with a worker between the calls, and checks that the task runs once.
+// The function once repeats a call that adds a task, with a worker between the calls, and checks that the task runs once.
 func once(t *testing.T, r *runner.Runner, enqueue func() error) {
 	runs := 0
 	r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))
