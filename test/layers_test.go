@@ -19,8 +19,8 @@ type layer struct {
 	not          []string // packages that the package must not import, and words that its source must not contain
 }
 
-// layers lists all packages of the module, from the lowest layer to the highest. A package may import only packages above it in this list.
-// Add a row for each new package.
+// layers lists all packages of the module, from the lowest layer to the highest. A package may import only packages in earlier rows of this
+// list. Add a row for each new package.
 var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "internal/gather", not: []string{"os"}},

@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// authenticator accepts only requests that have the token. It also checks requests to the loopback address. Other users
-// of the machine can connect to that address. A web page whose host name resolves to it can connect, too: this attack is
-// called DNS rebinding.
+// authenticator accepts only requests that have the token, also on the loopback address, because all users of the machine can connect to
+// that address. It rejects requests that name another host. Otherwise a web page could send requests if its own host name resolves to the
+// address of this server: this attack is called DNS rebinding.
 type authenticator struct {
 	token  string // token that requests need; empty if the file mode of the unix socket controls access instead
 	public *url.URL

@@ -49,8 +49,8 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 	}
 }
 
-// TestAnUpdateKeepsTheActionThatIsSentInABrowser lets an update of the page find that the session has ended while the browser sends an
-// action.
+// TestAnUpdateKeepsTheActionThatIsSentInABrowser updates a page while the browser sends an action, after the session has ended. The update
+// must not replace the page, which then asks the user to sign in for the action.
 func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)

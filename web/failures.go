@@ -11,7 +11,7 @@ import (
 )
 
 // failureCache keeps the failures that the pages have grouped. A failure does not change: if a task fails again, its failure has another
-// time. So for each page the server reads the ids and times of the failed tasks, but only those failures that are not in the cache yet.
+// time. So for each page the server reads the ids and times of all failed tasks, but the texts of a failure only if it is not in the cache.
 type failureCache struct {
 	mu    sync.Mutex
 	known map[int64]present.Failure

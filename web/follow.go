@@ -19,7 +19,7 @@ import (
 // separator is the byte that ends each batch of lines in the stream to a page.
 const separator = "\x1e"
 
-// cursorMark is the byte before the cursor of a batch. A cursor of "end" says that the attempt has ended.
+// cursorMark is the byte before the cursor of a batch. The cursor "end" says that the attempt has ended.
 const cursorMark = "\x1f"
 
 // followInterval is the shortest time between two reads of the output of a running attempt.

@@ -13,8 +13,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// otherTimes matches the parts of a page whose times name another zone: the tooltips of times, links, commands, and the times of
-// schedules.
+// otherTimes matches the parts of a page whose times may be in another zone than the page: the tooltips of times, links, commands, and
+// the times of schedules.
 var otherTimes = regexp.MustCompile(`<time [^>]*>|href="[^"]*"|\d\dT[\d:.]+Z|every (day|Monday) at \d\d:\d\d|[\d:]+ (UTC|CES?T)`)
 
 var timeOfDay = regexp.MustCompile(`\b\d\d:\d\d\b`)
