@@ -80,7 +80,8 @@ type lastAction struct {
 	result actionResult
 }
 
-// The method once does an action. If the same action was done within doubleClick, it does nothing and returns the result of the first call.
+// The method named once does an action. If the same action was done within doubleClick, it does nothing and returns the result of the first
+// call.
 func (l *lastAction) once(ctx context.Context, key string, do func(context.Context) (actionResult, error)) (actionResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -70,7 +70,7 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 	return list, nil
 }
 
-// The method only returns the known failures of the tasks in the argument marks. It leaves out all other known failures.
+// The method named only returns the known failures of the tasks in the argument marks. It leaves out all other known failures.
 func (c *failureCache) only(marks []admin.TimeMark) map[int64]present.Failure {
 	known := make(map[int64]present.Failure, len(marks))
 	for _, m := range marks {

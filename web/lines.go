@@ -85,7 +85,7 @@ func parseCursor(text string) (c cursor, ok bool) {
 	return cursor{{n[0], int(n[1])}, {n[2], int(n[3])}}, true
 }
 
-// The method first returns the number of the last chunk that a client with this cursor does not need.
+// The method named first returns the number of the last chunk that a client with this cursor does not need.
 func (c cursor) first() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
 
 // lineSplitter splits chunks of output into lines of HTML, for each stream separately.

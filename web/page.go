@@ -73,7 +73,7 @@ func (p page) Ago(t time.Time) template.HTML { return p.moment(t, humanize.Age(p
 // Age returns the age of t, and t itself as a tooltip.
 func (p page) Age(t time.Time) template.HTML { return p.moment(t, humanize.Age(p.Now.Sub(t))) }
 
-// The method In returns the time until t, and t itself as a tooltip.
+// The method named In returns the time until t, and t itself as a tooltip.
 func (p page) In(t time.Time) template.HTML {
 	if !t.After(p.Now) {
 		return p.moment(t, "now")

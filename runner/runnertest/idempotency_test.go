@@ -229,7 +229,7 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	}
 }
 
-// The function once repeats a call that adds a task, with a worker between the calls, and checks that the task runs once.
+// The function named once repeats a call that adds a task, with a worker between the calls, and checks that the task runs once.
 func once(t *testing.T, r *runner.Runner, enqueue func() error) {
 	runs := 0
 	r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))
