@@ -46,7 +46,7 @@ func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 			lines.Add(1)
 		}
 	}()
-	more := func() { // more checks that the output of the attempt still arrives
+	more := func() { // waits for another line of the output, which must still arrive
 		n := lines.Load()
 		testkit.Eventually(t, "another line", func() bool { return lines.Load() > n })
 	}
