@@ -44,48 +44,13 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 	r.measured = 20 * time.Second
 	w := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(w, "\nmeasured\ts\trate /s\tp50 ms\tp99 ms\tdeleted /s\ttasks\ttable MB\tindexes MB\tdead rows\t\n")
-	// measure measures for at least the time r.measured. Unless keep is forever, it goes on until no task is left that was older than keep
-	// plus a minute at the start. Workers may leave the tasks of that last minute for their next search for old tasks.
 	measure := func(name string, keep time.Duration) error {
-		var tasks, table, indexes, dead int64
-		var got phaseResult
-		var took time.Duration
-		if err := r.arrive(ctx, address, ours("runner", keep, 0), func(a *arrivals) (err error) {
-			a.begin()
-			began := time.Now()
-			for old := true; old || time.Since(began) < r.measured; {
-				select {
-				case <-time.After(100 * time.Millisecond):
-				case <-ctx.Done():
-					return context.Cause(ctx)
-				}
-				if old = keep != forever; !old {
-					continue
-				}
-				if err := conn.QueryRow(ctx, `SELECT coalesce((SELECT min(finished_at) FROM runner.tasks
-					WHERE finished_at IS NOT NULL) < $1, false)`, began.Add(-keep-time.Minute).UnixMilli()).Scan(&old); err != nil {
-					return err
-				}
-			}
-			took = time.Since(began)
-			got, err = a.end(took)
-			return err
-		}); err != nil {
+		line, err := r.besideFinished(ctx, conn, address, n, keep)
+		if err != nil {
 			return err
 		}
-		if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM runner.tasks), pg_table_size('runner.tasks'),
-			pg_indexes_size('runner.tasks'), n_dead_tup FROM pg_stat_all_tables WHERE relid = 'runner.tasks'::regclass`).
-			Scan(&tasks, &table, &indexes, &dead); err != nil {
-			return err
-		}
-		deleted := 0.0
-		if keep != forever {
-			deleted = float64(n) / finishedDays / took.Seconds()
-		}
-		line := fmt.Sprintf("%s\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%d\t%.0f\t%.0f\t%d\t\n", name, took.Seconds(), got.rate, milliseconds(got.p50),
-			milliseconds(got.p99), deleted, tasks, float64(table)/1e6, float64(indexes)/1e6, dead)
-		log.Print(line)
-		_, err := fmt.Fprint(w, line)
+		log.Print(name, line)
+		_, err = fmt.Fprint(w, name, line)
 		return err
 	}
 	if err := createSchema(ctx, address); err != nil {
@@ -95,16 +60,7 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 		return err
 	}
 	began := time.Now()
-	const part = 500_000
-	oldest, span := began.Add(-finishedDays*day).UnixMilli(), (finishedDays * day).Milliseconds()
-	at := func(i int) int64 { return oldest + span*int64(i)/int64(n) }
-	for from := 0; from < n; from += part {
-		to := min(n, from+part)
-		if _, err := conn.Exec(ctx, fillCompleted, from+1, to, "noop", at(from), at(to)); err != nil {
-			return err
-		}
-	}
-	if _, err := conn.Exec(ctx, "VACUUM (ANALYZE) runner.tasks"); err != nil {
+	if err := fillFinished(ctx, conn, began, n); err != nil {
 		return err
 	}
 	log.Printf("filled and vacuumed in %s", time.Since(began).Round(time.Second))
@@ -117,6 +73,64 @@ func (r snapshotRun) finished(ctx context.Context, address string, n int) error 
 		}
 	}
 	return w.Flush()
+}
+
+// besideFinished measures tasks that arrive for at least the time measured, and until the tasks that ended longer ago than keep have been
+// deleted. With forever no task is deleted. The workers begin before the measurement, so they may leave the tasks of the last seconds for
+// their next search for old tasks. besideFinished returns the results as the cells of a line.
+func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address string, n int, keep time.Duration) (string, error) {
+	var got phaseResult
+	var took time.Duration
+	if err := r.arrive(ctx, address, ours("runner", keep, 0), func(a *arrivals) (err error) {
+		a.begin()
+		began := time.Now()
+		for old := true; old || time.Since(began) < r.measured; {
+			select {
+			case <-time.After(100 * time.Millisecond):
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			if old = keep != forever; !old {
+				continue
+			}
+			if err := conn.QueryRow(ctx, `SELECT coalesce((SELECT min(finished_at) FROM runner.tasks
+				WHERE finished_at IS NOT NULL) < $1, false)`, began.Add(-keep-time.Minute).UnixMilli()).Scan(&old); err != nil {
+				return err
+			}
+		}
+		took = time.Since(began)
+		got, err = a.end(took)
+		return err
+	}); err != nil {
+		return "", err
+	}
+	var tasks, table, indexes, dead int64
+	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM runner.tasks), pg_table_size('runner.tasks'),
+		pg_indexes_size('runner.tasks'), n_dead_tup FROM pg_stat_all_tables WHERE relid = 'runner.tasks'::regclass`).
+		Scan(&tasks, &table, &indexes, &dead); err != nil {
+		return "", err
+	}
+	deleted := 0.0
+	if keep != forever {
+		deleted = float64(n) / finishedDays / took.Seconds()
+	}
+	return fmt.Sprintf("\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%d\t%.0f\t%.0f\t%d\t\n", took.Seconds(), got.rate, milliseconds(got.p50),
+		milliseconds(got.p99), deleted, tasks, float64(table)/1e6, float64(indexes)/1e6, dead), nil
+}
+
+// fillFinished inserts n completed tasks, which ended in the finishedDays before the time now.
+func fillFinished(ctx context.Context, conn *pgx.Conn, now time.Time, n int) error {
+	const part = 500_000
+	oldest, span := now.Add(-finishedDays*day).UnixMilli(), (finishedDays * day).Milliseconds()
+	at := func(i int) int64 { return oldest + span*int64(i)/int64(n) }
+	for from := 0; from < n; from += part {
+		to := min(n, from+part)
+		if _, err := conn.Exec(ctx, fillCompleted, from+1, to, "noop", at(from), at(to)); err != nil {
+			return err
+		}
+	}
+	_, err := conn.Exec(ctx, "VACUUM (ANALYZE) runner.tasks")
+	return err
 }
 
 // createSchema creates runner's tables in an empty database.
