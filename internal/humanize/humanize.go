@@ -70,8 +70,8 @@ func SafeLines(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Age formats a duration in one unit, such as 12s, 9m, 21h or 16d. Below ten hours it also shows minutes (1h30m), and below ten days hours
-// (6d4h).
+// Age formats a duration in one unit, such as 12s, 9m, 21h or 16d. Two ranges have a second unit: from one to ten hours Age also shows the
+// minutes (1h30m), and from one to ten days also the hours (6d4h).
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch d = max(d, 0); {

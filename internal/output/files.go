@@ -53,7 +53,7 @@ type outputFile struct {
 
 const (
 	ownerFile  = "database" // this file names the database to which the output in the directory belongs
-	oldEnd     = ".1"       // added to the name of a full file
+	oldEnd     = ".1"       // suffix of the name of a full file
 	sweepEvery = 10 * time.Minute
 	sweepTasks = 500 // number of tasks to look up at once
 )
@@ -188,7 +188,7 @@ func (f *Files) end(task jobs.Task, file *outputFile) {
 	file.file, file.failed = nil, true
 }
 
-// Sweep deletes the files of deleted tasks immediately and after every ten minutes, until ctx ends.
+// Sweep deletes the files of deleted tasks at once and then every ten minutes, until ctx ends.
 func (f *Files) Sweep(ctx context.Context, r *runner.Runner) {
 	timer := time.NewTicker(sweepEvery)
 	defer timer.Stop()

@@ -20,13 +20,13 @@ const pieces = 64
 // Range says which part of a task's output to print.
 type Range struct {
 	All   bool      // whether to print all attempts
-	N     int       // number of the attempts to print; 0 for the latest attempt and the attempts after it
-	Began time.Time // if set, leave out attempts that ended and that started before this time
-	Lines int       // print only this many lines, the last ones, of the first attempt; -1 for all
+	N     int       // print the attempts with this number; 0 for the latest attempt and the attempts after it
+	Began time.Time // if set, leave out finished attempts that started before this time
+	Lines int       // number of last lines to print of the first attempt; -1 for all lines
 }
 
-// first returns the generation of the attempt before the first attempt in the range. It returns 0 if the range begins with the first
-// attempt.
+// first returns a generation; only attempts with a higher generation can be in the range. If All, N and Began are not set, these are the
+// last attempt and those that start later. Otherwise, or if there is only one attempt, first returns 0.
 func (w Range) first(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
@@ -42,7 +42,7 @@ func (w Range) shows(a jobs.Attempt) bool {
 // Cursor says which output of a task is already printed.
 type Cursor struct {
 	Range      Range
-	Live       *Live          // prints the attempts whose output workers send to this process; nil if they cannot
+	Live       *Live          // prints the attempts whose output workers send to this process; nil if workers cannot send any
 	generation int64          // generation of the task when its attempts were read last; 0 if they were not
 	attempts   []jobs.Attempt // attempts whose output is not completely printed
 	shown      int64          // generation of the last completely printed attempt
@@ -103,8 +103,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// A worker that sends an attempt to this process connects before it stores the first piece. So if this read has found pieces of
-		// such an attempt, Live already knows the attempt and prints it.
+		// If a worker sends the output of an attempt to this process, it connects before it stores the first piece. So when a read finds
+		// pieces of this attempt, Live already knows the attempt and prints it. Do not print these pieces twice.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}

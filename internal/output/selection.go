@@ -132,8 +132,8 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 	return failure.ExitStatus(3)
 }
 
-// overlap is the length of the time before the previous poll in which FollowFilter looks again for ended tasks. A task may have ended
-// shortly before the previous poll and become visible only after it, because its worker reads the time before it commits.
+// overlap is how long before the previous poll the period begins in which FollowFilter looks for ended tasks. A worker reads the end time
+// of a task before it commits. So a task may have ended shortly before the previous poll, but become visible only after that poll.
 const overlap = 5 * time.Second
 
 // FollowFilter prints the output of the tasks that match a filter until ctx ends: of the tasks that run now, and of the tasks that start
