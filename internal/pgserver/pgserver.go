@@ -139,7 +139,7 @@ func (s *Server) run(ctx context.Context) error {
 	process, ended := s.process, make(chan struct{})
 	s.ended = ended
 	// The guard is a process that cleans up if this process dies. It reads from a pipe, which the kernel closes when this process dies.
-	// Then it ends the server and removes its directory. It ignores the signals that a terminal sends to all its processes.
+	// The guard then ends the server and removes its directory. It ignores the signals that a terminal sends to all its processes.
 	guard := s.command("sh", "-c", `trap "" HUP INT QUIT TERM; cd /; read end; while kill -QUIT "$0"; do sleep 0.1; done; rm -rf "$1"`,
 		strconv.Itoa(process.Process.Pid), s.Dir)
 	guard.Path = "/bin/sh"

@@ -165,7 +165,7 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	// use only the first openings, which came after the kills during commits; the load of the run slows the later ones
+	// use only the times of the first opens, which came after the kills during commits; the load of the run slows later opens
 	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}

@@ -81,7 +81,7 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 func (p *proc) failure() (text string, noGuardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {
-	case failed && exit.ExitCode() < 0: // a signal ended it, and only the harness sends signals
+	case failed && exit.ExitCode() < 0: // the product is not to blame for a signal, because only the harness sends signals to p
 		return "", false
 	// a worker exits at once when it receives the second SIGTERM
 	case !failed && p.terms > 0, failed && exit.ExitCode() == 1 && p.terms > 1:

@@ -24,7 +24,7 @@ func newProxy(to func() string) (*proxy, error) {
 		return nil, err
 	}
 	p := &proxy{listener: listener, to: to, conns: map[net.Conn]bool{}}
-	go p.accept() // accept ends when the listener is closed
+	go p.accept() // this goroutine ends when the listener is closed
 	return p, nil
 }
 

@@ -180,7 +180,7 @@ func (r *replay) insert(e event) {
 	t := r.task(e.id)
 	t.label, t.queue, t.job, t.key, t.lane = e.label, e.queue, e.job, e.key, e.lane
 	t.priority, t.maxLosses, t.maxAttempts = e.priority, e.maxLosses, e.maxAttempts
-	if t.waits = e.waits; t.state == "" { // the state is already set if the trigger of an update ran before that of the insert
+	if t.waits = e.waits; t.state == "" { // an update may come before the insert, because triggers run in any order
 		r.setState(t, jobs.State(e.state))
 		t.setBy = e.xid
 		t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason

@@ -66,7 +66,8 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	if w.leftAt != 0 && w.leftAt <= e.at {
 		c.endedBy = endedByDeath
 	}
-	// If the worker is dead, the same transaction also takes its other tasks, releases dependents and marks the worker as ended.
+	// If the worker is dead, the same transaction marks it as ended. So look for the mark, past the events in which this transaction
+	// takes the other tasks of the worker and releases dependents.
 	for _, next := range rest {
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.endedBy = endedByDeath

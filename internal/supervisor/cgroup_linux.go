@@ -40,7 +40,7 @@ func ownCgroup() string {
 		if kind < 7 || kind >= len(field) || field[kind] != "cgroup2" || strings.Contains(field[4], `\`) {
 			continue
 		}
-		// Field 3 is the root of this mount within the hierarchy.
+		// Field 3 is the cgroup that is mounted at the path in field 4. The own cgroup is visible there only if it is below field 3.
 		if below, err := filepath.Rel(field[3], own); err == nil && filepath.IsLocal(below) {
 			return filepath.Join(field[4], below)
 		}

@@ -166,7 +166,7 @@ func (g *Guardian) receive() {
 		g.child = nil
 		c.exit.Denied, c.err = denied, ErrLost
 		close(c.ended)
-		c.deliver(reply{Op: opExited}) // nobody receives this reply if the start was reported before
+		c.deliver(reply{Op: opExited}) // for awaitStart, which may still wait for the report of the start
 	}
 	close(g.done)
 }
@@ -224,7 +224,7 @@ func (g *Guardian) handle(r reply) bool {
 			c.err = ErrDeadline
 		}
 		close(c.ended)
-		c.deliver(r) // nobody receives this reply if the start was reported before
+		c.deliver(r) // for awaitStart, which may still wait for the report of the start
 	default:
 		return false
 	}

@@ -104,7 +104,7 @@ type guardian struct {
 	slot         int // position of its record in the lock file
 	lock         *Lock
 	socket       int
-	originalMark Mark   // resource limits that the guardian had at its start
+	originalMark Mark   // mark (two resource limits) that the guardian had at its start
 	cgroupDir    string // directory of its cgroup; empty if it has none
 	cgroupFD     int
 	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
