@@ -13,7 +13,7 @@ import (
 const (
 	UsualRuns = 100 // maximum number of earlier runs to compare with
 	leastRuns = 20  // minimum number of earlier runs to compare with
-	slowTimes = 2   // a task is slow after this multiple of the 95th percentile; one task in 20 exceeds the percentile itself
+	slowTimes = 2   // a task is slow after this multiple of the 95th percentile, because one task in 20 exceeds the percentile
 	leastSlow = time.Second
 )
 

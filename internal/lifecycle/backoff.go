@@ -7,9 +7,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Delay returns how long a task waits after its attempt number n, from 1. The strategy determines the delay. It is at most Max, plus or
-// minus up to 10 % of jitter. The jitter is a hash of id and n: the retries of many tasks spread out, and the same arguments always give
-// the same delay.
+// Delay returns how long a task waits after attempt n; the first attempt has number 1. The strategy determines the delay. The delay is at
+// most Max, plus or minus up to 10 % of jitter. The jitter is a hash of id and n: the retries of many tasks spread out, and the same
+// arguments always give the same delay.
 func Delay(b jobs.Backoff, id int64, n int) time.Duration {
 	n = max(n, 1)
 	delay := float64(b.Delay)

@@ -24,8 +24,8 @@ type Steps struct {
 	passed     map[string]bool // names of the steps that the current attempt has already called
 }
 
-// NewSteps returns the stored steps of a task, for use by the attempt with this generation. If this attempt itself has stored some of them,
-// it counts as having passed these steps.
+// NewSteps returns the stored steps of a task, for use by the attempt with this generation. Steps that this attempt itself has stored count
+// as passed.
 func NewSteps(stored []jobs.Step, generation int64) *Steps {
 	s := &Steps{generation: generation, stored: make(map[string]jobs.Step, len(stored)), passed: map[string]bool{}}
 	s.Reload(stored)

@@ -45,7 +45,8 @@ func session(config *pgx.ConnConfig, settings, more map[string]string) *pgx.Conn
 		if err != nil || pid == strconv.FormatUint(uint64(conn.PID()), 10) {
 			return err
 		}
-		return checkPooling(ctx, conn, pid, plain) // different process ids mean that there is a pooler, which invents ids
+		// The id that conn knows is not the id of its server process. So conn leads to a pooler, which invents process ids.
+		return checkPooling(ctx, conn, pid, plain)
 	}
 	return config
 }

@@ -80,7 +80,7 @@ func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // the type is void: this is the statement that takes a lock
+		if !ok { // pgx does not know the type void, which the statement that takes a lock returns
 			values[i] = string(raw)
 			continue
 		}

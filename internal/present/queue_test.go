@@ -58,7 +58,8 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		{[]runner.Queue{again}, []runner.Worker{command}, nil},
 		{[]runner.Queue{failed}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
-		{[]runner.Queue{{Queue: "media", Failed: 1234}}, []runner.Worker{command}, []present.Problem{ // from 1,000, Failed counts failures
+		// If Failed is 1,000 or more, it counts failures, including those of tasks that have completed since.
+		{[]runner.Queue{{Queue: "media", Failed: 1234}}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1,234 failures in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {
 		got := present.Problems(test.queues, nil, test.workers, nil, noon)

@@ -22,8 +22,8 @@ type Formatter struct {
 	template *template.Template
 }
 
-// NewFormatter parses the template of --format. It converts \t to a tab and \n to a newline, because a shell does not do that. It does not
-// do so within {{ }}.
+// NewFormatter parses the template of --format. It converts \t to a tab and \n to a newline, because a shell does not do that. It converts
+// nothing within {{ }}.
 func NewFormatter(p *term.Printer, text string) (*Formatter, error) {
 	if p.JSON {
 		return nil, failure.Exclusive("--format", "--json")
@@ -71,8 +71,8 @@ func (f *Formatter) Record(v any) error {
 // holders lists the keys whose value is either null or an object or list.
 var holders = []string{"args", "env", "metadata", "progress", "queues", "result"}
 
-// nothing replaces a null where a template may expect an object or a list. It prints as an empty text, and {{range}} does not execute its
-// body.
+// A value of the type nothing replaces a null where a template may expect an object or a list. It prints as an empty text, and a {{range}}
+// over it does not execute its body.
 type nothing map[string]any
 
 func (nothing) String() string { return "" }
