@@ -162,7 +162,7 @@ func Does(n int, thing, one, many string) string {
 	return Plural(n, thing) + " " + many
 }
 
-// Soon rounds the time until an event up to whole seconds. An event in 900 ms is then shown as due in 1 s, not in 0 s.
+// Soon rounds a duration up to whole seconds, so that an event in 900 ms is shown as due in 1 s and not in 0 s.
 func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // ExactSize formats a number of bytes without rounding, in the form that flags accept: 1MiB, 1000.

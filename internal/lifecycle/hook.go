@@ -101,7 +101,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 		signal = strconv.Itoa(o.Signal)
 	}
 	id := strconv.FormatInt(t.ID, 10)
-	if h.Event == taskspec.EventLate { // the event is about the schedule; its last task is not the cause
+	if h.Event == taskspec.EventLate { // the event is not about the last task of the schedule, so name no task
 		id = ""
 	}
 	described := plainText(tasktext.Describe(t))

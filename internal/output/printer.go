@@ -21,7 +21,7 @@ type LogPrinter struct {
 	P          *term.Printer
 	Named      bool // whether each line begins with the id of its task
 	Timestamps bool
-	Follow     bool      // whether the command waits for more output; it then also reports retries
+	Follow     bool      // whether the caller follows the output; LogPrinter then also reports retries
 	Since      time.Time // skip pieces before this time; zero for none
 
 	missing bool // whether some of the output could not be printed

@@ -25,7 +25,7 @@ func JobText(t jobs.Task) string {
 	return tasktext.Describe(t)
 }
 
-// Attempts returns how often a task has started and may start, such as 1/3.
+// Attempts returns how often a task has started, and how often it may start, such as 1/3.
 func Attempts(t jobs.Task) string {
 	if t.MaxAttempts == 0 {
 		return fmt.Sprintf("%d/–", t.Attempt)
@@ -158,8 +158,8 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	return string(reason)
 }
 
-// ErrorLine returns the most useful line about a failed attempt: the last line that its command printed, or the first line of its error. It
-// is empty if there is only the exit status or signal. The text may contain control characters.
+// ErrorLine returns the most useful line about a failed attempt: the first line of its error, or, if the error contains only the exit status
+// or the signal, the last line that the command printed. If there is no such line, the result is empty. It may contain control characters.
 func ErrorLine(t jobs.Task) string {
 	if t.State != jobs.Failed && t.State != jobs.Retrying {
 		return ""

@@ -24,8 +24,8 @@ const (
 var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retrying}
 
 // Filter limits a filter to the tasks to which the verb applies. Cancel applies to unfinished tasks, and delete to finished tasks. Hold and
-// top apply to waiting tasks, and release to held tasks. Retry applies to failed tasks, or to the states in f. It applies to completed
-// tasks only if f has their ids. The result ok is false if no task can match.
+// top apply to waiting tasks, and release to held tasks. Retry applies to failed tasks, unless f names other states. It applies to
+// completed tasks only if f has their ids. The result ok is false if no task can match.
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:

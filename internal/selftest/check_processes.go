@@ -183,8 +183,8 @@ func (m attemptProcess) has(trait string) bool {
 	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
-// measureDelays measures how soon the product records the end of a command while leftovers of other tasks are alive. It excludes the time
-// in which the worker or one of its guardians was stopped.
+// measureDelays measures how soon the product records the end of a command of the kind quick while leftovers of other tasks are alive. It
+// excludes the times in which the harness blocked all writes, and in which the worker or one of its guardians was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
 	var alive []span // periods in which leftovers were alive
 	for _, n := range e.notes {

@@ -19,7 +19,7 @@ const (
 	opAck    = "ack"    // task, text: label; the client has received the id of its task
 	opCancel = "cancel" // task; a client is about to cancel the task
 	opRetry  = "retry"  // task; a client is about to retry the task
-	opBusy   = "busy"   // text: source; the product reported that the database is busy
+	opBusy   = "busy"   // text: page, command or error; the product reported that the database is busy
 	opOpen   = "open"   // text: the time that the process needed to open the database, in µs
 
 	opStart = "start" // task, generation, text: kind; the code of the task starts

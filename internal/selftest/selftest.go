@@ -3,9 +3,9 @@
 // these processes. After the run the method judge of the type evidence compares two independent histories with the
 // invariants. Triggers in the database write the first history. Clients and commands write the second one, the notes.
 //
-// The checks do not use the code that they check. This package opens the database with the SQL driver, and it imports
-// only package jobs of the product. It uses the rest of the product only by starting its program: with the command
-// lines of users, and with hidden roles that the main package implements (see RoleCommand).
+// The checks do not use the code that they check, except for the list of valid changes of state (lifecycle.CanMove). This package opens
+// the database with the SQL driver, and it imports only the packages jobs and lifecycle of the product. It uses the rest of the product
+// only by starting its program: with the command lines of users, and with hidden roles that the main package implements (see RoleCommand).
 package selftest
 
 import (
@@ -31,7 +31,7 @@ const (
 
 	workers   = 6 // number of workers; the last one runs functions only, as a program that embeds the library does
 	enqueuers = 2
-	backlog   = 40 // number of pending tasks at which enqueuers pause
+	backlog   = 40 // number of pending functions at which enqueuers pause; at as many pending commands they enqueue only functions
 
 	killServerEvery = 8 * time.Second // interval between kills of the server; fixed, because random intervals might give no kill
 

@@ -9,7 +9,7 @@ import (
 )
 
 // ownChildren are the pids of the guardians that this process waits for. The function that starts a guardian holds a read lock of startMu
-// until it has added the new pid to ownChildren.
+// until it has added the new pid to ownChildren, so that adopted does not return a new guardian.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex
@@ -51,7 +51,7 @@ func killAdopted() {
 // session of this process, which the program may have started by other means.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	if !startMu.TryLock() { // another start may hang in exec, so do not wait for the lock; the next call finds the orphans
+	if !startMu.TryLock() { // the start of a guardian may hang in exec, so do not wait; the next call finds the orphans
 		return nil
 	}
 	defer startMu.Unlock()

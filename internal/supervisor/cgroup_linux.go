@@ -87,7 +87,7 @@ func (g *guardian) closeCgroup() {
 
 // closeCgroupLocked removes the cgroup of a guardian. The caller holds the mutex.
 func (g *guardian) closeCgroupLocked() {
-	unix.Close(g.cgroupFD) // the descriptor is -1 if the cgroup is not open
+	unix.Close(g.cgroupFD) // if the cgroup is not open, the descriptor is -1 and this call only fails
 	removeCgroup(g.cgroupDir)
 	g.cgroupDir, g.cgroupKilled = "", false
 }
