@@ -158,8 +158,9 @@ func Ending(reason jobs.Reason, exitCode *int, signal int) string {
 	return string(reason)
 }
 
-// ErrorLine returns the most useful line about a failed attempt: the first line of its error, or, if the error contains only the exit status
-// or the signal, the last line that the command printed. If there is no such line, the result is empty. It may contain control characters.
+// ErrorLine returns the most useful line about a failed attempt. This is the first line of its error, or, if the error contains only the
+// exit status or the signal, the last line that the command printed. It is empty if there is no such line. It may contain control
+// characters.
 func ErrorLine(t jobs.Task) string {
 	if t.State != jobs.Failed && t.State != jobs.Retrying {
 		return ""

@@ -10,10 +10,10 @@ import (
 // Names contains the names that occur in a database. The key is the selector that takes a name as its value, such as queue.
 type Names map[string][]string
 
-// openKeys are the selectors that can have any value, so there is no list of values to suggest.
+// openKeys are the selectors that Words suggests without a value if it knows no values for them.
 var openKeys = []string{KeyLane, KeyBatch, KeyMeta, KeyUntil}
 
-// Words returns the suggestions for a search field: a term for each state and each known name, and the selectors in openKeys.
+// Words returns the suggestions for a search field: a term for each state, each known name and some ages, and selectors in openKeys.
 func (n Names) Words() []string {
 	var words []string
 	add := func(key string, values ...string) {

@@ -14,7 +14,7 @@ func (db *database) withWriteLock(do func()) {
 		return
 	}
 	db.onConnection(func(conn *sql.Conn) {
-		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // do not wait: the loop below tries again more often than SQLite
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // do not wait: the loop below tries more often than SQLite
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
 				do()
