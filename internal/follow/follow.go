@@ -191,7 +191,7 @@ func copyFrames(conn io.Reader, receive func(stream string, data []byte) error) 
 	}
 }
 
-// Close removes the socket and closes the open connections. It waits for running calls of the functions that begin has returned.
+// Close removes the socket and closes the open connections. It waits for running calls of the functions receive and end; see Serve.
 func (f *Follower) Close() {
 	_ = os.Remove(filepath.Join(f.dir, f.name))
 	_ = f.listener.Close()

@@ -69,7 +69,7 @@ func (g *Group) Idle(f func()) bool {
 	return false
 }
 
-// Context returns the context for the function. It ends when somebody stops the group.
+// Context returns the context for the function. The context ends when somebody stops the group.
 func (c *Call) Context() context.Context { return c.group.ctx }
 
 // End tells the group that the function has returned.
@@ -108,7 +108,7 @@ func (s *Seat) Arrive() {
 
 type seatKey struct{}
 
-// With returns a context that contains a seat.
+// The function With returns a context that contains a seat.
 func With(ctx context.Context, s *Seat) context.Context { return context.WithValue(ctx, seatKey{}, s) }
 
 // Join adds a value to the group of the seat in ctx. For the first member that joins, Join waits until all members have arrived, but at

@@ -154,7 +154,7 @@ func Rounded(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// Does formats a number with a noun and a verb: Does(1, "task", "waits", "wait") returns "1 task waits".
+// The function Does formats a number with a noun and a verb: Does(1, "task", "waits", "wait") returns "1 task waits".
 func Does(n int, thing, one, many string) string {
 	if n == 1 {
 		return Plural(n, thing) + " " + one
@@ -162,7 +162,7 @@ func Does(n int, thing, one, many string) string {
 	return Plural(n, thing) + " " + many
 }
 
-// Soon rounds a duration up to whole seconds, so that an event in 900 ms is shown as due in 1 s and not in 0 s.
+// The function Soon rounds a duration up to whole seconds, so that an event in 900 ms is shown as due in 1 s and not in 0 s.
 func Soon(d time.Duration) time.Duration { return (d + time.Second - 1).Truncate(time.Second) }
 
 // ExactSize formats a number of bytes without rounding, in the form that flags accept: 1MiB, 1000.

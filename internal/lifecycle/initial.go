@@ -27,6 +27,6 @@ func HoldsLane(s jobs.State) bool {
 	return s == jobs.Pending || s == jobs.Running || s == jobs.Retrying
 }
 
-// Releases reports whether a task that has finished in state s allows a dependent task to start. If any is true, the dependent task accepts
-// every final state. If Releases returns false, the dependent task must be cancelled with jobs.ReasonDependency.
+// Releases reports whether a task that has finished in state s allows a dependent task to start. If the parameter any is true, the
+// dependent task accepts every final state. If Releases returns false, the dependent task must be cancelled with jobs.ReasonDependency.
 func Releases(s jobs.State, any bool) bool { return s == jobs.Completed || any && s.Finished() }

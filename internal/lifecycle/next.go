@@ -23,9 +23,9 @@ type Change struct {
 	Counted      bool       // whether the attempt counts against MaxAttempts
 }
 
-// Next decides what happens after an attempt has ended; no other code decides that. The parameter t is the running task, o is the outcome
-// of the attempt, and now is the time at which it ended. If somebody has asked to cancel the task, t.CancelRequestedAt is not zero. Next is
-// a pure function, without a clock, I/O or randomness.
+// The function Next decides what happens after an attempt has ended; no other code decides that. The parameter t is the running task, o is
+// the outcome of the attempt, and now is the time at which it ended. If somebody has asked to cancel the task, t.CancelRequestedAt is not
+// zero. Next is a pure function, without a clock, I/O or randomness.
 func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	asked := !t.CancelRequestedAt.IsZero()
 	c := Change{Reason: o.Reason, Error: o.Error, Result: o.Result, Attempt: t.Attempt, Losses: t.Losses, Counted: true}

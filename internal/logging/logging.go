@@ -138,8 +138,8 @@ func (h *logHandler) Handle(_ context.Context, r slog.Record) error {
 	return err
 }
 
-// attr formats an attribute as " key=value". A group becomes several such texts. In the style Terminal a time has no date if it is on the
-// same day as the record.
+// attr formats an attribute as " key=value". A group becomes one such text for each of its attributes. In the style
+// Terminal a time has no date if it is on the same day as the record.
 func (h *logHandler) attr(group string, a slog.Attr, day time.Time) string {
 	v := a.Value.Resolve()
 	text := ""

@@ -15,7 +15,7 @@ type Copies struct {
 	Tee    bool   // whether to copy the output to stdout and stderr
 	Prefix bool   // whether each line on stdout and stderr begins with the id of its task
 	Dir    string // directory for one output file per attempt; empty for no files
-	Size   int64  // maximum size of such a file; 0 for no limit
+	Size   int64  // maximum size of an output file; 0 for no limit
 	Log    *slog.Logger
 	Pages  string // URL of the web pages, for hooks; empty if unknown
 }

@@ -92,8 +92,8 @@ func directoryError(path string, err error) error {
 	return &failure.Error{Code: "permission", Exit: 1, What: "cannot use --log-dir " + path, Why: []string{err.Error()}, Cause: err}
 }
 
-// own records that the directory belongs to this database, or returns an error if it belongs to another one. Two databases must not share a
-// directory, because they may have tasks with the same ids.
+// The function own records that the directory belongs to this database, or returns an error if it belongs to another one. Two databases
+// must not share a directory, because they may have tasks with the same ids.
 func own(root *os.Root, database string) error {
 	file, err := root.OpenFile(ownerFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {

@@ -25,8 +25,8 @@ type Range struct {
 	Lines int       // number of last lines to print of the first attempt; -1 for all lines
 }
 
-// first returns a generation; only attempts with a higher generation can be in the range. If All, N and Began are not set, these are the
-// last attempt and those that start later. Otherwise, or if there is only one attempt, first returns 0.
+// The method first returns a generation; only attempts with a higher generation can be in the range. If All, N and Began are not set, these
+// are the last attempt and those that start later. Otherwise, or if there is only one attempt, the result is 0.
 func (w Range) first(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
@@ -60,7 +60,7 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 		if err != nil {
 			return false, err
 		}
-		// If the task has changed since the caller read it, the list contains the running attempt twice. The first of these two is newer.
+		// If the task has changed since the caller read it, the list contains the running attempt twice. Keep the first, which is newer.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
 			f.shown = f.Range.first(attempts)

@@ -78,7 +78,7 @@ func (s *LogPrinter) endLine(key lineOf) error {
 	return nil
 }
 
-// before returns the prefix for each line of a task.
+// The method before returns the prefix for each line of a task.
 func (s *LogPrinter) before(key lineOf) string {
 	if !s.Named {
 		return ""

@@ -63,7 +63,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return append(text, '}'), nil
 }
 
-// With returns the record with an additional key.
+// The method With returns the record with an additional key.
 func (r Record) With(key string, value any) Record { return append(r, Member{key, value}) }
 
 // set replaces the value of a key.
@@ -138,7 +138,7 @@ func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	return m
 }
 
-// ran returns how long the current or last attempt of a task has run, or nil if the task has never started.
+// The function ran returns how long the current or last attempt of a task has run, or nil if the task has never started.
 func ran(t jobs.Task, now time.Time) any {
 	if d, ok := present.Lasted(t, now); ok {
 		return Seconds(d)

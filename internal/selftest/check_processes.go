@@ -98,8 +98,7 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 }
 
 // checkDeaths checks that no worker was declared dead before it died (I3), and measures how long other workers needed to recover the tasks
-// of dead workers (I13). It measures every killed worker that had tasks, even if faults also hit its guardians or
-// other workers.
+// of dead workers (I13). It measures every killed worker that had tasks, even if faults also hit its guardians or other workers.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
 	const noticed = 1000 // time limit in ms for a parent to notice the end of a child
 	var recovered, leases []time.Duration

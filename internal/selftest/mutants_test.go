@@ -106,7 +106,7 @@ func (m mutant) failsTest(t *testing.T, overlay string) string {
 			failed = append(failed, strings.Fields(name)[0])
 		}
 	}
-	// the test waited for an event that never happens in this mutant
+	// a timeout counts as a failed test: the test waited for an event that never happens in this mutant
 	if failed == nil && strings.Contains(string(out), "panic: test timed out") {
 		failed = []string{"a test timed out"}
 	}

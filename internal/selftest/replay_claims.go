@@ -70,7 +70,7 @@ func (r *replay) checkOrder(ahead []event) {
 	r.claimRow = nil
 }
 
-// before reports whether a task must be claimed before another task of its queue.
+// The method before reports whether a task must be claimed earlier than another task of its queue.
 func (t *taskHistory) before(other *taskHistory) bool {
 	return t.priority > other.priority || t.priority == other.priority && t.id < other.id
 }

@@ -153,7 +153,7 @@ func (r *run) setUp(ctx context.Context) (err error) {
 }
 
 // killDuringCommits kills one enqueuer after the other during a commit. Each new enqueuer notes how long it takes to
-// open the database that the killed one left.
+// open the database that the killed enqueuer left.
 func (r *run) killDuringCommits(ctx context.Context) error {
 	random := rand.New(rand.NewPCG(r.Seed, 1))
 	for i := range max(5, min(60, int(r.For.Seconds()))) {

@@ -37,8 +37,8 @@ func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// Until returns a context that ends when the process receives INT, TERM or HUP. The cause is then a Received. A second signal ends the
-// process.
+// The function Until returns a context that ends when the process receives INT, TERM or HUP. The cause is then a Received. A second signal
+// ends the process.
 func Until(ctx context.Context) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	caught, release := Catch(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)

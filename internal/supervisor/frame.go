@@ -227,7 +227,7 @@ func (b *frameReader) space() []byte {
 // advance records that n bytes were read into the buffer that the method space returned.
 func (b *frameReader) advance(n int) { b.end += n }
 
-// next reads a message from r.
+// The method next reads a message from r.
 func (b *frameReader) next(r io.Reader, m message) error {
 	for {
 		data, ok, err := b.nextFrame()
