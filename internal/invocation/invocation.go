@@ -148,7 +148,7 @@ func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {
 		for _, setting := range os.Environ() {
-			if name, value, found := strings.Cut(setting, "="); found && name != "" { // Windows has variables with names such as "=C:"
+			if name, value, found := strings.Cut(setting, "="); found && name != "" { // on Windows, skip variables such as "=C:"
 				env[name] = value
 			}
 		}

@@ -43,9 +43,9 @@ func (s *Steps) Reload(stored []jobs.Step) {
 // Len returns the number of stored steps.
 func (s *Steps) Len() int { return len(s.stored) }
 
-// Stored returns the stored step or sleep with this name. It returns false if no attempt has stored it yet. It returns an error that
-// matches ErrStep if the name is invalid, if this attempt has already used the name, if the task would have too many steps, or if the name
-// belongs to a sleep instead of a step or the other way round.
+// Stored returns the stored step or sleep with this name. It returns false if no attempt has stored it yet. The error matches
+// ErrStep. Stored returns it if the name is invalid, if this attempt has already used the name, if the task would have too many steps, or
+// if the caller wants a step and the name belongs to a sleep, or the reverse.
 func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
 	step, ok := s.stored[name]
 	var err error

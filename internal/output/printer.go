@@ -109,7 +109,7 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 		what = binarySize(missing)
 	}
 	limit := "--output-limit"
-	if t.OutputLimit != taskspec.DefaultOutputLimit { // the default means that the worker's own --output-limit applies
+	if t.OutputLimit != taskspec.DefaultOutputLimit { // for the default, the --output-limit of the worker applies, which is unknown here
 		limit += " " + humanize.ExactSize(t.OutputLimit)
 	}
 	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)

@@ -18,7 +18,7 @@ func Pairs(record any) ([]Pair, error) {
 		return nil, err
 	}
 	decoder := json.NewDecoder(&line)
-	if _, err := decoder.Token(); err != nil { // the opening brace
+	if _, err := decoder.Token(); err != nil { // read the opening brace
 		return nil, err
 	}
 	var list []Pair

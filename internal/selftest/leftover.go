@@ -27,7 +27,7 @@ const (
 	leader = "leader" // is the first process of a command, so it is no leftover
 )
 
-// findableTraits are the traits of the leftovers of a task of the kind leavesProcesses. The task leaves one process for each set of traits.
+// findableTraits lists sets of traits. A task of the kind leavesProcesses leaves one process behind for each set.
 var findableTraits = [][]string{{}, {ownGroup}, {ownSession}, {ownSession, doubleFork}, {doubleFork}, {ownSession, noEnvironment}}
 
 const (
@@ -104,7 +104,7 @@ func Child(dir string, args []string) error {
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // this process has these traits
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // remove the traits of this process
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}

@@ -27,7 +27,7 @@ func setOwnTraits(traits []string) {
 		_ = dropPrivileges() // without the right to change its user, a process keeps its user
 	}
 	if slices.Contains(traits, undumpable) {
-		const setDumpable = 4 // PR_SET_DUMPABLE; the argument 0 hides the environment from other users and from this one
+		const setDumpable = 4 // PR_SET_DUMPABLE; the argument 0 hides the environment from all users except root
 		_, _, _ = syscall.Syscall(syscall.SYS_PRCTL, setDumpable, 0, 0)
 	}
 }

@@ -161,7 +161,7 @@ func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) 
 		switch {
 		case ctx.Err() != nil:
 			return nil
-		case onServer(e.databaseAddress()) && errors.Is(err, jobs.ErrBusy): // the server is down, or the nemesis holds the write lock
+		case onServer(e.databaseAddress()) && errors.Is(err, jobs.ErrBusy): // expected: the server is down, or the nemesis holds the lock
 		case errors.Is(err, jobs.ErrBusy), isBusy(err):
 			e.notes.add(opBusy, 0, 0, err.Error())
 		case errors.Is(err, jobs.ErrFull), isFull(err), // the disk is full

@@ -268,7 +268,7 @@ func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 // Ping asks the guardian for a reply. It kills a guardian that has not answered the last two pings.
 func (g *Guardian) Ping() {
 	if g.pingsSent.Load()-g.lastPong.Load() >= 2 {
-		_ = g.process.Kill() // the method receive notices the end of the socket
+		_ = g.process.Kill() // the method receive notices the end and does the rest
 		return
 	}
 	_ = g.send(request{Op: opPing, N: g.pingsSent.Add(1)}, nil)
