@@ -17,12 +17,12 @@ type replay struct {
 	keys    map[string]int64 // for each unique key, the unfinished task that owns it
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
-	ended   []endedBelow // for each of the latest events on a server: which transactions had ended
+	ended   []endedBelow // which transactions had ended at the times of the latest events; only on a server
 	// the latest claims on a server, for the check of claims that ran at the same time
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
 	heartbeats   []event                 // renewed leases whose heartbeat event has not come yet
-	claimRow     []*taskHistory          // consecutive claims of one worker from one queue
+	claimRow     []*taskHistory          // tasks that one worker has just claimed one after the other from one queue
 	violation    func(string, int64, string, ...any)
 	clockDrift   int64 // ms by which the wall clock was changed during the run
 
