@@ -33,7 +33,8 @@ func waitDone(t *testing.T, g *Guardian) {
 
 func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 	for name, script := range leftOverScripts {
-		if name == "plain" || name == "stopped" || name == "ignores signs" { // two leaders do not end, one process is stopped
+		// The leaders of "plain" and "ignores signs" do not end by themselves. The process that "stopped" leaves behind is stopped.
+		if name == "plain" || name == "stopped" || name == "ignores signs" {
 			continue
 		}
 		for _, status := range []string{"exit 0", "exit 3"} {

@@ -130,8 +130,8 @@ func oomKills(dir string) int {
 // preparing is held while prepareLimits changes cgroups.
 var preparing sync.Mutex
 
-// prepareLimits enables controllers for the cgroups of the guardians: those that the limits in r need. A cgroup with processes cannot
-// have controllers for the cgroups below it. So this process and its children move to a new cgroup below their own.
+// prepareLimits enables the controllers that the limits in r need, so that the cgroups of the guardians can use them. A cgroup with
+// processes cannot have controllers for the cgroups below it. So this process and its children move to a new cgroup below their own.
 func (l *Lock) prepareLimits(r Resources) error {
 	if r.Memory == 0 && r.CPU == 0 {
 		return nil
@@ -192,8 +192,8 @@ func enableController(dir, leaf, controller string) error {
 }
 
 // leaveCgroup moves this process and its children from the cgroup dir to the cgroup leaf. It fails if there are other processes in dir. The
-// result left is false if there was no process to move. It moves none out of the root of all cgroups, because the root may have
-// processes and also enable controllers.
+// result left is false if there was no process to move, or if dir is the root cgroup. No process has to leave the root cgroup: it may have
+// processes and enable controllers at the same time.
 func leaveCgroup(dir, leaf string) (left bool, err error) {
 	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root of all cgroups has no such file
 		return false, nil

@@ -125,7 +125,7 @@ func (c *Command) explain(err error) error {
 
 // checkDir returns the reason why a process could not enter dir, or nil if it could.
 func checkDir(dir string) error {
-	info, err := os.Stat(dir + string(os.PathSeparator) + ".") // the dot needs search permission, as chdir does
+	info, err := os.Stat(dir + string(os.PathSeparator) + ".") // because of the dot, Stat needs search permission, as chdir does
 	var failed *os.PathError
 	switch {
 	case errors.As(err, &failed):

@@ -100,7 +100,7 @@ func (s *sweep) killCgroup(r Record) (killed bool) {
 		return false
 	}
 	_, err = kill.WriteString("1")
-	return err == nil // the cgroup may have been removed
+	return err == nil // the write fails if the cgroup was removed meanwhile
 }
 
 func (s *sweep) cgroupMatches(pid int) bool {

@@ -6,7 +6,7 @@ import (
 )
 
 // TestUsageCountsAllProcessesOfAnAttempt runs a command whose background process, which leaves the session, uses the CPU time and the
-// memory. The next command uses less, which the test also checks.
+// memory. It also checks that the usage of the next command is smaller.
 func TestUsageCountsAllProcessesOfAnAttempt(t *testing.T) {
 	g, _ := startGuardian(t)
 	// The input of tail has no newline, so tail keeps all of it in memory. The last line writes a file of 3 MB.

@@ -160,7 +160,7 @@ func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(
 	return func(s *jobs.Spec) { setOption(c, o, s) }, nil
 }
 
-// For looks up the program of a new command, and returns a function that makes the changes to the settings of task t.
+// The method For looks up the program of a new command, and returns a function that makes the changes to the settings of task t.
 func (e *Edit) For(t jobs.Task) (func(jobs.Task, *jobs.Spec) error, error) {
 	command := jobs.Command{Argv: e.words, Path: e.path, Dir: t.Cwd}
 	for _, change := range e.changes { // --cwd may change the directory to which the path of the program is relative

@@ -19,7 +19,7 @@ const (
 	uniqueReplace = "replace"
 )
 
-// What is the heading in the help for the flags that say what a task runs.
+// The constant What is the heading, in the help, above the flags that say what a task runs.
 const What = "What to run"
 
 // Flags returns the flags that say what a task runs, and the flags of the task options. They are sorted by group, and within a group in the
@@ -52,7 +52,8 @@ func OfOneTask() []string {
 	return names
 }
 
-// flagAfter returns flags that are not task options. The help shows them after the flag of the task option with this key.
+// flagAfter returns the flags that the help shows after the flag of the task option with the given key. They are not task options
+// themselves.
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":

@@ -52,7 +52,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
 		return t, nil
 	case c.Bool("each"):
-		command.Argv = []string{"true"} // placeholder for the commands of the lines, so that Validate can check the options
+		command.Argv = []string{"true"} // placeholder, so that Validate can check the options; each line has its own command
 		t.Spec = command.With(options(c))
 		err = flagError(taskspec.Validate(&t.Spec))
 		t.Spec.Args = nil
@@ -181,7 +181,7 @@ func (t *Task) validateForm(c *cli.Context) error {
 func (t *Task) command(c *cli.Context, command jobs.Command) error {
 	if !t.NoResolve {
 		if f := t.resolve(&command); f != nil {
-			// Only commands that wait for the task may exit with 126 or 127, as the task would.
+			// A runner command that waits for the task exits with 126 or 127, as the task would. Any other exits with 1.
 			if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
 				f.Exit = 1
 			}

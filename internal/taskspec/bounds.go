@@ -12,7 +12,7 @@ const (
 	MaxMetadataKeys = 32
 	MaxError        = 8 << 10 // bytes of an error
 	MaxPath         = 4 << 10 // bytes of a path
-	MaxName         = 100     // characters of a queue, schedule or job
+	MaxName         = 100     // characters of the name of a queue, schedule or job
 	MaxCodes        = 1000    // bytes of a list of exit codes
 	MaxAfter        = 50_000  // number of tasks that a task waits for
 	MaxSteps        = 10_000  // number of steps and sleeps of a task

@@ -39,7 +39,7 @@ func codeRange(part string) (low, high int, err error) {
 	if !isRange {
 		to = from
 	}
-	low64, errLow := strconv.ParseUint(from, 10, 16) // ParseUint does not accept a sign, as Atoi would
+	low64, errLow := strconv.ParseUint(from, 10, 16) // not Atoi, because Atoi accepts a sign
 	high64, errHigh := strconv.ParseUint(to, 10, 16)
 	low, high = int(low64), int(high64)
 	if errLow != nil || errHigh != nil || low < 1 || high > 255 || low > high {

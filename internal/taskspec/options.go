@@ -14,8 +14,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// OptionInfo defines one option of a task. The following are generated from these definitions, or tests compare them: the flags of enqueue,
-// the keys of a batch, the JSON records, the options in the database, the help, the web pages, and tables in the docs.
+// OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the options in the database, the
+// help, the web pages and some tables in the docs are generated from these definitions, or tests compare them with the definitions.
 type OptionInfo struct {
 	Key      string   // key in JSON, and name of the column in the view enqueue
 	Flag     string   // name of the flag; empty if there is none
@@ -33,8 +33,8 @@ type OptionInfo struct {
 	OneTask  bool     // whether a task of a schedule cannot have the option
 	Commands bool     // whether only commands have the option, and functions do not
 
-	column func(*jobs.Spec) any         // pointer to the field of Spec, if the database has a column for it
-	stored func(*jobs.Options) any      // pointer to the field of Options, if the database has no column for it
+	column func(*jobs.Spec) any         // returns a pointer to the field of Spec; nil if the database has no column for the option
+	stored func(*jobs.Options) any      // returns a pointer to the field of Options; nil if the database has a column for the option
 	check  func(key, text string) error // checks a text, or a key of a map
 }
 

@@ -65,7 +65,7 @@ func validIONice(field, text string) error {
 // ParseCPU parses a limit of processor time, and returns it in percent of one processor.
 func ParseCPU(text string) (percent int, ok bool) {
 	digits, ok := strings.CutSuffix(text, "%")
-	n, err := strconv.ParseUint(digits, 10, 32) // ParseUint does not accept a sign
+	n, err := strconv.ParseUint(digits, 10, 32) // not ParseInt, because ParseInt accepts a sign
 	return int(n), ok && err == nil && 1 <= n && n <= maxCPU
 }
 

@@ -12,8 +12,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// Describe returns what a task runs in one line: a command, quoted for a shell, or the name of a job and its arguments. The text may
-// contain control characters from the user who enqueued the task. Escape them before you print the text on a terminal.
+// Describe returns one line that says what a task runs: a command, quoted for a shell, or the name of a job and its arguments. The line may
+// contain control characters from the user who enqueued the task. Escape them before you print the line on a terminal.
 func Describe(t jobs.Task) string {
 	if t.Job == jobs.CommandJob {
 		if argv, err := taskspec.Argv(t.Args); err == nil {

@@ -82,8 +82,8 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// newStream returns a Stream for w. If forced is above 0, the stream counts as a terminal with this many columns; tests and the generated
-// docs need that.
+// newStream returns a Stream for w. If the parameter forced is above 0, the stream counts as a terminal with this many columns; tests and
+// the generated docs need that.
 func newStream(w io.Writer, forced int, color string, getenv func(string) string) Stream {
 	s := Stream{Writer: w, Width: 80}
 	if f, ok := w.(*os.File); ok && forced <= 0 && term.IsTerminal(int(f.Fd())) {

@@ -10,7 +10,7 @@ import (
 // Column is a column of a Table.
 type Column struct {
 	Name       string
-	AlignRight bool                // whether the text is at the right edge of its cells
+	AlignRight bool                // whether texts are at the right edge of the column
 	DropOrder  int                 // if the terminal is narrow, the column with the lowest number is left out first; 0 means never
 	Paint      func(string) Colour // returns the colour for a text in this column
 }

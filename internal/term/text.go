@@ -10,8 +10,8 @@ import (
 	"example.com/runner/internal/humanize"
 )
 
-// EscapeJSON returns a line of JSON. It writes characters that could control a terminal as JSON escapes; encoding/json leaves some of them
-// unescaped.
+// EscapeJSON returns the line of JSON with JSON escapes in place of characters that could control a terminal; encoding/json leaves some of
+// these characters unescaped.
 func EscapeJSON(line string) string {
 	line, newline := strings.CutSuffix(line, "\n")
 	if strings.ContainsFunc(line, humanize.IsControl) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// closeWait is how long a file may stay open after the tests. Some connections are closed a moment later, after their other end.
+// closeWait is how long a file may stay open after the tests. Some connections close only a moment after their other end has closed.
 const closeWait = 5 * time.Second
 
 // Tests are the tests of a package. A *testing.M is such a value.

@@ -106,7 +106,7 @@ func parseClock(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// onDay returns a time on the day that is this many days after date. The time of day is that of clock.
+// onDay returns the time of day of the parameter clock, on the day that is the given number of days after date.
 func onDay(date time.Time, days int, clock time.Time, zone *time.Location) time.Time {
 	return time.Date(date.Year(), date.Month(), date.Day()+days, clock.Hour(), clock.Minute(), clock.Second(), 0, zone)
 }

@@ -18,7 +18,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// noon is the current time in these tests: 14:11:15 in Berlin.
+// The variable noon is the current time in these tests.
 var noon = time.Date(2026, 1, 31, 14, 11, 15, 0, time.FixedZone("CET", 3600))
 
 // sampleTasks returns tasks in different states.

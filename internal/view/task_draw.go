@@ -89,7 +89,7 @@ func (s *Task) fields() [][]field {
 	if t.Result != nil {
 		add(field{"result", compact(t.Result)})
 	}
-	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the table of attempts has exit status and signal
+	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the table of attempts shows these two
 		add(field{"error", t.Error})
 	}
 	if text := present.LeftBehind(&t); text != "" {
@@ -186,7 +186,7 @@ func (s *Task) options() []string {
 	return list
 }
 
-// fitFields returns all fields in one line if they fit, or else one field per line. It aligns the lines of a value.
+// fitFields returns all fields in one line if they fit, or else one field per line. It aligns further lines of a value with the first one.
 func fitFields(line []field, width int) string {
 	const key, value = 10, 21
 	text, at := "", 0
