@@ -11,7 +11,7 @@ import (
 )
 
 // checkWindow implements the script command "window N DURATION". The stdout of the previous command must have one time per line. The
-// command fails if more than N of these times are within the same period of this duration.
+// command fails if there is a period of length DURATION with more than N of these times.
 func checkWindow(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: window N DURATION")

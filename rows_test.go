@@ -282,8 +282,8 @@ type columnValue struct {
 	value  any
 }
 
-// stateValues returns columns that put a task into a state, with the values that the state requires. It returns none for a pending task,
-// which is the most frequent result.
+// stateValues returns columns that put a task into a random state, with the values that the state requires. Most often the state is
+// pending, which requires no columns.
 func (f *rowFuzz) stateValues() []columnValue {
 	finished := []columnValue{{"attempt", int64(1)}, {"max_attempts", int64(1)}, {"worker", int64(1)},
 		{"started_at", f.value("tasks", "started_at")},
@@ -316,7 +316,7 @@ func (f *rowFuzz) value(table, column string) any {
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		if table == "cancel_requests" && column == "task_id" { // do not cancel a canary, or an id that a later canary may get
+		if table == "cancel_requests" && column == "task_id" { // never the id of a canary or of a future canary
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
 			}

@@ -39,9 +39,9 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // The function can end single tasks with BatchTask.End. The result of the function is the outcome of all other tasks: nil completes them,
 // and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and retries. The timeout
 // or the cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. When
-// the worker stops, the context ctx of the function ends: the time Grace (see runner.Options) after the context of Work has ended. It also
-// ends when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The context ctx belongs to
-// no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
+// the context of Work ends, the worker stops, and the context ctx of the function ends after the time Grace (see runner.Options). The
+// context ctx also ends when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The
+// context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
 //
 // A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
 // a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The slice has the same order. The
@@ -88,8 +88,8 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 }
 
 // WaitToFill returns a Handler that waits until a batch is full, but not longer than d after the first task of the batch was due. Call it
-// on a Handler of BatchHandler, which does not wait by default. A task that waits is pending and takes no slot. A suspect does not wait.
-// WaitToFill panics if d is negative, or if the Handler does not come from BatchHandler.
+// on a Handler from BatchHandler. Without WaitToFill such a Handler does not wait. A task that waits is pending and takes no slot. A
+// suspect does not wait. WaitToFill panics if d is negative, or if the Handler does not come from BatchHandler.
 func (h Handler) WaitToFill(d time.Duration) Handler {
 	if d < 0 || h.BatchSize == 0 {
 		panic(fmt.Sprintf("jobs: WaitToFill(%v) of %s; use a positive time and a Handler of BatchHandler", d, h.Job))

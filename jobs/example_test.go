@@ -100,7 +100,7 @@ func ExampleRetry() {
 // The command is tried again after these exit codes only.
 func ExampleRetryOn() {
 	sync := jobs.Command{Argv: []string{"rsync", "-a", "photos/", "nas:photos"}}
-	spec := sync.With(jobs.MaxAttempts(5), jobs.RetryOn("10-12,30,35")) // codes of rsync for a network that failed
+	spec := sync.With(jobs.MaxAttempts(5), jobs.RetryOn("10-12,30,35")) // exit codes of rsync after network errors
 	fmt.Println(spec.MaxAttempts, spec.RetryOn)
 	// Output: 5 10-12,30,35
 }
@@ -112,7 +112,8 @@ func ExampleUnique() {
 	// Output: welcome ann
 }
 
-// The errors of a handler decide what follows. Any other error is tried again with the backoff of the task, while attempts are left.
+// The error of a handler decides what follows. After an error without a special meaning, the task starts again after its backoff, while
+// attempts are left.
 func ExampleSnooze() {
 	handle := func(number int) error {
 		switch number {

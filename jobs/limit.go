@@ -37,7 +37,7 @@ type Limit struct {
 	// Running is the number of tasks that may run at the same time; 0 for no limit. For a lane it is the number of tasks that may hold the
 	// lane at the same time; 0 means one.
 	Running int
-	Rate    int           // starts per Per; 0 for no limit
-	Per     time.Duration // in whole milliseconds
+	Rate    int           // number of starts in a period of length Per; 0 for no limit
+	Per     time.Duration // length of the period for Rate, in whole milliseconds
 	Burst   int           // maximum number of starts at once, after a time without starts; 0 means Rate
 }

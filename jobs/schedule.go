@@ -37,7 +37,7 @@ type Schedule struct {
 	AlertedAt    time.Time     // time of the last alert
 	Skipped      int64         // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time
-	UpdatedAt    time.Time // last change of the definition or of the pause
+	UpdatedAt    time.Time // time of the last change of the definition, or of the last pause or resume
 }
 
 // Overlap is the rule for a tick while an earlier task of the schedule is unfinished.

@@ -54,8 +54,8 @@ func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	}
 }
 
-// wantAhead checks whether the worker had claimed more tasks than it has slots. It also checks that the worker filled all slots, but never
-// ran more tasks at once than it has slots.
+// If the parameter ahead is true, wantAhead checks that the worker had claimed more tasks than it has slots, and otherwise that it had not.
+// It also checks that the worker filled all slots, but never ran more tasks at once than it has slots.
 func (a *aheadTest) wantAhead(t *testing.T, slots int64, ahead bool) {
 	t.Helper()
 	testkit.Equal(t, "functions at once", a.most.Load(), slots)
@@ -324,7 +324,7 @@ func TestATaskThatWaitsBeyondItsLeaseDoesNotStart(t *testing.T) {
 	a.each = func(f *fakeTimeTest, task jobs.Task) {
 		if task.ID == 20 && task.Losses == 0 {
 			from = time.Since(f.began)
-			f.holdWriteLock(from+time.Millisecond, from+locked) // the worker writes nothing when the lock is taken
+			f.holdWriteLock(from+time.Millisecond, from+locked) // take the lock between two writes of the worker
 			time.Sleep(lease + 50*time.Millisecond)             // this function ignores the end of its context
 		}
 	}

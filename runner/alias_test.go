@@ -38,8 +38,8 @@ func TestAHandlerRunsTasksOfItsAliases(t *testing.T) {
 	testkit.Equal(t, "aliases of the first handler", len(handler.Aliases), 0)
 }
 
-// TestAWorkerOfTheOldProgramLeavesTasksWithTheNewName checks the last step of a rename. A worker of the old program does not know the new
-// name, and leaves the tasks with that name to workers of the new program.
+// TestAWorkerOfTheOldProgramLeavesTasksWithTheNewName runs the old and the new program at the same time during a rename. A worker of the
+// old program does not know the new name, and leaves the tasks with that name to workers of the new program.
 func TestAWorkerOfTheOldProgramLeavesTasksWithTheNewName(t *testing.T) {
 	before := runnerkit.Open(t, runner.Options{})
 	none := func(context.Context, string) error { return nil }

@@ -20,8 +20,8 @@ import (
 // point at which the worker kills itself.
 const batchVariable = "RUNNER_TEST_BATCH"
 
-// batchWorker runs a worker until no task is due. For each batch, the worker first ends the odd tasks one by one; they have no effect. Then
-// it commits the effects of the even tasks and finishes these tasks, in one transaction.
+// batchWorker runs a worker until no task is due. For each batch, the worker first ends the tasks with odd inputs one by one; these tasks
+// have no effects. Then, in one transaction, it commits the effects of the tasks with even inputs and finishes these tasks.
 func batchWorker(path string, how []string) error {
 	r, err := runner.Open(context.Background(), path, runner.Options{Concurrency: 2, Lease: runner.MinLease})
 	if err != nil {
