@@ -147,9 +147,8 @@ func (l *Lock) record(slot int) (Record, bool) {
 	return Record{k, l.cgroupDir(slot)}, k != (Key{})
 }
 
-// head returns the first 512 bytes of the lock file. They hold the prefix of the paths of the guardians' cgroups in
-// dir, followed by zeros. The prefix contains the worker id, so no other worker has the same prefix. Without a
-// directory, head returns only zeros.
+// head returns the first 512 bytes of the lock file. They hold the prefix of the paths of the guardians' cgroups in dir, followed by zeros.
+// The prefix contains the worker id, so no other worker has the same prefix. If dir is empty, head returns only zeros.
 func (l *Lock) head(dir string) []byte {
 	head := make([]byte, headSize)
 	if dir != "" {

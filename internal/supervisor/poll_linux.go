@@ -18,7 +18,7 @@ import (
 
 const (
 	rawPollTime      = 20 * time.Millisecond // time limit of the raw wait; most pauses of a busy guardian are shorter
-	startReportDelay = time.Millisecond      // time in which a command may end before the guardian reports its start
+	startReportDelay = time.Millisecond      // how long the guardian waits for the end of a command before it reports the start
 )
 
 // awaitReadable waits until a descriptor is readable or at its end.

@@ -115,7 +115,7 @@ func writeCgroup(dir, name, value string) error {
 	return errors.Join(err, file.Close())
 }
 
-// oomKills returns how many processes of a cgroup the kernel has killed because of its limit.
+// oomKills returns how many processes of a cgroup the kernel has killed because of the memory limit.
 func oomKills(dir string) int {
 	text, _ := os.ReadFile(filepath.Join(dir, "memory.events"))
 	for line := range strings.Lines(string(text)) {
@@ -173,8 +173,8 @@ func enableController(dir, leaf, controller string) error {
 		}
 		return fmt.Errorf("the control group %s has no controller %s", dir, controller)
 	}
-	// A process may start between leaveCgroup and writeCgroup. The kernel then refuses to enable the controller memory, but enables cpu. In
-	// both cases the next round moves the new process.
+	// A process may start in dir between leaveCgroup and writeCgroup. For memory, the kernel then refuses to enable the controller. For
+	// cpu, it enables the controller nevertheless. In both cases the next round moves the new process.
 	err := error(unix.EBUSY)
 	for range 10 {
 		left, failed := leaveCgroup(dir, leaf)

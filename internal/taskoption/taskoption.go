@@ -128,8 +128,8 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	switch o.Key {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
-	case "backoff_max":
-		usual = usual && s.Backoff.Delay <= s.Backoff.Max // enqueue raises the default of --backoff-max to the value of --backoff-delay
+	case "backoff_max": // enqueue would raise the default to a greater --backoff-delay, so the flag is then necessary
+		usual = usual && s.Backoff.Delay <= s.Backoff.Max
 	}
 	if o.Flag == "" || usual {
 		return nil

@@ -88,7 +88,7 @@ func (w Progress) Line(head string, width int) string {
 }
 
 const (
-	shortestHead = 12 // leave out the head if fewer cells would remain for it
+	shortestHead = 12 // leave out the head if fewer cells than this would remain for it
 	shortestBar  = 5
 	longestBar   = 40
 )

@@ -25,7 +25,7 @@ type Table struct {
 
 const (
 	Gap           = "  "
-	minLastColumn = 20 // leave out other columns if the last one would have fewer cells
+	minLastColumn = 20 // leave out other columns if the last one would have fewer cells than this
 )
 
 // Table prints t on stdout.

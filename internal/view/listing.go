@@ -28,7 +28,7 @@ type List struct {
 // Print prints the selected tasks.
 func (o List) Print(ctx context.Context, r *runner.Runner, p *term.Printer) error {
 	now := p.Now()
-	var shown []jobs.Task // tasks for the table; their texts decide the widths of its columns, so it needs all of them
+	var shown []jobs.Task // rows of the table, collected first because the widths of the columns depend on all rows
 	held, err := admin.ReadHolds(ctx, r)
 	if err != nil {
 		return err
