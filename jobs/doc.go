@@ -75,8 +75,9 @@
 //	              └───────snooze────┼────────────────────┘ │
 //	                                └─due─ retrying ◀──────┘
 //
-// A blocked task waits for other tasks. Cancelling ends a waiting task at once, and a running task through its worker. Retrying makes a
-// finished task pending again. docs/glossary.md explains the words of runner, such as lane, lease and suspect.
+// A blocked task waits for other tasks, for its lane, or until somebody releases it. Cancelling ends a waiting task at once, and a running
+// task through its worker. Retrying makes a finished task pending again. docs/glossary.md explains the words of runner, such as lane, lease
+// and suspect.
 //
 // The values of this package are not changed after they are made, so many goroutines may use them.
 package jobs

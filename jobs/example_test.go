@@ -174,7 +174,7 @@ func ExampleFieldError() {
 	// unique_key: it is empty
 }
 
-// At most two tasks of the queue run at once, and at most ten start in a minute.
+// At most two tasks of the queue run at once. After a time without starts ten tasks may start at once, and then one every six seconds.
 func ExampleLimit() {
 	limit := jobs.Limit{Target: jobs.Target{Kind: jobs.QueueTarget, Name: "mail"}, Running: 2, Rate: 10, Per: time.Minute}
 	fmt.Println(limit.Target, limit.Running, limit.Rate, limit.Per)

@@ -55,8 +55,8 @@ func (p *Process) wait() (*os.ProcessState, int, error) {
 	if p.leave {
 		signal = 0 // signal 0 kills nothing; it only reports whether the group has a member
 	}
-	// After an error, other code has reaped the child at an unknown time, so the kernel may have reused the id of the
-	// group.
+	// An error means that other code has reaped the child at an unknown time. The kernel may have reused the id of the group since, so wait
+	// does not signal the group then.
 	if err != nil || unix.Kill(-p.Pid(), signal) != nil {
 		return state, 0, err
 	}

@@ -79,10 +79,10 @@ func (s *sweep) killMatching() (found bool) {
 // killCgroup kills the cgroup of a record if the cgroup contains a process that must be killed. Processes of other
 // users die, too.
 //
-// If Sweep has keys, the worker and its guardian are perhaps not dead: they may hang, and continue at any moment. The guardian may then
-// start its next attempt in the same cgroup, and that attempt must not be killed. So with keys, killCgroup kills the cgroup only if it
-// contains a process that killIf was not permitted to kill. If the next attempt of the guardian is already in a cgroup with such a process,
-// the guardian kills that cgroup itself and creates another one.
+// If Sweep was called with keys, the worker and its guardian are perhaps not dead: they may hang, and continue at any moment. The guardian
+// may then start its next attempt in the same cgroup, and that attempt must not be killed. So with keys, killCgroup kills the cgroup only
+// if it contains a process that killIf was not permitted to kill. If the next attempt of the guardian is already in a cgroup with such a
+// process, the guardian kills that cgroup itself and creates another one.
 //
 // killCgroup opens the file cgroup.kill before it checks the processes. If the guardian creates a new cgroup with the same name meanwhile,
 // the open file still refers to the old cgroup.

@@ -130,7 +130,7 @@ func (s *Status) statsTable(width int) term.Table {
 			row = append(row[:2], humanize.Took(f.WaitP50), humanize.Took(f.WaitP95), humanize.Took(f.RunP50), humanize.Took(f.RunP95), "")
 		}
 		if l, ok := s.Holds.Limits[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]; ok {
-			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // running tasks and rate of the limit, such as 2/2 100/1m
+			row[6] = strings.TrimSpace(present.LimitRunning(l) + " " + present.LimitRate(l)) // running tasks and rate, such as 2/2 100/1m
 		}
 		t.Rows = append(t.Rows, row)
 	}
