@@ -68,8 +68,8 @@ type Task struct {
 
 // Progress is the progress that a function reports.
 type Progress struct {
-	Done  int64  // in any unit
-	Total int64  // in the same unit as Done; 0 if not known
+	Done  int64  // amount of finished work, in any unit
+	Total int64  // amount of all work, in the same unit as Done; 0 if not known
 	Text  string // text of at most 200 bytes
 }
 
