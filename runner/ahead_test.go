@@ -46,7 +46,7 @@ func (a *aheadTest) do(ctx context.Context, f *fakeTimeTest, in string) (string,
 	}
 }
 
-// short adds n tasks that run for a millisecond each.
+// The function short adds n tasks that run for a millisecond each.
 func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	f.Helper()
 	for range n {

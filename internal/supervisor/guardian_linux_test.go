@@ -216,7 +216,7 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-ctx.Done()
-		_ = child.Terminate(time.Minute) // this call has no effect: the end of ctx has called Terminate before
+		_ = child.Terminate(time.Minute) // has an effect only if Start returned before ctx ended; otherwise Start has called it
 		if exit, err := waitChild(t, child); exit.Code != 5 || err != nil {
 			t.Fatalf("start %d: got %+v, error %v; want exit status 5", i, exit, err)
 		}

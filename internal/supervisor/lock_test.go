@@ -24,7 +24,7 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	if _, err := NewLock(path); !errors.Is(err, os.ErrExist) {
 		t.Errorf("second NewLock: got error %v, want %v", err, os.ErrExist)
 	}
-	// This is a second descriptor of the same open file description, like that of a guardian.
+	// fd stands for the descriptor of a guardian: it is a second descriptor of the same open file description.
 	fd, err := unix.Dup(int(l.file.Fd()))
 	if err != nil {
 		t.Fatal(err)
@@ -49,7 +49,7 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}
 	second.Close()
-	late, err := os.OpenFile(path, os.O_RDWR, 0) // another process opens the file before the removal, and takes the lock after it
+	late, err := os.OpenFile(path, os.O_RDWR, 0) // like a process that opens the file now, but locks it after Remove
 	if err != nil {
 		t.Fatal(err)
 	}

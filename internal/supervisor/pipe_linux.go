@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Pipe works like os.Pipe for a pipe whose write end goes to a command. Writes block, as programs expect, and Go's
-// poller does not watch the write end.
+// Pipe makes a pipe whose write end goes to a command. Unlike with os.Pipe, writes block, as programs expect, and Go's poller does not
+// watch the write end.
 func Pipe() (r, w *os.File, err error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC|unix.O_NONBLOCK); err != nil {

@@ -71,7 +71,7 @@ func statFields(pid int) [][]byte {
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name of the process may contain any character
 }
 
-// running reports whether a process is alive and not a zombie.
+// The function running reports whether a process is alive and not a zombie.
 func running(pid int) bool {
 	field := statFields(pid)
 	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'

@@ -17,7 +17,7 @@ type Progress struct {
 	PerSecond float64 // steps per second, in about the last minute; 0 if unknown
 }
 
-// left estimates the time until all steps are done. It returns 0 if the time is unknown.
+// The method left estimates the time until all steps are done. It returns 0 if the time is unknown.
 func (w Progress) left() time.Duration {
 	if w.PerSecond <= 0 || w.Done >= w.Total {
 		return 0

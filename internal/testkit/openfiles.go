@@ -16,8 +16,8 @@ const closeWait = 5 * time.Second
 // Tests are the tests of a package. A *testing.M is such a value.
 type Tests interface{ Run() int }
 
-// NoOpenFiles returns the same tests. If they pass but leave a file, a pipe or a socket open, Run prints its name and returns 1. The check
-// works only on Linux.
+// NoOpenFiles returns Tests that run the given tests. If these tests pass but leave a file, a pipe or a socket open, Run prints its name
+// and returns 1. The check works only on Linux.
 func NoOpenFiles(tests Tests) Tests { return checkedTests{tests, os.Stderr} }
 
 type checkedTests struct {
