@@ -192,8 +192,8 @@ type requests struct {
 	lost   bool  // whether descriptors were dropped because this process has too many
 }
 
-// next reads a request. The kernel ends a read at the byte that carries descriptors. The worker waits for the reply to a start message
-// before it sends another one. So the descriptors in in.files always belong to the next start message.
+// The method next reads a request. The kernel ends a read at the byte that carries descriptors. The worker waits for the reply to a start
+// message before it sends another one. So the descriptors in in.files always belong to the next start message.
 func (in *requests) next(r *request) error {
 	for {
 		data, ok, err := in.nextFrame()

@@ -260,7 +260,7 @@ func TestDeadlinesAreEnforcedWhileTheWorkerReadsNothing(t *testing.T) {
 		if err := g.socket.SetWriteDeadline(time.Now().Add(100 * time.Millisecond)); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := g.socket.Write(ping); err != nil { // a guardian that is blocked by its replies reads no more requests
+		if _, err := g.socket.Write(ping); err != nil { // the guardian waits until it can send its replies, and reads no more requests
 			break
 		}
 	}

@@ -41,7 +41,7 @@ func (g *guardian) leaveRemaining(a *attempt) int {
 		return 0
 	}
 	killed, noChildren := g.reapAll()
-	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // another worker may have killed the cgroup
+	g.cgroupKilled = g.cgroupKilled || g.cgroupDir != "" && killed > 0 // if killed > 0, another worker may have killed the cgroup
 	if noChildren {
 		g.mu.Unlock()
 		return 0

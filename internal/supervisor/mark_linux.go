@@ -81,7 +81,7 @@ func readMark(pid int) Mark {
 	var words [2]uint64
 	for i := range limits {
 		var limit unix.Rlimit
-		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // denied for a process of another user, or by a seccomp filter
+		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // fails for a process of another user, or due to a seccomp filter
 			return markFromProc(pid)
 		}
 		words[i] = limit.Cur
@@ -96,7 +96,7 @@ func markFromProc(pid int) Mark {
 	for i := range limits {
 		_, after, _ := bytes.Cut(text, limits[i].name)
 		if field := bytes.Fields(after); len(field) > 0 {
-			words[i], _ = strconv.ParseUint(string(field[0]), 10, 64) // the value "unlimited" is not part of a mark
+			words[i], _ = strconv.ParseUint(string(field[0]), 10, 64) // 0 for "unlimited", which no limit of a mark is
 		}
 	}
 	return Mark{words[0], words[1]}

@@ -147,7 +147,7 @@ func TestAProcessOfAnotherUserIsKilledByItsCgroup(t *testing.T) {
 	}
 	// The cgroup can be removed only after the worker in it has ended. Cleanups run in reverse order.
 	t.Cleanup(func() { removeCgroup(dir) })
-	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // systemd delegates a cgroup by a change of owner
+	for _, file := range []string{dir, filepath.Join(dir, "cgroup.procs")} { // delegate the cgroup as systemd does, by a change of owner
 		if err := os.Chown(file, workerUID, workerUID); err != nil {
 			t.Fatal(err)
 		}

@@ -68,7 +68,7 @@ func statFields(pid int) [][]byte {
 	if err != nil {
 		return nil
 	}
-	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name of the process may contain any character
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the last one, because the name of the process may contain ')'
 }
 
 // The function running reports whether a process is alive and not a zombie.

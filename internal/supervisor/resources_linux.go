@@ -51,7 +51,7 @@ func forkWith(o startOrder, attr *syscall.ProcAttr) (pid int, err error) {
 		running := err == nil
 		close(forked)
 		if running {
-			<-o.attempt.over // the kernel kills the command when this thread ends (Pdeathsig)
+			<-o.attempt.over // keep this thread: when it ends, the kernel kills the command (Pdeathsig)
 		}
 	}()
 	<-forked

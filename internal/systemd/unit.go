@@ -47,7 +47,7 @@ func Directories(perUser bool, config string) (dir string, vendors []string) {
 	if perUser {
 		scope, dir = "user", filepath.Join(config, "systemd/user")
 	}
-	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // in the order in which systemd searches
+	for _, prefix := range []string{"/usr/local/lib", "/usr/lib"} { // systemd searches the directories in this order
 		vendors = append(vendors, filepath.Join(prefix, "systemd", scope))
 	}
 	return dir, vendors
