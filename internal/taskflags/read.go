@@ -20,7 +20,7 @@ type Task struct {
 	Spec      jobs.Spec             // the task; with --batch or --each, the defaults for each line
 	Words     []string              // words of the command; empty with --shell, --job or --batch
 	NoResolve bool                  // if true, only the worker looks for the program of the command
-	Caller    invocation.Invocation // this process: its directory and its PATH
+	Caller    invocation.Invocation // directory and PATH of this process
 }
 
 // Read makes a task from the flags. The parameter words contains the words of the command. It does not contain the name that "schedule add"

@@ -26,7 +26,7 @@ type OptionInfo struct {
 	Zero     string   // meaning of the default if the default is 0 or empty
 	Doc      string   // description in the tables of the docs; empty if it is the same as Help
 	Min      int64    // minimum of a number; the default may be smaller
-	Max      int64    // maximum of a number, 0 for the maximum of its type; for a map, maximum bytes as JSON
+	Max      int64    // maximum of a number (0 for the maximum of its type), or maximum size of a map as JSON, in bytes
 	Words    []string // valid values, if the option is one of a few words
 	MaxKeys  int      // maximum number of keys of a map; 0 for no maximum
 	Secret   bool     // whether the values of a map are hidden until the user asks for them
