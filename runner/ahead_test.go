@@ -261,7 +261,7 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 		}
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // not 3 as with small arguments
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 with small arguments
 }
 
 // TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks a task that must not run twice. If it has to wait for a slot, the worker
@@ -293,7 +293,7 @@ func TestAtMostClaimAheadTasksWait(t *testing.T) {
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		testkit.Equal(t, "runs", len(f.runs), 50)
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // not 3 as with the default of ClaimAhead
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 with the default of ClaimAhead
 }
 
 // TestCommandsAreClaimedAheadOnRequest has a function in place of the commands, because a command does not run on fake time.
