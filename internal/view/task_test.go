@@ -78,7 +78,8 @@ func TestShowDrawsTheProgressAndTheStepsOfAFunction(t *testing.T) {
 	p, out, _ := termtest.Printer(80)
 	s.Draw(p)
 	p.Flush()
-	for _, want := range []string{"\n  progress  21/40: reads page 21\n", "\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
+	for _, want := range []string{"\n  progress  21/40: reads page 21\n",
+		"\n  3 steps before: runner show 1040 --json\n  STEP      AT", "\n  page 3    13:11:15  {\"n\":1}\n",
 		"\n  night     14:08:15  slept until 14:10:15\n  cool off  14:10:15  sleeps until 15:11:15\n"} {
 		testkit.Contains(t, out.String(), want)
 	}

@@ -220,7 +220,9 @@ type Traits struct {
 	SingleStatements bool // whether one statement without BEGIN costs less than a transaction of BEGIN, statement and COMMIT
 	Pipelines        bool // whether several statements can be sent in one message
 	FastPath         bool // whether cycles that only complete and claim tasks run concurrently; see db/fastpath.go
-	OutlivedByClient bool // whether clients outlive a crash of the engine. They rely on writes that have returned, so only heartbeats may commit asynchronously
+	// OutlivedByClient is whether clients outlive a crash of the engine. Such clients rely on writes that have returned, so only heartbeats
+	// may commit asynchronously.
+	OutlivedByClient bool
 }
 
 // Options are the options of db.Open. The zero Options opens an existing file for reading and writing.

@@ -1,0 +1,51 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"example.com/runner/internal/testkit"
+	"example.com/runner/internal/testkit/runnerkit"
+	"example.com/runner/jobs"
+	"example.com/runner/runner"
+	"example.com/runner/web"
+)
+
+func TestTask(t *testing.T) {
+	r := open(t)
+	id := shell(t, r, "echo one; echo two >&2; exit 22", jobs.MaxAttempts(2), jobs.Queue("media"), jobs.Label("night"))
+	s := serve(t, r, web.ServerOptions{})
+	testkit.Contains(t, s.page("/tasks/1"), "no worker runs", "○</span> pending")
+	runnerkit.Drain(t, r) // runs only the first attempt, because the next one is due in 10 s
+	page := s.page(fmt.Sprintf("/tasks/%d", id))
+	testkit.Contains(t, page, "↻</span> retrying", "attempt 1 of 2 failed", "waits for its next attempt at", "night: /bin/sh -c",
+		">Retry now<", "exit 22 after", "one\n", `class="l e"`, "attempt 1 ✗ exit 22",
+		"runner enqueue --label night -q media --max-attempts 2")
+	for path, want := range map[string]int{"/tasks/99": 404, "/tasks/0": 404, "/tasks/x": 404, "/tasks/9223372036854775808": 404,
+		"/tasks/1?attempt=9": 200} {
+		if status, _ := s.get(path); status != want {
+			t.Errorf("%s: got status %d, want %d", path, status, want)
+		}
+	}
+}
+
+func TestATaskShowsTheProcessesThatItsCommandLeftBehind(t *testing.T) {
+	r := open(t)
+	shell(t, r, "sleep 60 >/dev/null 2>&1 &")
+	runnerkit.Drain(t, r)
+	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Processes</b> 1 that the command left behind, killed")
+}
+
+func TestATaskShowsTheProgressOfItsFunction(t *testing.T) {
+	r := open(t)
+	job := jobs.Define[string]("convert")
+	r.Register(job.Handler(func(ctx context.Context, text string) error { runner.Progress(ctx, 12, 40, text); return nil }))
+	if _, err := r.Enqueue(t.Context(), job.With("page 12 <b>")); err != nil {
+		t.Fatal(err)
+	}
+	runnerkit.Drain(t, r)
+	testkit.Contains(t, serve(t, r, web.ServerOptions{}).page("/tasks/1"), "<b>Progress</b> 12/40: page 12 &lt;b&gt;")
+	hidden := serve(t, r, web.ServerOptions{Options: web.Options{HideArgs: true}})
+	testkit.ContainsNone(t, hidden.page("/tasks/1"), "page 12")
+}
