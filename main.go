@@ -1,4 +1,4 @@
-// Runner is a durable job runner in one file: one binary, one SQLite database.
+// Runner is a durable job runner in one SQLite file or on a PostgreSQL server.
 package main
 
 import (

@@ -120,7 +120,7 @@ var plans = statementtest.Plans{
 	"selectFollowers": {Text: selectFollowers, By: []string{"COVERING INDEX dependencies_on (on_id=? AND open=?)", byID,
 		"other USING COVERING INDEX dependencies_open (task_id=?"}},
 	"closeOn":  {Text: closeOn, By: []string{"INDEX dependencies_on (on_id=? AND open=?)"}},
-	"closeAll": {Text: closeAll, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}}, // the statement runs once for each task
+	"closeAll": {Text: closeAll, By: []string{"dependencies USING PRIMARY KEY (task_id=?)"}},
 	"reopen":   {Text: reopen, By: []string{"dependencies USING PRIMARY KEY (task_id=?)", byID}},
 	"selectRevivable": {Text: selectRevivable, By: []string{"COVERING INDEX dependencies_on (on_id=?)", byID,
 		"other USING PRIMARY KEY (task_id=?)"}, Allow: []string{"USE TEMP B-TREE FOR ORDER BY"}},

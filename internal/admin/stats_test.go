@@ -29,7 +29,7 @@ func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	testkit.Equal(t, "failed tasks", whole.Ended[jobs.Failed], 2)
 	testkit.Equal(t, "start", whole.At, at)
 
-	// If the sample has more tasks than Ended counts, each sampled task has the weight 1.
+	// If a bucket has more sampled tasks than its field Ended says, each sampled task has the weight 1.
 	whole = Whole([]TimeBucket{
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 1}, Sampled: 10, waits: hours, runs: hours},
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 2}, Sampled: 2, waits: seconds, runs: seconds},

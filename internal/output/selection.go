@@ -176,7 +176,7 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 	})
 }
 
-// active returns the running tasks, the tasks that have ended at the time since or later, and the tasks with the ids in known, sorted by
+// active returns the running tasks, the tasks that have ended at the time in since or later, and the tasks with the ids in known, sorted by
 // id.
 func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task

@@ -31,5 +31,5 @@ func (Path) SharedByHosts() bool { return false }
 // HasPassword returns false.
 func (Path) HasPassword() bool { return false }
 
-// Engine prepares a database in the file.
+// Engine prepares a database in the file. It does not open the file.
 func (p Path) Engine(o engine.Options) (engine.Engine, error) { return New(string(p), o) }
