@@ -247,9 +247,9 @@ func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, e
 	return next.time(), err
 }
 
-// ChangeSchedules calls the function change with all schedules, ordered by name. The result put of this function has the schedules to add
-// or replace. The result remove has the names of the schedules to delete; their tasks stay. All these changes are one transaction.
-// ChangeSchedules may call the function twice. A new schedule with @reboot does not tick in the boot with the id boot.
+// ChangeSchedules calls the function change with all schedules, ordered by name. This function returns two lists: the schedules
+// to add or replace, and the names of the schedules to delete, whose tasks stay. All these changes are one transaction. ChangeSchedules may
+// call the function twice. The parameter boot is the id of a boot in which a new schedule with @reboot does not tick.
 func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule,
 	remove []string, err error)) error {
 	return d.update(ctx, full, func(t *tx) error {

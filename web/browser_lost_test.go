@@ -49,8 +49,8 @@ func TestAnActionSurvivesTheEndOfTheSessionInABrowser(t *testing.T) {
 	}
 }
 
-// TestAnUpdateKeepsTheActionThatIsSentInABrowser updates a page while the browser sends an action, after the session has ended. The update
-// must not replace the page, which then asks the user to sign in for the action.
+// TestAnUpdateKeepsTheActionThatIsSentInABrowser ends the session. Then the browser sends an action, and the page is updated before the
+// answer arrives. The update must not replace the page: the page must still ask the user to sign in for the action.
 func TestAnUpdateKeepsTheActionThatIsSentInABrowser(t *testing.T) {
 	r := open(t)
 	s := serve(t, r, webOptions)

@@ -6,10 +6,10 @@ import "errors"
 
 var errNeedsLinux = errors.New("it needs Linux")
 
-// loadAverage returns an error, because only Linux has the load average in a file.
+// loadAverage returns an error, because only Linux has a file that shows the load average.
 func loadAverage() (float64, error) { return 0, errNeedsLinux }
 
-// freeMemory returns an error, because only Linux has the free memory in a file.
+// freeMemory returns an error, because only Linux has a file that shows how much memory is free.
 func freeMemory() (int64, error) { return 0, errNeedsLinux }
 
 // BootID returns an empty text, because this system has no boot id.
