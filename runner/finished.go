@@ -40,8 +40,8 @@ const (
 // OnFinished logs a warning and calls handle again for the same task after 1 s, then after twice that time, and so on up to one minute. The
 // cursor does not move past this task meanwhile, so let handle return nil for a task that it can never accept.
 //
-// Several processes may call OnFinished with the same cursor. One of them then calls handle. Another process takes over when OnFinished
-// returns in that process, or 30 s after that process dies. If a process is suspended for longer than 30 s during a call of handle, another
+// Several processes may call OnFinished with the same cursor. Only one of them calls handle. When OnFinished returns in this process, or
+// 30 s after this process dies, another one takes over. If a process is suspended for longer than 30 s during a call of handle, another
 // process may handle the same task meanwhile; the context of the suspended call then ends with the cause jobs.ErrLost. Different cursors do
 // not affect each other.
 //

@@ -30,8 +30,9 @@ type plan struct {
 	seed                    uint64
 }
 
-// costs are the parameters of the model that calibrate fits to measurements. A message is a transaction in which a worker ends or claims
-// tasks. A claim is a transaction that finds no task to claim. A notice is the delivery of a notification to one process.
+// costs are parameters of the model. The program in calibrate.go chooses them so that the model fits the measurements. A message is a
+// transaction in which a worker ends or claims tasks. A claim is a transaction that finds no task to claim. A notice is the delivery of a
+// notification to one process.
 type costs struct {
 	serverMessage, serverClaim, serverNotice time.Duration // processor time of the server
 	workerMessage, workerClaim, workerNotice time.Duration // processor time of the worker

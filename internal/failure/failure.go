@@ -73,7 +73,7 @@ func (f *Error) Hint(format string, args ...any) *Error {
 }
 
 // WhileWaiting changes the exit status of an error of runner itself. It is for commands whose exit status is that of a task: the statuses
-// 1, 3 and 75 must always come from the task. So the error gets 125, unless it is a usage error or has the status 126 or 127.
+// 1, 3 and 75 must always come from the task. So the error gets 125, unless it is a usage error or has the status 124 or higher.
 func WhileWaiting(err error) error {
 	if _, ok := errors.AsType[ExitStatus](err); ok || err == nil {
 		return err

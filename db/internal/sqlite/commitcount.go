@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 )
 
-// commitCount counts the commits of other connections, which the watch of this process reports. SQLite counts all commits in the shared
-// memory of the database. The writer counts its own commits. It leaves out commits without changes, because SQLite does not count them.
+// commitCount counts the commits of other connections; the watch of this process reports them. Their number is the number of all commits
+// minus the number of the writer's own commits. SQLite keeps the first number in the shared memory of the database, and the writer counts
+// the second one. The writer does not count commits without changes, because SQLite does not count them either.
 type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // SQLite's counter of commits; nil if it cannot be read

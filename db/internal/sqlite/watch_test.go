@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch does not stop at the first commit that it finds. That commit may
-// be an earlier one: with an fsync, a commit becomes visible milliseconds after its event.
+// TestWatchFindsACommitThatComesAfterItsEvent checks that the watch continues to check after an event, even if it has found a
+// commit. That commit may belong to an earlier event: with an fsync, a commit becomes visible milliseconds after the write to the log that
+// caused its event.
 func TestWatchFindsACommitThatComesAfterItsEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "test.db")
