@@ -188,7 +188,7 @@ type enqueueOptions struct {
 	stdin     io.Reader
 }
 
-// The method many reports whether the command adds a task for each line of its input.
+// The method "many" reports whether the command adds a task for each line of its input.
 func (o *enqueueOptions) many() bool { return o.batch != "" || o.each != nil }
 
 func readEnqueueOptions(c *cli.Context, a *cli.App) (enqueueOptions, error) {

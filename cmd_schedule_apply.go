@@ -112,7 +112,7 @@ EXIT STATUS
 	}
 }
 
-// readScheduleFile reads the file with schedules that the arguments of the command name. The parameter unchanged is a text that tells the
+// readScheduleFile reads the file with schedules that the arguments of the command name. The parameter "unchanged" is a text that tells the
 // user that the database is as before. The error message about an invalid file contains this text.
 func readScheduleFile(c *cli.Context, a *cli.App, unchanged string) (*batch.ScheduleFile, error) {
 	verb, words := c.Command.Name, c.Args().Slice()

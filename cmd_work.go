@@ -273,7 +273,7 @@ func parseWorkerName(text string) (string, error) {
 	return text, nil
 }
 
-// firstSet returns the name of the first option in list that the user gave. It skips the options that the parameter except lists. It
+// firstSet returns the name of the first option in list that the user gave. It skips the options that the parameter "except" lists. It
 // returns an empty string if the user gave none of the others.
 func firstSet(c *cli.Context, list []cli.Flag, except ...string) string {
 	for _, f := range list {

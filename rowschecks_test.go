@@ -18,7 +18,7 @@ import (
 	"unicode/utf8"
 )
 
-// The method canary adds a new canary. It also checks that the previous canaries complete in time.
+// The method "canary" adds a new canary. It also checks that the previous canaries complete in time.
 func (f *rowFuzz) canary() {
 	out, err := f.command("enqueue", "-q", "canary", "--", "true").CombinedOutput()
 	id, _ := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
@@ -31,8 +31,8 @@ func (f *rowFuzz) canary() {
 	}
 }
 
-// The method flags runs "runner enqueue" with random options that have extreme values. It leaves out options that would make enqueue itself
-// read a file that never ends.
+// The method "flags" runs "runner enqueue" with random options that have extreme values. It leaves out options that would make enqueue
+// itself read a file that never ends.
 func (f *rowFuzz) flags() {
 	options := []string{"--queue", "--priority", "--in", "--at", "--expires-in", "--after", "--after-any", "--lane", "--unique", "--label",
 		"--cwd", "--env", "--env-file", "--timeout",

@@ -72,7 +72,7 @@ type rowValues struct {
 	files []any // paths from extremeFiles
 }
 
-// The method of returns a random value for a column. Most values are plausible for a column with that name. Some are of any kind.
+// The method "of" returns a random value for a column. Most values are plausible for a column with that name. Some are of any kind.
 func (v *rowValues) of(column string) any {
 	pools := [][]any{extremeNumbers, extremeReals, extremeTexts, extremeJSON, extremeBytes, v.files, {nil}}
 	switch n := v.IntN(1000); {

@@ -74,7 +74,7 @@ type plan struct {
 	lite, liteTuned, liteSynced    system
 }
 
-// The function all returns the measurements that this machine can run, in the order of the report.
+// The function "all" returns the measurements that this machine can run, in the order of the report.
 func all(e *env) ([]*measurement, error) {
 	p := &plan{
 		mine: ours(own, runner.Normal), durable: ours(ownDurable, runner.Full),

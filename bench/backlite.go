@@ -15,8 +15,8 @@ func (payload) Config() backlite.QueueConfig {
 		Retention: &backlite.Retention{Duration: time.Hour, Data: &backlite.RetainData{}}}
 }
 
-// backliteSystem returns the system that uses backlite. The argument connections is the maximum number of its connections to the database.
-// 0 means no limit, as in the README of backlite.
+// backliteSystem returns the system that uses backlite. The argument "connections" is the maximum number of its connections to the
+// database. 0 means no limit, as in the README of backlite.
 func backliteSystem(name, level string, connections int) system {
 	return system{name, func(ctx context.Context, e *env, concurrency int, handle func(payload)) (*queue, error) {
 		pool, err := sql.Open("sqlite", dsn(e.path("backlite.db"), level))

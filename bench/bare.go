@@ -74,7 +74,7 @@ func (b *bare) exec(ctx context.Context, text string, args ...any) error {
 
 type claimed struct{ id, generation int64 }
 
-// turn completes the tasks in the argument batch and claims up to k new tasks. It does both in one transaction.
+// turn completes the tasks in the argument "batch" and claims up to k new tasks. It does both in one transaction.
 func (b *bare) turn(ctx context.Context, batch []claimed, k int) (_ []claimed, err error) {
 	if err := b.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (b *bare) drain(ctx context.Context, k int) error {
 	return err
 }
 
-// insert adds n pending rows. Each transaction adds as many rows as the argument together says.
+// insert adds n pending rows. Each transaction adds as many rows as the argument "together" says.
 func (b *bare) insert(ctx context.Context, n, together int) error {
 	for i := range n {
 		if i%together == 0 {

@@ -57,7 +57,7 @@ func ourCommands(ctx context.Context, e *env) (float64, error) {
 	return perSecond(n, took), e.holds(ctx, 0, n)
 }
 
-// The method holds returns an error unless the database has these numbers of waiting and completed tasks.
+// The method "holds" returns an error unless the database has these numbers of waiting and completed tasks.
 func (e *env) holds(ctx context.Context, waiting, completed int) error {
 	r, err := runner.Open(ctx, e.path("runner.db"), runner.Options{})
 	if err != nil {

@@ -151,8 +151,8 @@ func checkName(text string, i int) string {
 	return name
 }
 
-// withoutChecks removes n CHECKs from a CREATE TABLE. The argument after is the number of CHECKs before these, which stay. It also removes
-// all comments, because they may contain parentheses.
+// withoutChecks removes n CHECKs from a CREATE TABLE. The argument "after" is the number of CHECKs before these, which stay. It also
+// removes all comments, because they may contain parentheses.
 func withoutChecks(text string, after, n int) string {
 	text = comment.ReplaceAllString(text, "")
 	for range n {

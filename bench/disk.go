@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// life enqueues n tasks and then runs them. The argument concurrency says how many tasks a transaction adds, and also how many tasks run at
-// the same time. life returns the queue, still open, and the number of bytes that this process has written to the disk since it opened the
-// queue.
+// life enqueues n tasks and then runs them. The argument "concurrency" says how many tasks a transaction adds, and also how many tasks run
+// at the same time. life returns the queue, still open, and the number of bytes that this process has written to the disk since it opened
+// the queue.
 func (s system) life(ctx context.Context, e *env, n, concurrency int) (q *queue, written int64, err error) {
 	l := newLedger(n)
 	q, err = s.open(ctx, e, concurrency, func(p payload) { l.note(p.N) })

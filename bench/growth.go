@@ -36,7 +36,7 @@ SELECT 3, ?1, 'default', ?2, '{"n":0}', CASE WHEN ?1 = 'scheduled' OR ?2 = 'fore
 	?1 = 'completed', CASE ?1 WHEN 'completed' THEN 1 END, CASE ?1 WHEN 'completed' THEN 1 END,
 		CASE ?1 WHEN 'completed' THEN unixepoch() * 1000 - i END, 1, 1 FROM n`
 
-// The method beside measures how long a worker needs to claim, run and finish a task while the tasks of p are in the same database. The
+// The method "beside" measures how long a worker needs to claim, run and finish a task while the tasks of p are in the same database. The
 // worker runs ten tasks at a time. The result is in microseconds per task.
 func (p pile) beside(ctx context.Context, e *env) (float64, error) {
 	const tasks = 10_000

@@ -83,7 +83,7 @@ func (e *env) size(n int) int {
 // path returns the path of a file in the measurement's own directory.
 func (e *env) path(name string) string { return filepath.Join(e.dir, name) }
 
-// measurement is one cell of a table: a system and a workload. The function run measures the system and returns the figure in the unit of
+// measurement is one cell of a table: a system and a workload. The function "run" measures the system and returns the figure in the unit of
 // the workload.
 type measurement struct {
 	workload *workload

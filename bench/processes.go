@@ -26,7 +26,7 @@ type child struct {
 	Path        string
 	Concurrency int
 	UntilEmpty  bool
-	Held        bool // if true, the worker begins only after the parent has called the method let
+	Held        bool // if true, the worker begins only after the parent has called the method "let"
 }
 
 // childReport is the report that a worker process prints when it ends.
@@ -98,7 +98,7 @@ type worker struct {
 	out *bufio.Scanner
 }
 
-// The method let tells a worker to begin. The worker waits for this because it was started with child.Held.
+// The method "let" tells a worker to begin. The worker waits for this because it was started with child.Held.
 func (w *worker) let() error {
 	_, err := w.in.Write([]byte{'\n'})
 	return err
@@ -134,7 +134,7 @@ func startWorker(ctx context.Context, c child) (*worker, error) {
 	return w, nil
 }
 
-// end waits for the end of the worker and returns its report. If the argument interrupt is set, it interrupts the worker first.
+// end waits for the end of the worker and returns its report. If the argument "interrupt" is set, it interrupts the worker first.
 func (w *worker) end(interrupt bool) (childReport, error) {
 	if interrupt {
 		if err := w.cmd.Process.Signal(os.Interrupt); err != nil {
@@ -162,7 +162,7 @@ func filled(ctx context.Context, e *env, n int) (*runner.Runner, error) {
 }
 
 // manyProcesses measures how fast several processes drain one file, in tasks per second. Each process runs ten tasks at a time. If the
-// argument starved is set, manyProcesses instead measures the longest time that a process waits for its next task, in milliseconds. The
+// argument "starved" is set, manyProcesses instead measures the longest time that a process waits for its next task, in milliseconds. The
 // wait for the first task does not count.
 func manyProcesses(n, processes int, starved bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
@@ -262,7 +262,7 @@ func kept(concurrency int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// The function beside measures how long this process needs to enqueue a task while another process drains at full speed. The result is
+// The function "beside" measures how long this process needs to enqueue a task while another process drains at full speed. The result is
 // percentile p, in milliseconds.
 func beside(concurrency int, p float64) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
@@ -369,8 +369,8 @@ func start(args func(e *env) []string, n int) func(context.Context, *env) (float
 	}
 }
 
-// batchLines measures how fast the command line enqueues a file of n lines, in lines per second. If the argument memory is set, it measures
-// the peak memory of the process instead, in megabytes.
+// batchLines measures how fast the command line enqueues a file of n lines, in lines per second. If the argument "memory" is set, it
+// measures the peak memory of the process instead, in megabytes.
 func batchLines(n int, memory bool) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -104,8 +104,8 @@ func (s system) batch(n int) func(context.Context, *env) (float64, error) {
 	}
 }
 
-// The method both measures the system under two loads at the same time: goroutines enqueue tasks while workers run them. The figure is in
-// tasks per second. The argument concurrency is the number of these goroutines, and also the number of tasks that run at the same time.
+// The method "both" measures the system under two loads at the same time: goroutines enqueue tasks while workers run them. The figure is in
+// tasks per second. The argument "concurrency" is the number of these goroutines, and also the number of tasks that run at the same time.
 func (s system) both(n, concurrency int) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n) / concurrency * concurrency

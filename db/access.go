@@ -16,7 +16,7 @@ func Insecure(address string) error { return InsecureFor(address, os.Geteuid()) 
 // users itself.
 func InsecureFor(address string, uid int) error { return ParseAddress(address).CheckWriters(uid) }
 
-// FileOwner returns the number of the user who owns the database at path. The result ok is false if the file does not exist, or if the
+// FileOwner returns the number of the user who owns the database at path. The result "ok" is false if the file does not exist, or if the
 // system does not report owners.
 func FileOwner(path string) (uid int, ok bool) {
 	info, err := os.Stat(path)

@@ -44,7 +44,7 @@ type admission struct {
 	// filling has the jobs whose last batch in a queue is not full, so that the tasks of this batch wait. The value is the number of tasks
 	// that the claim may take instead: those in the full batches.
 	filling map[part]int
-	// The field fills says whether the claim has begun to fill its batches (see beginFill). From then on the rates do not count the tasks
+	// The field "fills" says whether the claim has begun to fill its batches (see beginFill). From then on the rates do not count the tasks
 	// that the claim takes.
 	fills bool
 }
@@ -58,7 +58,7 @@ type limitState struct {
 	next    time.Time // time of the next start if the rate allows no start now
 	taken   int       // tasks that this claim has taken
 	started int       // starts of this claim; a batch counts as one start
-	saved   bool      // whether tasks that share a batch have lowered the field started
+	saved   bool      // whether countCalls has reduced "started", because several taken tasks share a batch
 }
 
 // allTarget is the whole database.
@@ -165,7 +165,7 @@ func (g *admission) capacityOf(queue, job string) int {
 	return n
 }
 
-// The method jobs returns a copy of list for a claim from a queue. In the copy the name of a job is empty if no task of the job may start
+// The method "jobs" returns a copy of list for a claim from a queue. In the copy the name of a job is empty if no task of the job may start
 // in that queue now. If the name of the queue is empty, jobs ignores batches: the claim of a suspect does not wait until its batch is full.
 func (g *admission) jobs(queue string, list []ClaimJob) []ClaimJob {
 	if g == nil {
@@ -200,7 +200,7 @@ func (g *admission) take(queue string, claimed []jobs.Task) {
 	}
 }
 
-// The method full reports whether the claim has used up a limit on running tasks.
+// The method "full" reports whether the claim has used up a limit on running tasks.
 func (g *admission) full() bool {
 	if g == nil {
 		return false

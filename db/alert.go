@@ -65,8 +65,8 @@ func (w *Worker) Alert(ctx context.Context, now time.Time) (alerts []Alert, err 
 }
 
 // alert records one alert and appends it to the list. If another worker has already recorded the alert, alert changes nothing. The
-// parameter record is a statement that changes a column of the schedule from the old value (the parameter was) to the new value (the
-// parameter is).
+// parameter "record" is a statement that changes a column of the schedule from the old value (the parameter "was") to the new value (the
+// parameter "is").
 func (w *Worker) alert(ctx context.Context, list []Alert, a Alert, now time.Time, record *statement, is, was int64) ([]Alert, error) {
 	recorded, err := updateAs(ctx, w.db, full, func(t *tx) (bool, error) {
 		t.hooks = w.hooks

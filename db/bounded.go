@@ -26,7 +26,7 @@ type TimeMark struct {
 	ID int64 // id of the task; 0 for no task
 }
 
-// The method scans reports whether the engine compares tasks one by one to find those that a filter selects.
+// The method "scans" reports whether the engine compares tasks one by one to find those that a filter selects.
 func (d *DB) scans(ctx context.Context, f jobs.Filter) (bool, error) {
 	if f.IDs != nil || f.Batch != 0 || f.Schedule != "" || f.Held {
 		return false, nil
@@ -38,7 +38,7 @@ func (d *DB) scans(ctx context.Context, f jobs.Filter) (bool, error) {
 	return len(f.States) > 0 || !f.Since.IsZero() || !f.Until.IsZero() || !f.FinishedBefore.IsZero() || compares(f), nil
 }
 
-// The function compares reports whether a filter has conditions other than the states, the times and the ids of tasks.
+// The function "compares" reports whether a filter has conditions other than the states, the times and the ids of tasks.
 func compares(f jobs.Filter) bool {
 	return len(f.Queues) > 0 || len(f.Jobs) > 0 || comparesText(f)
 }
@@ -48,9 +48,9 @@ func comparesText(f jobs.Filter) bool {
 }
 
 // ListBounded does the same as List for the newest tasks, but it limits the search. If it has to compare tasks one by one, it looks at no
-// more tasks than the parameter look says. In this case the result rest is the id of the last task at which it looked. To continue the
-// search, the caller lists the tasks with lower ids. If ListBounded looked at all tasks, or found as many as the parameter limit says, rest
-// is 0.
+// more tasks than the parameter "look" says. In this case the result "rest" is the id of the last task at which it looked. To continue the
+// search, the caller lists the tasks with lower ids. If ListBounded looked at all tasks, or found as many as the parameter "limit" says,
+// rest is 0.
 func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	if onlyPending(f) { // the pending tasks may be older than many finished tasks, so a search by id could end before it finds them
 		if tasks, whole, err := d.listPending(ctx, f, limit); whole || err != nil {
@@ -93,8 +93,8 @@ func (d *DB) ListBounded(ctx context.Context, f jobs.Filter, limit, look int) (t
 }
 
 // ListByTimeBounded does the same as ListByTime, but it limits the search. If it has to compare tasks one by one, it looks at no more tasks
-// than the parameter look says. In this case the result rest is the last task at which it looked. To continue the search, the caller lists
-// the tasks after this one. If ListByTimeBounded looked at all tasks or found as many as o.Limit, rest is zero.
+// than the parameter "look" says. In this case the result "rest" is the last task at which it looked. To continue the search, the caller
+// lists the tasks after this one. If ListByTimeBounded looked at all tasks or found as many as o.Limit, rest is zero.
 func (d *DB) ListByTimeBounded(ctx context.Context, f jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task, rest TimeMark, err error) {
 	scans, err := d.scans(ctx, f)
 	if err != nil {
@@ -137,7 +137,7 @@ type RecentNames struct {
 var recentNames = query(`SELECT DISTINCT queue, job, coalesce(label, '') AS label, coalesce(lane, '') AS lane
 FROM (SELECT queue, job, label, lane FROM {tasks} ORDER BY id DESC LIMIT 0 + ?) AS recent`)
 
-// RecentNames returns the names that the newest tasks use, without duplicates. It looks at no more tasks than the parameter look says.
+// RecentNames returns the names that the newest tasks use, without duplicates. It looks at no more tasks than the parameter "look" says.
 func (d *DB) RecentNames(ctx context.Context, look int) ([]RecentNames, error) {
 	return readRows[RecentNames](ctx, d, recentNames, look)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // bucket is the state of a rate limit (a token bucket). A start subtracts the period of the limit (Limit.Per, in milliseconds) from the
-// field level. Each millisecond that passes adds the starts per period (Limit.Rate) to level. So all values are integers. After a start
+// field "level". Each millisecond that passes adds the starts per period (Limit.Rate) to level. So all values are integers. After a start
 // that the rate did not allow yet, level is negative.
 type bucket struct {
 	level int64
@@ -34,7 +34,8 @@ func (b bucket) fill(l jobs.Limit, now time.Time) bucket {
 	return bucket{min(b.level, full.level), now}
 }
 
-// The method starts returns how many tasks the rate allows to start at the time now. If it allows none, next is the time of the next start.
+// The method "starts" returns how many tasks the rate allows to start at the time now. If it allows none, next is the time of the next
+// start.
 func (b bucket) starts(l jobs.Limit, now time.Time) (n int, next time.Time) {
 	if l.Rate == 0 {
 		return math.MaxInt, time.Time{}

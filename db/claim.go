@@ -118,7 +118,7 @@ func newClaimer(id string, list []ClaimJob) *claimer {
 		suspect: claimSuspects.Of(n), peek: peekTasks.Of(n), floors: floors{cost: floorCost}}
 }
 
-// claim claims tasks for the free slots, and returns them in the order in which to start them. The result next is described at
+// claim claims tasks for the free slots, and returns them in the order in which to start them. The result "next" is described at
 // CycleResult.NextStart.
 func (t *tx) claim(c *claimer, ask Claim, now time.Time) (claimed []jobs.Task, next time.Time, err error) {
 	t.full = false
@@ -246,7 +246,7 @@ func (t *tx) claimFrom(c *claimer, g *admission, queues []string, ask Claim, now
 }
 
 // claimQueue claims tasks of a queue and of the jobs in list, in the order in which to start them. It skips the jobs whose name is empty.
-// The parameter free is the maximum number of tasks. If final is true, no write follows in the transaction, so the engine may commit
+// The parameter "free" is the maximum number of tasks. If final is true, no write follows in the transaction, so the engine may commit
 // together with this claim.
 func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask Claim, g *admission, seekOverdue, final bool,
 	now time.Time) ([]jobs.Task, error) {
@@ -274,8 +274,8 @@ func (t *tx) claimQueue(c *claimer, list []ClaimJob, queue string, free int, ask
 	}
 }
 
-// claimFirst claims the first tasks of a queue. The parameter text is the statement to use: c.tasks or c.suspect. It skips the jobs in list
-// whose name is empty.
+// claimFirst claims the first tasks of a queue. The parameter "text" is the statement to use: c.tasks or c.suspect. It skips the jobs in
+// list whose name is empty.
 func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, list []ClaimJob, lease time.Duration,
 	now time.Time) ([]jobs.Task, error) {
 	args := c.jobArgs(queue, list, 5)
@@ -286,8 +286,8 @@ func (t *tx) claimFirst(c *claimer, text *statement, queue string, free int, lis
 	return t.take(c, text, append(args, int64(free), c.worker, now.Add(lease).UnixMilli(), ms, ms), free, lease, now)
 }
 
-// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The parameter more is
-// the number of arguments that the caller will append: jobArgs allocates space for them.
+// jobArgs returns the arguments of the SELECTs of all jobs. A job with an empty name gets NULL, which matches no row. The parameter "more"
+// is the number of arguments that the caller will append: jobArgs allocates space for them.
 func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	args := make([]any, 0, 3*len(list)+more)
 	for _, job := range list {
@@ -296,7 +296,7 @@ func (c *claimer) jobArgs(queue string, list []ClaimJob, more int) []any {
 	return args
 }
 
-// take runs a claim statement and returns the claimed tasks. It sets the fields that the statement does not return. The parameter most is
+// take runs a claim statement and returns the claimed tasks. It sets the fields that the statement does not return. The parameter "most" is
 // the maximum number of tasks.
 func (t *tx) take(c *claimer, text *statement, args []any, most int, lease time.Duration, now time.Time) ([]jobs.Task, error) {
 	claimed, err := t.claimRows(text, args, most)

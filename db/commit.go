@@ -343,7 +343,7 @@ func (w *writer) lookBefore() error {
 	return w.db.Replaced()
 }
 
-// The method looks reports whether the writer must check the files before the next write, because at least the time lookAgain has passed
+// The method "looks" reports whether the writer must check the files before the next write, because at least the time lookAgain has passed
 // since the last check.
 func (w *writer) looks() bool { return time.Since(w.looked) >= lookAgain }
 

@@ -57,7 +57,7 @@ type completions struct {
 	lanes   bool               // whether some tasks have a lane
 }
 
-// completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter defaults has the
+// completionsOf returns the entries of list that complete their task, store nothing else and run no hooks. The parameter "defaults" has the
 // hooks that apply to tasks without hooks of their own.
 func completionsOf(list []Finish, defaults jobs.Hooks, now time.Time) completions {
 	all := completions{rows: make([]completion, 0, len(list)), at: make([]int, 0, len(list)),

@@ -100,7 +100,7 @@ type ActionResult struct {
 }
 
 // Cancel cancels waiting tasks, and requests cancellation of running ones from their workers. It does not change finished tasks. The
-// parameter text says who cancels them and why. If the parameter hard is true, commands get KILL at once, without a TERM before it.
+// parameter "text" says who cancels them and why. If the parameter "hard" is true, commands get KILL at once, without a TERM before it.
 func (d *DB) Cancel(ctx context.Context, ids []int64, text string, hard bool, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, cancelling(text, hard, now))
 }
@@ -129,7 +129,7 @@ func (t *tx) cancel(id int64, text string, hard bool, now time.Time) (ActionResu
 	return ActionResult{ID: id, State: state, Done: state.Finished()}, err
 }
 
-// Retry resets finished tasks as if they were new. A task that waits for a time or for its next attempt becomes due. The parameter due is
+// Retry resets finished tasks as if they were new. A task that waits for a time or for its next attempt becomes due. The parameter "due" is
 // the new due time. A reset task waits again for its dependencies, but only for the unfinished ones.
 func (d *DB) Retry(ctx context.Context, ids []int64, due, now time.Time) ([]ActionResult, error) {
 	return d.move(ctx, ids, retrying(due, now))
@@ -261,7 +261,7 @@ const moveMost = 500
 // action changes a task. It returns the results for the task and for other tasks that it has changed.
 type action func(t *tx, id int64) ([]ActionResult, error)
 
-// The method each applies an action to each task in the transaction t.
+// The method "each" applies an action to each task in the transaction t.
 func (t *tx) each(ids []int64, one action) (done []ActionResult, err error) {
 	for _, id := range ids {
 		some, err := one(t, id)

@@ -27,7 +27,7 @@ import (
 // mostly have the same effect. The value 1 makes every operation fail once.
 var stride = flag.Int("stride", usualStride, "take every so many points at which a disk can fail")
 
-// point makes one operation fail with an error code: the n-th of the operations for which counts(op) is true. If the parameter ever is
+// point makes one operation fail with an error code: the n-th of the operations for which counts(op) is true. If the parameter "ever" is
 // true, all later ones of these operations fail, too.
 func point(disk *fault.Disk, n int, counts func(fault.Op) bool, code fault.Code, ever bool) (hit *bool) {
 	hit = new(bool)
@@ -148,7 +148,7 @@ func everyFailure(t *testing.T, o Options) {
 	}
 }
 
-// The method again makes one operation fail, and repeats the step that has failed. At the end, the database must have the same state as
+// The method "again" makes one operation fail, and repeats the step that has failed. At the end, the database must have the same state as
 // without the failure.
 func (k *kit) again(t *testing.T, o Options, n int, counts func(fault.Op) bool, code fault.Code, want []string) {
 	t.Helper()

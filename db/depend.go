@@ -166,7 +166,8 @@ func (t *tx) adopt(r *row, ends []end, lanes *laneSet, now time.Time) ([]end, er
 }
 
 // link reads the dependencies of a task that plain SQL has inserted. The task becomes blocked, or cancelled if a dependency is broken (see
-// adopt). The result waits reports whether the task waits for other tasks.
+// adopt). The result "waits" reports whether the task waits for other tasks, and "broken" whether
+// a dependency is broken.
 func (t *tx) link(id int64, now time.Time) (waits, broken bool, err error) {
 	var named []struct {
 		ID         int64   `db:"on_id"`
@@ -214,7 +215,7 @@ type Dependency struct {
 }
 
 // Dependencies lists both sides of the dependencies of a task. The result waitsFor has the tasks that task id waits for or has waited for.
-// The result waiters has the tasks that wait or have waited for task id. The parameter most is the maximum length of each list; 0 means
+// The result "waiters" has the tasks that wait or have waited for task id. The parameter "most" is the maximum length of each list; 0 means
 // all.
 func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, waiters []Dependency, err error) {
 	most = cmp.Or(most, math.MaxInt32)
@@ -224,7 +225,7 @@ func (d *DB) Dependencies(ctx context.Context, id int64, most int) (waitsFor, wa
 	return waitsFor, waiters, err
 }
 
-// Upstream calls the function each for every task that a task waited for, in the order of their ids, until a call returns an error. It
+// Upstream calls the function "each" for every task that a task waited for, in the order of their ids, until a call returns an error. It
 // skips deleted tasks.
 func (d *DB) Upstream(ctx context.Context, id int64, each func(jobs.Task) error) error {
 	rows, err := d.read.QueryxContext(ctx, d.sql.Text(selectUpstream), id)

@@ -55,9 +55,9 @@ func (d dueTimes) next() (first sql.NullInt64) {
 	return first
 }
 
-// The method due makes due tasks pending, and cancels expired tasks. The result next is the time at which the caller must call due again.
-// The result lane is the time at which the rate limit of a lane allows the next start of a task that is already due. Each result is zero if
-// no task waits.
+// The method "due" makes due tasks pending, and cancels expired tasks. The result "next" is the time at which the caller must call due
+// again. The result "lane" is the time at which the rate limit of a lane allows the next start of a task that is already due. Each result
+// is zero if no task waits.
 func (t *tx) due(now time.Time) (next, lane time.Time, err error) {
 	for range dueMost {
 		var times dueTimes

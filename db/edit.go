@@ -43,9 +43,9 @@ type Edit struct {
 	Text   string    // description of the changes, for people
 }
 
-// Edit changes the settings of a waiting task. The function decide gets the task and returns its new settings; it must not take long. Edit
-// does not change a task that runs or has finished, and does not call decide for it. It returns an error of decide unchanged. An error of
-// kind jobs.ErrConflict means that another task holds the new unique key.
+// Edit changes the settings of a waiting task. The function "decide" gets the task and returns its new settings; it must not take long.
+// Edit does not change a task that runs or has finished, and does not call decide for it. It returns an error of decide unchanged. An error
+// of kind jobs.ErrConflict means that another task holds the new unique key.
 func (d *DB) Edit(ctx context.Context, id int64, by string, now time.Time, decide func(jobs.Task) (Edit, error)) (ActionResult, error) {
 	var m ActionResult
 	err := d.updateAlone(ctx, full, func(t *tx) (err error) {

@@ -156,7 +156,7 @@ func (t *tx) endedFor(e end, lanes *laneSet, now time.Time) ([]end, error) {
 	return cancelled, nil
 }
 
-// The method free releases a task whose dependencies have all ended.
+// The method "free" releases a task whose dependencies have all ended.
 func (t *tx) free(f follower, lanes *laneSet, now time.Time) error {
 	to := lifecycle.InitialState(f.RunAt.time(), now, false, f.Lane != "") // with a lane: blocked until freeLanes gives it the lane
 	if to == jobs.Blocked {

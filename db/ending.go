@@ -40,8 +40,9 @@ func parseEnding(text string) (ending, bool) {
 	return e, ok
 }
 
-// parseReason parses the first part of an ending, such as "exit 7" or "timeout". Reasons without a number are also common words in other
-// searches, so they count as a reason only if an error line follows.
+// parseReason parses the first part of an ending, such as "exit 7" or "timeout". The parameter "line" says whether an error line
+// follows. People also search for single words such as "timeout" or "error" as plain text, so such a word counts as a reason only if an
+// error line follows.
 func parseReason(text string, line bool) (ending, bool) {
 	if match := exitOrSignal().FindStringSubmatch(text); match != nil {
 		number, isName := match[2], match[3] != ""

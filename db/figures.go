@@ -136,8 +136,8 @@ type TimeBucket struct {
 }
 
 // Trend divides the time since a given time into n periods of the same length, and returns statistics of the tasks that ended in each
-// period. The waits and durations come from a sample of the tasks in each period, without deleted tasks. The parameter some is the greatest
-// size of a sample.
+// period. The waits and durations come from a sample of the tasks in each period, without deleted tasks. The parameter "some" is the
+// greatest size of a sample.
 func (d *DB) Trend(ctx context.Context, since time.Time, length time.Duration, n, some int) ([]TimeBucket, error) {
 	steps := make([]TimeBucket, n)
 	type ended struct {

@@ -15,7 +15,7 @@ import (
 // part identifies the tasks of one job in one queue.
 type part struct{ queue, job string }
 
-// The function only returns a copy of list in which the job list[at] keeps its name. The names of all other jobs are empty.
+// The function "only" returns a copy of list in which the job list[at] keeps its name. The names of all other jobs are empty.
 func only(list []ClaimJob, at int) []ClaimJob {
 	one := make([]ClaimJob, len(list))
 	one[at] = list[at]
@@ -101,8 +101,8 @@ func (g *admission) beginFill() {
 }
 
 // countCalls corrects the number of starts after a claim has filled the batches of a job in a queue: the rates count one start for each
-// batch, and not one for each of the first tasks of the batches. The parameter first is the number of tasks of the job that the claim took
-// before it filled the batches. The parameter all is this number plus the tasks that the claim added to the batches.
+// batch, and not one for each of the first tasks of the batches. The parameter "first" is the number of tasks of the job that the claim
+// took before it filled the batches. The parameter "all" is this number plus the tasks that the claim added to the batches.
 func (g *admission) countCalls(queue string, job ClaimJob, first, all int) {
 	if g == nil {
 		return

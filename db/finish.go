@@ -149,7 +149,7 @@ func (t *tx) finishOne(worker int64, f *Finish, ends []end, now time.Time) (Fini
 	return done, append(ends, e), nil
 }
 
-// finishAttempt ends one attempt. The result wrote is false if the attempt does not own its task any more, or if an earlier write has
+// finishAttempt ends one attempt. The result "wrote" is false if the attempt does not own its task any more, or if an earlier write has
 // already ended it.
 //
 // If the task has a cancel request that the worker does not know of, tryFinish changes nothing. In this case finishAttempt reads the

@@ -118,7 +118,7 @@ func (d *DB) CursorWaits(ctx context.Context, name, owner string, now time.Time)
 // longestCursorLease is longer than the lease of any cursor.
 const longestCursorLease = 5 * time.Minute
 
-// TakeCursor makes owner the owner of a cursor for the duration in the parameter lease, and returns the number of the last end that the
+// TakeCursor makes owner the owner of a cursor for the duration in the parameter "lease", and returns the number of the last end that the
 // cursor has delivered. The error is sql.ErrNoRows if another owner has a lease, or if there is no such cursor.
 func (d *DB) TakeCursor(ctx context.Context, name, owner string, lease time.Duration, now time.Time) (seq int64, err error) {
 	err = d.update(ctx, normal, func(t *tx) error {

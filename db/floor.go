@@ -124,7 +124,7 @@ type floors struct {
 	queues  []string           // queues of claimed tasks, and queues in which looks have found pending tasks
 	ranges  map[part][]idRange // floors of each job in each queue, by descending priority; nil if floors are not in use
 	highest int64              // highest id of a task at the last look
-	claimed bool               // whether the worker has claimed tasks since the time in the field full
+	claimed bool               // whether the worker has claimed tasks since the time in the field "full"
 }
 
 // use reports whether a claim uses the floors. If it is time for the next look at the pending tasks, use begins this look.

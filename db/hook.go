@@ -39,7 +39,7 @@ ON CONFLICT (subject) DO UPDATE SET failed_at = excluded.failed_at`)
 	pruneFailures = command(`DELETE FROM {open_failures} WHERE failed_at < ?`)
 )
 
-// hooksFor returns the hooks of a task. The parameter own has the hooks from the options of the task. For an event without such a hook it
+// hooksFor returns the hooks of a task. The parameter "own" has the hooks from the options of the task. For an event without such a hook it
 // takes the hook of the queue. If the queue has none, it takes the hook of the worker that writes the end.
 func (t *tx) hooksFor(own jobs.Hooks, queue string) (jobs.Hooks, error) {
 	features, err := t.features()

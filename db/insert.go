@@ -130,7 +130,7 @@ func (d *DB) InsertSeq(ctx context.Context, specs iter.Seq2[jobs.Spec, error], n
 	return of.added, nil
 }
 
-// insertSpec adds one task. The parameter added holds the results of the tasks before it in the same call.
+// insertSpec adds one task. The parameter "added" holds the results of the tasks before it in the same call.
 func (t *tx) insertSpec(spec *jobs.Spec, added []Inserted, now time.Time) (Inserted, error) {
 	if err := t.checkSpace(); err != nil {
 		return Inserted{}, err
@@ -286,11 +286,11 @@ type ordering struct {
 	hold bool // whether the task is held
 }
 
-// The method names reports whether the task has dependencies.
+// The method "names" reports whether the task has dependencies.
 func (o *ordering) names() bool { return len(o.after)+len(o.afterAny) > 0 }
 
-// orderingOf returns how the task of a spec depends on other tasks. The parameter added holds the results of the earlier tasks of the same
-// call.
+// orderingOf returns how the task of a spec depends on other tasks. The parameter "added" holds the results of the earlier tasks of the
+// same call.
 func (t *tx) orderingOf(spec *jobs.Spec, added []Inserted) (ordering, error) {
 	o := ordering{used: lifecycle.Ordered(spec), hold: spec.Hold}
 	if !o.used {

@@ -45,12 +45,12 @@ type inserter struct {
 	most  int         // greatest number of tasks that wait
 	ids   []int64     // ids of the added tasks; only flush uses this field
 	batch int64       // id of the batch that the current call has begun; 0 if it has begun none
-	from  int         // index, in the field added, of the first task of the call that began the batch
+	from  int         // index, in the field "added", of the first task of the call that began the batch
 	added []Inserted  // results of all calls; the tasks that wait have no id yet
 	waits []any       // values of the tasks that wait
 	bytes int         // total size of the arguments of the tasks that wait
 	texts []taskTexts // metadata of the tasks that wait, if some keys are indexed
-	task  jobs.Task   // used by the method add only; a local variable there would cost an allocation per task
+	task  jobs.Task   // used by the method "add" only; a local variable there would cost an allocation per task
 }
 
 // taskTexts is the metadata of a task, with the index of the task in inserter.added.
@@ -83,7 +83,7 @@ func alone(spec jobs.Spec) bool {
 		spec.Batch == jobs.NewBatch
 }
 
-// add adds a task, now or when flush is called. The parameter from is the index of the first task of the same call in the field added.
+// add adds a task, now or when flush is called. The parameter "from" is the index of the first task of the same call in the field "added".
 func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	if spec.Batch == jobs.NewBatch && in.batch > 0 && in.from == from {
 		joins := *spec
@@ -131,7 +131,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	return nil
 }
 
-// flush adds the tasks that wait. The parameter last reports whether flush is the last write of the transaction.
+// flush adds the tasks that wait. The parameter "last" reports whether flush is the last write of the transaction.
 func (in *inserter) flush(last bool) error {
 	if in == nil {
 		return nil
@@ -167,7 +167,7 @@ func (in *inserter) flush(last bool) error {
 	return nil
 }
 
-// The method together returns how many of n waiting tasks the next statement adds.
+// The method "together" returns how many of n waiting tasks the next statement adds.
 func (in *inserter) together(n int) int {
 	if in.t.db.traits.InsertsArrays {
 		return n

@@ -86,7 +86,7 @@ type CancelRequest struct {
 	Text string
 }
 
-// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the parameter running until now + lease. It
+// Beat is a heartbeat. It updates the worker's own row and renews the leases of the claims in the parameter "running" until now + lease. It
 // returns the claims that the worker still owns. If one of these claims is missing in the result, the worker has lost this claim and must
 // stop the attempt.
 func (w *Worker) Beat(ctx context.Context, running []ClaimID, lease time.Duration, now time.Time) (owned []ClaimID, err error) {
@@ -266,7 +266,7 @@ func (w *Worker) countLost(reaped []Reaped, err error) {
 	}
 }
 
-// lose records the loss of tasks of a worker. The parameter claims is the statement that selects these tasks.
+// lose records the loss of tasks of a worker. The parameter "claims" is the statement that selects these tasks.
 func (t *tx) lose(worker int64, now time.Time, claims *statement, args ...any) ([]Reaped, error) {
 	var rows []row
 	if err := t.list(&rows, claims, args...); err != nil {

@@ -95,8 +95,8 @@ func (r *limitRow) slots() int {
 	return max(int(r.Running), 1)
 }
 
-// nextStart returns the time at which the rate lets one more task start, if as many tasks as the parameter others says start before it. The
-// zero time means that the task can start now.
+// nextStart returns the time at which the rate lets one more task start, if as many tasks as the parameter "others" says start before it.
+// The zero time means that the task can start now.
 func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	if r != nil && r.Rate > 0 {
 		_, next = r.bucket().take(r.limit(), others, now).starts(r.limit(), now)
@@ -104,9 +104,9 @@ func (r *limitRow) nextStart(others int, now time.Time) (next time.Time) {
 	return next
 }
 
-// laneOpen reports whether the rate of a lane lets one more task start now, if as many tasks as the parameter others says start before it.
-// The parameter waits says whether a task waits for the lane. If the rate does not let this task start now, laneOpen stores the time at
-// which it does.
+// laneOpen reports whether the rate of a lane lets one more task start now, if as many tasks as the parameter "others" says start before
+// it. The parameter "waits" says whether a task waits for the lane. If the rate does not let this task start now, laneOpen stores the time
+// at which it does.
 func (t *tx) laneOpen(r *limitRow, waits bool, others int, now time.Time) (bool, error) {
 	if r == nil {
 		return true, nil

@@ -311,7 +311,7 @@ func (d *DB) CountByState(ctx context.Context, f jobs.Filter) (map[jobs.State]in
 	return counts, err
 }
 
-// CountUpTo does the same as Count, but it stops counting at the number in the parameter most. It may scan the whole table if it finds
+// CountUpTo does the same as Count, but it stops counting at the number in the parameter "most". It may scan the whole table if it finds
 // fewer tasks.
 func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error) {
 	return search(ctx, d, f, func(indexed []string) (int, error) {
@@ -321,7 +321,7 @@ func (d *DB) CountUpTo(ctx context.Context, f jobs.Filter, most int) (int, error
 }
 
 // QueuePosition counts the pending tasks of a task's queue that start before it. It stops counting when it reaches the number in the
-// parameter most.
+// parameter "most".
 func (d *DB) QueuePosition(ctx context.Context, task jobs.Task, most int) (ahead int, err error) {
 	for job := ""; ahead < most; {
 		next, err := readValue[text](ctx, d, nextJob, task.Queue, job)

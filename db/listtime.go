@@ -80,7 +80,7 @@ func latestFailed(q *statement, f jobs.Filter, most int) (*statement, []any) {
 	return q.With(sqltext.Parts{"where": c.template(), "limit": " LIMIT " + strconv.Itoa(most)}), c.args
 }
 
-// Failures returns the failed tasks that a filter selects, the latest failure first, and at most as many as the parameter most says. It
+// Failures returns the failed tasks that a filter selects, the latest failure first, and at most as many as the parameter "most" says. It
 // sets only the fields that identify a task and describe its failure.
 func (d *DB) Failures(ctx context.Context, f jobs.Filter, most int) ([]jobs.Task, error) {
 	type failure struct {

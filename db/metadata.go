@@ -85,7 +85,7 @@ type indexedKeys struct {
 	rowsKnown, rows bool // rows: whether the index has rows; valid if rowsKnown is set
 }
 
-// The method indexes reports whether some of the texts of a task may need rows in the index. A transaction reads the indexed keys only
+// The method "indexes" reports whether some of the texts of a task may need rows in the index. A transaction reads the indexed keys only
 // once, for the first task with metadata.
 func (t *tx) indexes(texts map[string]string) (bool, error) {
 	if len(texts) == 0 {
@@ -287,7 +287,7 @@ func (d *DB) filledKeys(ctx context.Context, f jobs.Filter) (map[string]string, 
 }
 
 // search calls the given function with the keys of a filter whose index it can use. If such an index is removed during this call, search
-// calls the function again without keys.
+// calls the function "again" without keys.
 func search[T any](ctx context.Context, d *DB, f jobs.Filter, read func(indexed []string) (T, error)) (value T, err error) {
 	if len(f.Metadata) == 0 {
 		return read(nil)

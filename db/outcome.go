@@ -28,7 +28,7 @@ type outcome struct {
 const durationSlack = 1
 
 // encodeOutcome returns the form in which the outcome o of an attempt is stored. The parameters reason and text are stored instead of the
-// reason and the error of o: a cancelled task, for example, has another reason than its last attempt. The parameter ended reports whether
+// reason and the error of o: a cancelled task, for example, has another reason than its last attempt. The parameter "ended" reports whether
 // the same row stores the end of the attempt. Only in such a row can the duration be left out.
 func encodeOutcome(o lifecycle.Outcome, reason jobs.Reason, text string, ended bool) any {
 	ms := o.Duration.Milliseconds()

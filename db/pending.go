@@ -26,7 +26,7 @@ type pendingLevel struct {
 	priority int64
 }
 
-// pendingLevels returns the levels of a queue, at most as many as the parameter most says. It finds each level by an index seek.
+// pendingLevels returns the levels of a queue, at most as many as the parameter "most" says. It finds each level by an index seek.
 func (d *DB) pendingLevels(ctx context.Context, queue string, most int) (list []pendingLevel, err error) {
 	for job := ""; ; {
 		next, err := readValue[text](ctx, d, nextJob, queue, job)
@@ -57,7 +57,7 @@ func onlyPending(f jobs.Filter) bool {
 }
 
 // listPending returns the newest tasks that a filter for pending tasks selects. It reads only the newest tasks of each level and merges
-// them. The result whole is false if the queues have more than maxLevels levels.
+// them. The result "whole" is false if the queues have more than maxLevels levels.
 func (d *DB) listPending(ctx context.Context, f jobs.Filter, limit int) (tasks []jobs.Task, whole bool, err error) {
 	var queues []string
 	for _, queue := range f.Queues {

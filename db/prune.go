@@ -153,8 +153,8 @@ func (d *DB) PruneWorkers(ctx context.Context, before time.Time) error {
 	return d.update(ctx, normal, func(t *tx) error { return t.run(pruneWorkers, before.UnixMilli()) })
 }
 
-// RollUp adds up the counters of single minutes before the time in the parameter minutes, and replaces them by counters of whole hours.
-// It deletes the counters of hours, and the records of failures, from before the time in the parameter hours.
+// RollUp adds up the counters of single minutes before the time in the parameter "minutes", and replaces them by counters of whole hours.
+// It deletes the counters of hours, and the records of failures, from before the time in the parameter "hours".
 func (d *DB) RollUp(ctx context.Context, minutes, hours time.Time) error {
 	minute := minutes.Unix() / 3600 * 60 // whole hours only, so that all counters of an hour are in the same table
 	return d.update(ctx, normal, func(t *tx) error {

@@ -27,7 +27,7 @@ func readRows[T any](ctx context.Context, d *DB, s *statement, args ...any) (row
 	return rows, d.explainRead(ctx, err)
 }
 
-// readAs reads the rows of a query and converts each row with the function convert.
+// readAs reads the rows of a query and converts each row with the function "convert".
 func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *statement, args ...any) ([]T, error) {
 	rows, err := readRows[R](ctx, d, s, args...)
 	if err != nil {
@@ -40,7 +40,7 @@ func readAs[R, T any](ctx context.Context, d *DB, convert func(*R) T, s *stateme
 	return list, nil
 }
 
-// updateAs does the same as update, but the function run also returns a value. If updateAs has to call run twice, it returns the value of
+// updateAs does the same as update, but the function "run" also returns a value. If updateAs has to call run twice, it returns the value of
 // the call whose transaction was committed.
 func updateAs[T any](ctx context.Context, d *DB, to level, run func(*tx) (T, error)) (value T, err error) {
 	err = d.update(ctx, to, func(t *tx) (err error) {

@@ -101,7 +101,7 @@ func (d *DB) PauseOfDeletion(ctx context.Context) (Pause, error) {
 	return pauses[DeletionPause], err
 }
 
-// ResumeDeletion ends the pause of deletions if it began at the time in the parameter began. If this parameter is zero, it ends any pause
+// ResumeDeletion ends the pause of deletions if it began at the time in the parameter "began". If this parameter is zero, it ends any pause
 // of deletions.
 func (d *DB) ResumeDeletion(ctx context.Context, began time.Time) error {
 	at := int64(0)

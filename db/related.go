@@ -35,9 +35,9 @@ const rowsPerTask = 10
 
 // Related returns the ids of the tasks that a task depends on, directly or through other tasks, and of the tasks that depend on it. The
 // first element of each result has the tasks with a direct dependency, the second element has the tasks with one task in between, and so
-// on. Each result has only the nearest tasks, and the parameter most limits their number. If too many tasks have the same distance, Related
-// returns an arbitrary part of them, because it would have to read all of them to sort them. The result more reports whether there may be
-// further tasks.
+// on. Each result has only the nearest tasks, and the parameter "most" limits their number. If too many tasks have the same distance,
+// Related returns an arbitrary part of them, because it would have to read all of them to sort them. The result "more" reports whether
+// there may be further tasks.
 func (d *DB) Related(ctx context.Context, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	before, cut, err := d.byDistance(ctx, selectBefore, id, most)
 	if err == nil {
@@ -76,7 +76,7 @@ func (d *DB) byDistance(ctx context.Context, s *statement, id int64, most int) (
 	}
 }
 
-// DependenciesAmong returns the dependencies between the tasks with the given ids. The parameter most limits their number.
+// DependenciesAmong returns the dependencies between the tasks with the given ids. The parameter "most" limits their number.
 func (d *DB) DependenciesAmong(ctx context.Context, ids []int64, most int) ([]DependencyLink, error) {
 	list := jsonText(ids)
 	return readRows[DependencyLink](ctx, d, selectAmong, list, list, most)

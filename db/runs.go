@@ -44,7 +44,7 @@ type WorkerRuns struct {
 
 // RunsByWorker returns the attempts that ended at the time in since or later, and the running attempts, grouped by worker. The parameter
 // most limits the number of rows that each of the three statements reads. If a statement reaches this limit, attempts are missing: then the
-// list is complete only for attempts that ended at the time in the result from or later. Otherwise from equals since. The attempts of
+// list is complete only for attempts that ended at the time in the result "from" or later. Otherwise from equals since. The attempts of
 // deleted tasks are always missing.
 func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	type row struct {
@@ -83,7 +83,7 @@ func (d *DB) RunsByWorker(ctx context.Context, since time.Time, most int) (worke
 	return workers, from, err
 }
 
-// workersOf returns the workers of the given runs. The parameter runs has the numbers of the workers as keys.
+// workersOf returns the workers of the given runs. The parameter "runs" has the numbers of the workers as keys.
 func (d *DB) workersOf(ctx context.Context, runs map[int64][]Run) ([]WorkerRuns, error) {
 	if len(runs) == 0 {
 		return nil, nil

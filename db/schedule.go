@@ -233,7 +233,7 @@ func (d *DB) Runs(ctx context.Context, name string, n int) ([]int64, error) {
 }
 
 // NextTick returns the earliest time at which any schedule ticks next, or the zero time if no schedule has a next tick. It ignores the
-// schedules in the parameter except, unless somebody has changed them since the caller read them.
+// schedules in the parameter "except", unless somebody has changed them since the caller read them.
 func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, error) {
 	if len(except) == 0 {
 		next, err := readValue[number](ctx, d, selectNextTick)
@@ -247,9 +247,9 @@ func (d *DB) NextTick(ctx context.Context, except []jobs.Schedule) (time.Time, e
 	return next.time(), err
 }
 
-// ChangeSchedules calls the function change with all schedules, ordered by name. This function returns two lists: the schedules
+// ChangeSchedules calls the function "change" with all schedules, ordered by name. This function returns two lists: the schedules
 // to add or replace, and the names of the schedules to delete, whose tasks stay. All these changes are one transaction. ChangeSchedules may
-// call the function twice. The parameter boot is the id of a boot in which a new schedule with @reboot does not tick.
+// call the function twice. The parameter "boot" is the id of a boot in which a new schedule with @reboot does not tick.
 func (d *DB) ChangeSchedules(ctx context.Context, boot string, now time.Time, change func([]jobs.Schedule) (put []jobs.Schedule,
 	remove []string, err error)) error {
 	return d.update(ctx, full, func(t *tx) error {
@@ -309,7 +309,7 @@ func (d *DB) PauseSchedule(ctx context.Context, name, by string, now time.Time) 
 	})
 }
 
-// ResumeSchedule resumes a paused schedule. It calls the function next, which returns the first tick after the pause. ResumeSchedule
+// ResumeSchedule resumes a paused schedule. It calls the function "next", which returns the first tick after the pause. ResumeSchedule
 // reports whether there is a schedule of that name.
 func (d *DB) ResumeSchedule(ctx context.Context, name string, next func(jobs.Schedule) time.Time, now time.Time) (bool, error) {
 	return d.changeNamed(ctx, name, func(t *tx, s jobs.Schedule) error {

@@ -22,7 +22,7 @@ var selectSteps = query(`SELECT generation_id, name, value, wake_at, at FROM {st
 
 var deleteSteps = command(`DELETE FROM {steps} WHERE task_id = ?`)
 
-// AddStep stores a step of a running attempt. The parameter seq is the number of the step, from 1. The step is durable when AddStep
+// AddStep stores a step of a running attempt. The parameter "seq" is the number of the step, from 1. The step is durable when AddStep
 // returns. AddStep returns jobs.ErrLost if the attempt no longer owns its task.
 func (w *Worker) AddStep(ctx context.Context, claim ClaimID, seq int, step jobs.Step) error {
 	return w.db.update(ctx, full, func(t *tx) error { return t.addStep(claim, seq, step) })

@@ -26,7 +26,7 @@ type Tick struct {
 	TaskID int64
 }
 
-// Tick enqueues the tasks of all schedules that are due at the time in now. The tasks are durable when Tick returns. The function plan
+// Tick enqueues the tasks of all schedules that are due at the time in now. The tasks are durable when Tick returns. The function "plan"
 // returns the ticks of a schedule that get a task, and the next tick. It must be quick, and Tick may call it twice for the same schedule.
 // The function prepare may change the Spec of each task. It, too, must be quick and may be called twice. If it is nil, the Specs stay
 // unchanged. Tick calls prepare for all ticks of a schedule. If one of these calls fails, no tick of that schedule gets a task, and Tick

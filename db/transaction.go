@@ -24,7 +24,7 @@ import (
 // After the commit, the writer checks whether somebody has replaced the database file, because other processes would not see a commit in
 // the old file.
 //
-// A tx can also run in a transaction of the caller (field outer). In this case it does not prepare its statements, and it neither begins
+// A tx can also run in a transaction of the caller (field "outer"). In this case it does not prepare its statements, and it neither begins
 // nor commits the transaction.
 
 // memberError is the error of one member of a group. The transaction of the group was rolled back.
@@ -108,7 +108,7 @@ func (w *writer) transaction(group []*request, leader *request) (err error) {
 	return nil
 }
 
-// runSingle runs the only member of a group as a single statement without BEGIN and COMMIT. The result done is false if other processes
+// runSingle runs the only member of a group as a single statement without BEGIN and COMMIT. The result "done" is false if other processes
 // hold the lock: the caller must then use begin, which waits for the lock, and lookBefore, which checks the files.
 func (w *writer) runSingle(t *tx, r *request) (done bool, err error) {
 	w.db.engine.CommitBegins()
@@ -227,7 +227,7 @@ func (t *tx) exec(s *statement, args ...any) (int64, error) {
 	return result.RowsAffected()
 }
 
-// The method one runs a statement that must change exactly one row, because this transaction has just read that row.
+// The method "one" runs a statement that must change exactly one row, because this transaction has just read that row.
 func (t *tx) one(s *statement, args ...any) error {
 	n, err := t.exec(s, args...)
 	if err == nil && n != 1 {
@@ -252,7 +252,7 @@ func (t *tx) do(s *statement, args []any) (result sql.Result, err error) {
 	return result, err
 }
 
-// The function changes reports whether a statement has changed rows.
+// The function "changes" reports whether a statement has changed rows.
 func changes(s *statement, result sql.Result) bool {
 	if s.Reads {
 		return false
@@ -261,7 +261,7 @@ func changes(s *statement, result sql.Result) bool {
 	return n > 0 || err != nil
 }
 
-// The method later does the same as exec for a statement whose result is not needed at once. On a server, the statement is sent together
+// The method "later" does the same as exec for a statement whose result is not needed at once. On a server, the statement is sent together
 // with the next statement, and the call for the next statement returns the errors of both.
 func (t *tx) later(s *statement, args ...any) error {
 	if t.outer != nil || !t.db.traits.Pipelines {
@@ -313,7 +313,7 @@ func (t *tx) scan(s *statement, args []any, dest ...any) error {
 	return stmt.QueryRowxContext(t.ctx, args...).Scan(dest...)
 }
 
-// The method list reads all rows of a query before it returns. If rows were left open, they would keep the connection in use, and a
+// The method "list" reads all rows of a query before it returns. If rows were left open, they would keep the connection in use, and a
 // second query could wait for it for ever.
 func (t *tx) list(dest any, s *statement, args ...any) error {
 	t.changed = t.changed || !s.Reads

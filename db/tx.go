@@ -25,8 +25,8 @@ import (
 // selectTask reads task [1].
 var selectTask = query(selectTasks + ` WHERE tasks.id = ?`)
 
-// outerTx is a caller's transaction that the method within has checked: it belongs to this database. The field use says for which use the
-// method within has prepared the transaction.
+// outerTx is a caller's transaction that the method "within" has checked: it belongs to this database. The field "use" says for which use
+// the method "within" has prepared the transaction.
 type outerTx struct {
 	tx  weak.Pointer[sql.Tx]
 	use engine.Use

@@ -74,7 +74,7 @@ func (t *tx) holder(key string, now time.Time) (id int64, err error) {
 type heldKeys struct{ known, some bool }
 
 // holdKey stores how long a task holds its unique key after it has finished: until a time, or while it is in one of the states that its
-// options name. The parameter until is zero if the options set no time. Without a time and without states, holdKey stores nothing.
+// options name. The parameter "until" is zero if the options set no time. Without a time and without states, holdKey stores nothing.
 func (t *tx) holdKey(task *jobs.Task, until time.Time) error {
 	if until.IsZero() && task.UniqueStates == "" {
 		return nil

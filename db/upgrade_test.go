@@ -57,7 +57,7 @@ func olds(t *testing.T) (list []old) {
 	return list
 }
 
-// write creates the file from the dump. Then it runs the statements in the parameter more in a transaction, and closes the file without a
+// write creates the file from the dump. Then it runs the statements in the parameter "more" in a transaction, and closes the file without a
 // commit, like a process that is killed.
 func (o old) write(t *testing.T, more ...string) (path string) {
 	t.Helper()
@@ -132,7 +132,7 @@ func TestADatabaseOfEveryEarlierSchemaOpensAndWorks(t *testing.T) {
 	}
 }
 
-// The method kept checks that the upgrade has kept the tasks, their attempts and their input.
+// The method "kept" checks that the upgrade has kept the tasks, their attempts and their input.
 func (o old) kept(t *testing.T, d *DB) {
 	t.Helper()
 	want := map[int64]jobs.State{1: jobs.Completed, 2: jobs.Failed, 3: jobs.Completed, 4: jobs.Completed, 5: jobs.Running,
@@ -155,7 +155,7 @@ func (o old) kept(t *testing.T, d *DB) {
 	}
 }
 
-// The method works adds a task and registers a worker. This worker takes over the tasks of the dead worker, and claims and finishes all
+// The method "works" adds a task and registers a worker. This worker takes over the tasks of the dead worker, and claims and finishes all
 // pending tasks.
 func (o old) works(t *testing.T, d *DB) {
 	t.Helper()

@@ -46,7 +46,7 @@ func (a *aheadTest) do(ctx context.Context, f *fakeTimeTest, in string) (string,
 	}
 }
 
-// The function short adds n tasks that run for a millisecond each.
+// The function "short" adds n tasks that run for a millisecond each.
 func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	f.Helper()
 	for range n {
@@ -54,8 +54,8 @@ func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	}
 }
 
-// If the parameter ahead is true, wantAhead checks that the worker had claimed more tasks than it has slots, and otherwise that it had not.
-// It also checks that the worker filled all slots, but never ran more tasks at once than it has slots.
+// If the parameter "ahead" is true, wantAhead checks that the worker had claimed more tasks than it has slots, and otherwise that it had
+// not. It also checks that the worker filled all slots, but never ran more tasks at once than it has slots.
 func (a *aheadTest) wantAhead(t *testing.T, slots int64, ahead bool) {
 	t.Helper()
 	testkit.Equal(t, "functions at once", a.most.Load(), slots)

@@ -43,11 +43,11 @@ func (r *Runner) cancelText(options CancelOptions) string {
 	return text
 }
 
-// Retry makes finished tasks due again after a delay, as if they were new. The parameter in is the delay. Retry sets the counts of attempts
-// and losses to 0 and clears the expiry. The records and the output of the past attempts stay. Retry also keeps the steps of a task that
-// failed or was cancelled. A task that completed does all of its steps again. A scheduled or retrying task becomes due after the same delay
-// and keeps its counts of attempts and losses. Retry does not change a running task. The task does not wait for its dependencies again,
-// even if they are retried, too. The error is jobs.ErrInvalid for a negative delay.
+// Retry makes finished tasks due again after a delay, as if they were new. The parameter "in" is the delay. Retry sets the counts of
+// attempts and losses to 0 and clears the expiry. The records and the output of the past attempts stay. Retry also keeps the steps of a
+// task that failed or was cancelled. A task that completed does all of its steps again. A scheduled or retrying task becomes due after the
+// same delay and keeps its counts of attempts and losses. Retry does not change a running task. The task does not wait for its dependencies
+// again, even if they are retried, too. The error is jobs.ErrInvalid for a negative delay.
 func (r *Runner) Retry(ctx context.Context, ids []int64, in time.Duration) ([]ActionResult, error) {
 	if err := validDelay(in); err != nil {
 		return nil, err

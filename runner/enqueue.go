@@ -69,7 +69,7 @@ func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error
 	return r.insert(ctx, slices.Clone(specs), now())
 }
 
-// addThen adds a task. Before the transaction commits, it calls the callback, which is the parameter then, with the result. No worker can
+// addThen adds a task. Before the transaction commits, it calls the callback, which is the parameter "then", with the result. No worker can
 // see the task at that time.
 func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
 	if err := r.prepare(ctx, &spec); err != nil {

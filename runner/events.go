@@ -44,7 +44,7 @@ type subscriber struct {
 }
 
 // Events returns a channel that receives the starts and ends of the attempts in this process from now on. The channel closes when ctx ends
-// or the Runner is closed. The parameter buffer is the capacity of the channel, at least 1. Work never waits for a slow reader. When the
+// or the Runner is closed. The parameter "buffer" is the capacity of the channel, at least 1. Work never waits for a slow reader. When the
 // channel is full, Work drops the event, and the next event counts it in Dropped. The channel receives no events of other processes, and
 // none for a task that finishes without an attempt in this process: because its worker died, it expired, a dependency failed, or it was
 // cancelled while it waited. Use OnFinished for these tasks. Events is safe for use by many goroutines, and each call returns a separate

@@ -26,7 +26,7 @@ type fakeTimeTest struct {
 	*Runner
 	disk  *fault.Disk
 	began time.Time
-	calls sync.WaitGroup // goroutines started by the method after
+	calls sync.WaitGroup // goroutines started by the method "after"
 
 	mu   sync.Mutex
 	runs []run

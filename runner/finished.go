@@ -27,10 +27,10 @@ const (
 	maxRetryPause    = 2 * time.Second
 )
 
-// OnFinished calls the function handle for each task that finishes, in the order in which the tasks finish. It covers every job, queue and
-// process. It also covers tasks that finish without an attempt: because their worker died, they expired, a dependency failed, or a person
-// cancelled them. The task has its final State, Reason and Error. If a finished task is retried, OnFinished calls handle again when the
-// task has finished again.
+// OnFinished calls the function "handle" for each task that finishes, in the order in which the tasks finish. It covers every job, queue
+// and process. It also covers tasks that finish without an attempt: because their worker died, they expired, a dependency failed, or a
+// person cancelled them. The task has its final State, Reason and Error. If a finished task is retried, OnFinished calls handle again when
+// the task has finished again.
 //
 // The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next task that
 // finishes. A program that calls OnFinished in a goroutine cannot know when that happens, so call AddCursor before: it returns when the

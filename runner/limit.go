@@ -56,7 +56,7 @@ type Dependency struct {
 }
 
 // Dependencies returns two lists: the tasks that a task waits for or has waited for, and the tasks that wait or have waited for this task.
-// Both lists are in the order of ids. The parameter most limits the length of each list; 0 means all tasks.
+// Both lists are in the order of ids. The parameter "most" limits the length of each list; 0 means all tasks.
 func (r *Runner) Dependencies(ctx context.Context, id int64, most int) (on, by []Dependency, err error) {
 	waitsFor, waiting, err := r.store.Dependencies(ctx, id, most)
 	dependency := func(d db.Dependency) Dependency { return Dependency(d) }

@@ -31,7 +31,7 @@ func opened(t testing.TB, path string) *sql.DB {
 	return handle
 }
 
-// readThenWrite adds 1 to the only number of the table numbers, in one transaction. After the read it calls the parameter between.
+// readThenWrite adds 1 to the only number of the table numbers, in one transaction. After the read it calls the parameter "between".
 func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 	tx, err := handle.BeginTx(ctx, nil)
 	if err != nil {

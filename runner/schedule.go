@@ -99,7 +99,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 	return done, err
 }
 
-// prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter before has the names of the valid
+// prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter "before" has the names of the valid
 // definitions that come earlier in the list. prepareSchedule adds the name of a valid definition to it.
 func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) error {
 	*s = taskspec.WithDefaults(*s)
@@ -122,7 +122,7 @@ func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) err
 	return nil
 }
 
-// apply returns the change that a definition makes to the existing schedule with the same name. The parameter old is nil if there is no
+// apply returns the change that a definition makes to the existing schedule with the same name. The parameter "old" is nil if there is no
 // such schedule.
 func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error) {
 	if old == nil {

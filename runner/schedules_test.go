@@ -81,7 +81,7 @@ func (c *scheduleTest) work() {
 	}
 }
 
-// The method named off stops the worker and closes the file, so nothing stays in memory. After the time d it starts a new worker.
+// The method "named" off stops the worker and closes the file, so nothing stays in memory. After the time d it starts a new worker.
 func (c *scheduleTest) off(d time.Duration) {
 	c.stop()
 	if err := c.r.Close(); err != nil {

@@ -17,11 +17,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// shopVariable is an environment variable that makes the test program a worker of the function shop. Its value is the path of a database
+// shopVariable is an environment variable that makes the test program a worker of the function "shop". Its value is the path of a database
 // and the point at which the worker kills itself.
 const shopVariable = "RUNNER_TEST_SHOP"
 
-// shop runs a worker until no task is due. The worker kills itself at the point that the parameter how names. The jobs order and invoice
+// shop runs a worker until no task is due. The worker kills itself at the point that the parameter "how" names. The jobs order and invoice
 // have steps that write rows. A task of the job ship writes a row and enqueues a task of the job mail, which writes a row, too.
 func shop(path string, how []string) error {
 	point := strings.Join(how, " ")
@@ -93,7 +93,7 @@ var (
 	invoice = jobs.Define[any]("invoice")
 )
 
-// startShop starts the function shop in a separate process.
+// startShop starts the function "shop" in a separate process.
 func startShop(t *testing.T, path, point string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -140,7 +140,7 @@ func TestEffectsHappenOnceWhereverTheWorkerIsKilled(t *testing.T) {
 	})
 }
 
-// testShop enqueues n tasks. The function killed then starts workers and kills them. At the end testShop runs a worker until no task is
+// testShop enqueues n tasks. The function "killed" then starts workers and kills them. At the end testShop runs a worker until no task is
 // left.
 func testShop(t *testing.T, n int, killed func(*runner.Runner, *sql.DB)) {
 	path := filepath.Join(t.TempDir(), "shop.db")

@@ -16,8 +16,8 @@ func invalidValue(hint, what string, args ...any) error {
 	return &jobs.Error{Kind: jobs.ErrInvalid, What: fmt.Sprintf(what, args...), Hint: hint}
 }
 
-// validPath rejects names that other programs with SQLite read as a URI or as a database in memory. Here such a name would be the path of a
-// new file.
+// validPath rejects names such as file:x and :memory:. Other programs that use SQLite read them as a URI or as a database in memory, but
+// runner would create a file with that name.
 func validPath(path string) error {
 	switch {
 	case strings.HasPrefix(path, ":memory:"):

@@ -33,7 +33,7 @@ func (r *Runner) Abort() {
 	}
 }
 
-// work implements Work and WorkUntilEmpty. If the parameter only is not 0, work runs just the task with this id.
+// work implements Work and WorkUntilEmpty. If the parameter "only" is not 0, work runs just the task with this id.
 func (r *Runner) work(ctx context.Context, untilEmpty bool, only int64) error {
 	if len(r.handlers) == 0 {
 		return fmt.Errorf("%w: no job is registered", jobs.ErrInvalid)

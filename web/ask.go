@@ -12,8 +12,8 @@ import (
 // The code in this file makes sure that an action is neither lost nor done twice. If the session of a user has ended, the user signs in and
 // then confirms the action. A second click on a button that would enqueue another task has no effect.
 
-// askPath returns the path of the page that asks the user to confirm an action. The parameter form has the fields of the action. The result
-// leaves out the fields that confirm the action.
+// askPath returns the path of the page that asks the user to confirm an action. The parameter "form" has the fields of the action. The
+// result leaves out the fields that confirm the action.
 func askPath(name string, form url.Values) string {
 	q := url.Values{"action": {name}}
 	for key, values := range form {

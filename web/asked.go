@@ -61,8 +61,8 @@ func (s *askedSets) add(ids []int64) string {
 	return key
 }
 
-// The method others counts the ids that are not in the set that a question named. If the server does not know that set, it counts all ids,
-// unless the key shows that they are exactly the ids of the set.
+// The method "others" counts the ids that are not in the set that a question named. If the server does not know that set, it counts all
+// ids, unless the key shows that they are exactly the ids of the set.
 func (s *askedSets) others(key string, ids []int64) (n int, known bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.sets, func(set askedSet) bool { return set.key == key })

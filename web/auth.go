@@ -100,7 +100,7 @@ func (h *handler) login(w http.ResponseWriter, req *http.Request) {
 	http.Redirect(w, req, h.localPath(req.PostFormValue("next")), http.StatusSeeOther)
 }
 
-// localPath returns the URL in the argument place if this is the URL of a page of this server. Otherwise it returns the URL of the
+// localPath returns the URL in the argument "place" if this is the URL of a page of this server. Otherwise it returns the URL of the
 // overview.
 func (h *handler) localPath(place string) string {
 	u, err := url.Parse(place)

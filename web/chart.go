@@ -101,7 +101,7 @@ func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket)
 	c.Run = percentiles{durations(r50), durations(r95), humanize.Took(whole.RunP50), humanize.Took(whole.RunP95)}
 }
 
-// endedIn returns the URL of a list: the tasks that ended in the given state during a period, which begins at the parameter at.
+// endedIn returns the URL of a list: the tasks that ended in the given state during a period, which begins at the parameter "at".
 func (p page) endedIn(at time.Time, length time.Duration, state string) string {
 	const format = "2006-01-02T15:04:05.999Z" // with ms, because the time in until: is 1 ms before the next period
 	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),

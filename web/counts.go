@@ -18,7 +18,7 @@ type queueCounts struct {
 	mu      sync.Mutex
 	last    []runner.Queue
 	pending []admin.PendingCount // last count of the pending tasks, by queue and job, corrected after each action
-	total   int                  // number of tasks in the field pending
+	total   int                  // number of tasks in the field "pending"
 	err     error
 	at      time.Time     // end of the last read; zero if there was none
 	fresh   bool          // whether no action has changed tasks since the last read
@@ -35,7 +35,7 @@ const (
 	oldCount      = 5 * time.Second       // if a count is older, the page shows its age
 )
 
-// read returns the counts of the queues. The result age is the age of the count of the pending tasks, or 0 if it is at most oldCount.
+// read returns the counts of the queues. The result "age" is the age of the count of the pending tasks, or 0 if it is at most oldCount.
 func (c *queueCounts) read(ctx context.Context, r *runner.Runner) (queues []runner.Queue, age time.Duration, err error) {
 	c.mu.Lock()
 	many := c.total >= manyPending
@@ -130,14 +130,14 @@ func (c *queueCounts) forget() {
 	c.fresh, c.reading = false, nil
 }
 
-// The method many reports whether the pages may show an older count of the pending tasks.
+// The method "many" reports whether the pages may show an older count of the pending tasks.
 func (c *queueCounts) many() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.total >= manyPending
 }
 
-// add adds the numbers in the argument list, multiplied by the argument sign, to the last count of the pending tasks.
+// add adds the numbers in the argument "list", multiplied by the argument "sign", to the last count of the pending tasks.
 func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -153,8 +153,8 @@ func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	}
 }
 
-// The method around calls the function do, which changes the tasks with these ids. It then corrects the last count of the pending tasks by
-// the difference.
+// The method "around" calls the function "do", which changes the tasks with these ids. It then corrects the last count of the pending tasks
+// by the difference.
 func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64, do func() error) error {
 	if !c.many() {
 		return do()

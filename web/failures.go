@@ -21,8 +21,8 @@ type failureCache struct {
 // latest failures in the order of their ends.
 const fewUnknown = 500
 
-// read returns failed tasks that a filter selects, the latest failure first. The argument most is their maximum number. If hide is set, the
-// failures have no error lines.
+// read returns failed tasks that a filter selects, the latest failure first. The argument "most" is their maximum number. If hide is set,
+// the failures have no error lines.
 func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int, hide bool) ([]present.Failure, error) {
 	marks, err := admin.FailureMarks(ctx, r, filter, most)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 	return list, nil
 }
 
-// The method named only returns the known failures of the tasks in the argument marks. It leaves out all other known failures.
+// The method named only returns the known failures of the tasks in the argument "marks". It leaves out all other known failures.
 func (c *failureCache) only(marks []admin.TimeMark) map[int64]present.Failure {
 	known := make(map[int64]present.Failure, len(marks))
 	for _, m := range marks {

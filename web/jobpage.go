@@ -55,7 +55,7 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 
 // started returns the last tasks of a filter that run or have finished, the newest first. No index contains the jobs, so started looks at
 // no more tasks than the number in look. It begins at the tasks that have ended last, because there may be many newer tasks that are
-// pending. The result whole says whether it has looked at all tasks.
+// pending. The result "whole" says whether it has looked at all tasks.
 func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
 	const sampled = 100
 	latest, _, err := admin.ListByTimeBounded(ctx, h.r, jobs.Filter{States: jobs.Finished()}, admin.TimeOrder{Limit: sampled}, sampled)

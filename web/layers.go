@@ -212,8 +212,8 @@ func stack(layer []*graphItem) float64 {
 	return height
 }
 
-// sortLayer sorts the items of a layer. The function others returns the items at the other ends of the lines of an item. The mean position
-// of these items decides the place of the item.
+// sortLayer sorts the items of a layer. The function "others" returns the items at the other ends of the lines of an item. The mean
+// position of these items decides the place of the item.
 func sortLayer(layer []*graphItem, others func(*graphItem) []*graphItem) {
 	stack(layer)
 	for _, i := range layer {

@@ -146,7 +146,7 @@ func (s *lineSplitter) unfinished() (list []logLine) {
 	return list
 }
 
-// newLogLine converts a line to HTML. The parameter style is the text style at the beginning of the line. newLogLine
+// newLogLine converts a line to HTML. The parameter "style" is the text style at the beginning of the line. newLogLine
 // changes it to the style at the end of the line.
 func newLogLine(stream string, l lines.Line, style *textStyle) logLine {
 	raw := strings.TrimSuffix(string(l.Text), "\n")

@@ -126,7 +126,7 @@ func (p page) Job(t jobs.Task) string {
 	return humanize.Safe(truncate(present.JobText(t), maxJobText))
 }
 
-// truncate returns the argument text. If the text is longer than limit bytes, it returns only these bytes and an ellipsis.
+// truncate returns the argument "text". If the text is longer than limit bytes, it returns only these bytes and an ellipsis.
 func truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text

@@ -99,7 +99,7 @@ func (d *slotDrawing) group(cells int) {
 	}
 }
 
-// The method single returns the ids of the tasks of the bars with one attempt.
+// The method "single" returns the ids of the tasks of the bars with one attempt.
 func (d *slotDrawing) single() (ids []int64) {
 	for _, b := range d.bars {
 		if b.N == 1 {
@@ -162,12 +162,12 @@ func (d *slotDrawing) draw(p page, names map[int64]jobs.Task) {
 	d.Bars, d.Scale = template.HTML(b.String()), template.HTML(scale.String())
 }
 
-// The method known returns the time from which the drawing shows what the worker did.
+// The method "known" returns the time from which the drawing shows what the worker did.
 func (d *slotDrawing) known() time.Time {
 	return laterOf(laterOf(d.begin(), d.from), d.worker.StartedAt)
 }
 
-// The method until returns the end of the worker in the drawing, or the right end of the drawing if the worker still ran.
+// The method "until" returns the end of the worker in the drawing, or the right end of the drawing if the worker still ran.
 func (d *slotDrawing) until() time.Time {
 	if !d.worker.EndedAt.IsZero() && d.worker.EndedAt.Before(d.at) {
 		return laterOf(d.worker.EndedAt, d.begin())

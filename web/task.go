@@ -204,7 +204,7 @@ func (v *taskView) addSettings(t jobs.Task) {
 	add(t.InputBytes > 0, "input %s", humanize.Size(t.InputBytes))
 }
 
-// newDocument returns a document for the JSON in the argument text. It keeps the numbers in the JSON as they are written.
+// newDocument returns a document for the JSON in the argument "text". It keeps the numbers in the JSON as they are written.
 func newDocument(name string, text json.RawMessage, link string) *document {
 	if len(text) == 0 {
 		return nil

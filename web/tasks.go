@@ -198,7 +198,7 @@ func (h *handler) count(ctx context.Context, filter jobs.Filter) int {
 	return n
 }
 
-// tabs adds a tab for each state. The parameter others contains the terms of the query without the states. tabs counts the tasks of a
+// tabs adds a tab for each state. The parameter "others" contains the terms of the query without the states. tabs counts the tasks of a
 // state only if an index supports the count and there are no other terms.
 func (h *handler) tabs(ctx context.Context, v *tasksView, others []search.Term, filter jobs.Filter) error {
 	add := func(name string, states ...jobs.State) error {

@@ -9,14 +9,14 @@ type computer struct {
 	jobs fifo[job]
 }
 
-// job is work for a processor. A processor that begins with the job calls the function start, which returns the processor time of the job.
-// The function end is called when the job is done.
+// job is work for a processor. A processor that begins with the job calls the function "start", which returns the processor time of the
+// job. The function "end" is called when the job is done.
 type job struct {
 	start func() time.Duration
 	end   func()
 }
 
-// do adds a job to the queue of the computer. When the job starts, do adds the processor time of the job to the parameter total.
+// do adds a job to the queue of the computer. When the job starts, do adds the processor time of the job to the parameter "total".
 func (c *computer) do(total *time.Duration, start func() time.Duration, end func()) {
 	c.jobs.add(job{func() time.Duration { cost := start(); *total += cost; return cost }, end})
 	c.begin()

@@ -37,7 +37,7 @@ type fifo[T any] struct {
 func (q *fifo[T]) len() int { return len(q.list) - q.head }
 func (q *fifo[T]) add(x T)  { q.list = append(q.list, x) }
 
-// The method next removes the first element and returns it.
+// The method "next" removes the first element and returns it.
 func (q *fifo[T]) next() T {
 	x := q.list[q.head]
 	if q.head++; q.head == len(q.list) {

@@ -14,8 +14,8 @@ import (
 	"example.com/runner/runner/postgres"
 )
 
-// finishedDays is the number of days over which the method finished spreads the ends of the completed tasks. finishedStages is how many of
-// these days retention deletes, one after the other.
+// finishedDays is the number of days over which the method "finished" spreads the ends of the completed tasks. finishedStages is how many
+// of these days retention deletes, one after the other.
 const (
 	finishedDays   = 50
 	finishedStages = 3

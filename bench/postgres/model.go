@@ -113,7 +113,7 @@ type worker struct {
 	dead       bool
 }
 
-// The method after adds an event: a call of the function do after the duration d.
+// The method "after" adds an event: a call of the function "do" after the duration d.
 func (s *simulation) after(d time.Duration, do func()) {
 	s.order++
 	heap.Push(&s.events, event{s.now + d, s.order, do})
@@ -286,8 +286,8 @@ func (w *worker) claimable() int {
 	return w.sim.slots - w.running + max(ahead-w.ahead.len(), 0)
 }
 
-// send sends a message. The function begin returns the number of tasks of the message when the server begins with it. The function commit
-// is called when the server has written the message to the disk, and the function end when the worker has received the answer.
+// send sends a message. The function "begin" returns the number of tasks of the message when the server begins with it. The function
+// "commit" is called when the server has written the message to the disk, and the function "end" when the worker has received the answer.
 func (w *worker) send(begin func() int, commit, end func()) {
 	s, n := w.sim, 0
 	s.messages++
@@ -317,8 +317,8 @@ func (w *worker) send(begin func() int, commit, end func()) {
 	})
 }
 
-// receive receives the answers of a cycle. The parameter most is the number of tasks that the cycle could claim. The claimed tasks begin or
-// wait for a slot.
+// receive receives the answers of a cycle. The parameter "most" is the number of tasks that the cycle could claim. The claimed tasks begin
+// or wait for a slot.
 func (w *worker) receive(claimed []task, most int) {
 	if w.inCycle = false; w.dead {
 		return

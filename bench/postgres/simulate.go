@@ -163,7 +163,7 @@ func (r simulateRun) server(c costs, i int, rate float64) plan {
 	return p
 }
 
-// The method full returns the greatest rate of tasks of a server at which at most 1 % of the tasks wait for longer than waitLimit.
+// The method "full" returns the greatest rate of tasks of a server at which at most 1 % of the tasks wait for longer than waitLimit.
 func (r simulateRun) full(c costs) float64 {
 	low, high := 0.0, float64(r.workers/r.servers*r.slots)/taskTime.Seconds()
 	for high-low > high/50 {
@@ -217,7 +217,7 @@ func (r simulateRun) large(c costs) error {
 	return nil
 }
 
-// row simulates all servers with a load that is spread over them, and prints the results. The parameter most is the greatest rate of a
+// row simulates all servers with a load that is spread over them, and prints the results. The parameter "most" is the greatest rate of a
 // server. The load of the fullest server is this rate times the constant fullest.
 func (r simulateRun) row(c costs, name string, shares []float64, most, moved float64) {
 	rate := most * fullest / slices.Max(shares)

@@ -71,7 +71,7 @@ func (r snapshotRun) measure(ctx context.Context, address string, s system) (res
 	return results, err
 }
 
-// While the callers add tasks and the workers run them, arrive calls the function during.
+// While the callers add tasks and the workers run them, arrive calls the function "during".
 func (r snapshotRun) arrive(ctx context.Context, address string, s system, during func(*arrivals) error) (err error) {
 	a := &arrivals{started: make([]chan struct{}, r.callers)}
 	for i := range a.started {
@@ -226,7 +226,7 @@ func (a *arrivals) n() int {
 	return len(a.took)
 }
 
-// end returns the result of the tasks that have started since the last call of begin. The parameter length is this time.
+// end returns the result of the tasks that have started since the last call of begin. The parameter "length" is this time.
 func (a *arrivals) end(length time.Duration) (phaseResult, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -60,7 +60,7 @@ var nothingAhead = ours("runner, nothing ahead", 0, -1)
 
 var systems = []system{ours("runner", 0, 0), river("River, default", 0), river("River, tuned", time.Millisecond)}
 
-// The function all returns the measurements, in the order of the report. The first system of each workload is runner.
+// The function "all" returns the measurements, in the order of the report. The first system of each workload is runner.
 func all() (list []*measurement) {
 	add := func(workload, unit string, of []system, run func(system) func(context.Context, *env) (float64, error)) {
 		for _, s := range of {

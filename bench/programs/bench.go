@@ -72,7 +72,7 @@ func (b bench) close() error {
 	return errors.Join(b.redis.Process.Signal(syscall.SIGTERM), b.redis.Wait())
 }
 
-// start starts the program and passes the argument what to it.
+// start starts the program and passes the argument "what" to it.
 func (b bench) start(what string) (*exec.Cmd, io.WriteCloser, error) {
 	p := exec.Command(b.binary, b.dir, what)
 	p.Env = append(os.Environ(), "REDIS_SOCKET="+b.socket())
@@ -137,7 +137,7 @@ func field(path, name string) float64 {
 	return value
 }
 
-// wait calls the function done until it returns true, or until the limit has passed.
+// wait calls the function "done" until it returns true, or until the limit has passed.
 func wait(limit time.Duration, done func() bool) error {
 	for began := time.Now(); !done(); time.Sleep(20 * time.Millisecond) {
 		if time.Since(began) > limit {

@@ -89,7 +89,7 @@ func (m *orderModel) ids() []int64 {
 	return list
 }
 
-// drawIDs draws the ids of existing tasks. The argument most is the maximum number of ids.
+// drawIDs draws the ids of existing tasks. The argument "most" is the maximum number of ids.
 func (m *orderModel) drawIDs(t *rapid.T, name string, most int) []int64 {
 	all := m.ids()
 	if len(all) == 0 {

@@ -70,7 +70,7 @@ func checkEnds(s *store, changes []change) error {
 	return nil
 }
 
-// ends returns the entries of the list of ended tasks with numbers above the parameter after, each as "id state reason".
+// ends returns the entries of the list of ended tasks with numbers above the parameter "after", each as "id state reason".
 func (s *store) ends(after int64) (list []string) {
 	s.Helper()
 	for _, e := range must(s.EndsAfter(s.Context(), after, 100))(s) {

@@ -11,7 +11,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// The method within calls the function do in a transaction of a caller. The transaction is committed or rolled back afterwards.
+// The method "within" calls the function "do" in a transaction of a caller. The transaction is committed or rolled back afterwards.
 func (s *store) within(commit bool, do func(outer *sql.Tx)) {
 	s.Helper()
 	outer := must(s.begin())(s)

@@ -75,8 +75,8 @@ func Version(folder string) int {
 	return list[len(list)-1].Version
 }
 
-// MigrationsFrom returns the migrations that upgrade an SQLite file from the version in the parameter have, in order. For ConvertedVersion
-// it adds the first file of the folder convert before the first schema file, and the other files of that folder after it.
+// MigrationsFrom returns the migrations that upgrade an SQLite file of the version "have", in order. For
+// ConvertedVersion it adds the first file of the folder convert before the first schema file, and the other files of that folder after it.
 func MigrationsFrom(have int) (list []Migration) {
 	if have == ConvertedVersion {
 		convert, all := Migrations(Convert), Migrations(SQLite)

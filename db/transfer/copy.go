@@ -111,7 +111,7 @@ type TableCount struct {
 }
 
 // copyRows copies the rows of a table from the source of a migration. If each row of the table belongs to a task (c.key is set), it copies
-// only the rows of the tasks with ids above the parameter behind and up to the parameter upTo.
+// only the rows of the tasks with ids above the parameter "behind" and up to the parameter upTo.
 func (m *Migration) copyRows(ctx context.Context, q engine.Querier, c copiedTable, behind, upTo int64) error {
 	from := m.from.Engine()
 	read, args := copyAll, []any(nil)

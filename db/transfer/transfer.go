@@ -69,7 +69,7 @@ func idle(q engine.Querier, d *db.DB, now time.Time) error {
 	return nil
 }
 
-// Begin freezes both databases. If the same migration has frozen them before, Begin continues that migration. The result done reports
+// Begin freezes both databases. If the same migration has frozen them before, Begin continues that migration. The result "done" reports
 // whether that migration is already complete. Begin returns an error of kind ErrConflict, and changes nothing, in three cases: one of the
 // databases has a worker or a running task, one is part of another migration, or the target is not empty.
 func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, done bool, err error) {
@@ -104,8 +104,8 @@ func Begin(ctx context.Context, from, to *db.DB, now time.Time) (m *Migration, d
 	return m, false, err
 }
 
-// freezeTarget begins or continues the migration on the target. The second parameter is the state of the source. The result fresh reports
-// whether the target was not frozen before. The result done reports whether the migration is complete.
+// freezeTarget begins or continues the migration on the target. The second parameter is the state of the source. The result "fresh" reports
+// whether the target was not frozen before. The result "done" reports whether the migration is complete.
 func (m *Migration) freezeTarget(ctx context.Context, here engine.Frozen, now time.Time) (fresh, done bool, err error) {
 	e := m.to.Engine()
 	err = m.to.UpdateAlone(ctx, func(q engine.Querier) error {

@@ -53,7 +53,7 @@ func UserName(uid int) string { return db.UserName(uid) }
 // sockets of processes that follow the output of tasks.
 func Directory(r *runner.Runner) string { return store(r).Dir() }
 
-// AddThen adds one task like Runner.Add. Before the transaction commits, it passes the result to the function in the parameter then. At
+// AddThen adds one task like Runner.Add. Before the transaction commits, it passes the result to the function in the parameter "then". At
 // that moment no worker can find the task yet. If this function returns an error, AddThen adds nothing. The function must be short, because
 // no other process can write to the database until it returns.
 func AddThen(ctx context.Context, r *runner.Runner, spec jobs.Spec, then func(runner.Enqueued) error) (added runner.Enqueued, err error) {
@@ -104,7 +104,7 @@ func LastHeartbeat(ctx context.Context, r *runner.Runner) (time.Time, error) {
 }
 
 // ListenCheck returns an error if a database on a server does not send notifications to this process. Without notifications, workers find
-// new tasks late. The parameter patience is the maximum time to wait for a notification.
+// new tasks late. The parameter "patience" is the maximum time to wait for a notification.
 func ListenCheck(ctx context.Context, r *runner.Runner, patience time.Duration) error {
 	return store(r).CheckNotifications(ctx, patience)
 }

@@ -58,7 +58,7 @@ type Edited struct {
 	Text string // description of the changes, for people; empty if nothing changed
 }
 
-// Edit changes the settings of a waiting task. It passes the task and its settings to the function change, which modifies the Spec. That
+// Edit changes the settings of a waiting task. It passes the task and its settings to the function "change", which modifies the Spec. That
 // function must be fast, because no other process can write to the database until it returns. Edit validates the new settings. It does not
 // change a task that is running or has finished.
 func Edit(ctx context.Context, r *runner.Runner, id int64, change func(jobs.Task, *jobs.Spec) error) (Edited, error) {

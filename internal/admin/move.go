@@ -16,14 +16,14 @@ type MoveResult struct {
 }
 
 // Move copies all data to another database, the destination: tasks under their ids with attempts, output, inputs, results, steps and
-// dependencies; schedules, limits, pauses and counters. The parameter to is the address of the destination. Move opens the destination with
-// options and creates it if it is missing. The destination must hold no task, schedule, limit or pause. Neither database may have a live
-// worker, and no task may run. Otherwise Move changes nothing and returns jobs.ErrConflict.
+// dependencies; schedules, limits, pauses and counters. The parameter "to" is the address of the destination. Move opens the destination
+// with options and creates it if it is missing. The destination must hold no task, schedule, limit or pause. Neither database may have a
+// live worker, and no task may run. Otherwise Move changes nothing and returns jobs.ErrConflict.
 //
 // From the beginning of a move, every write to either database fails with jobs.ErrConflict, so no task can run twice. When Move returns
 // without error, tasks may run in the destination. The source stays readable and refuses writes for ever. To continue an interrupted
 // move, call Move again with the same databases; to give it up, call UndoMove. Move calls progress with the number of tasks that it has
-// copied and the total number of tasks to copy. The parameter progress may be nil.
+// copied and the total number of tasks to copy. The parameter "progress" may be nil.
 func Move(ctx context.Context, r *runner.Runner, to string, options runner.Options, progress func(done, of int)) (MoveResult, error) {
 	if err := transfer.Check(ctx, store(r), time.Now()); err != nil {
 		return MoveResult{}, err

@@ -113,9 +113,9 @@ func isDead(r *runner.Runner, w db.WorkerInfo) bool {
 	return err == nil || time.Since(w.BeatAt) > w.Lease
 }
 
-// isOver checks whether the attempt of a marked process is over. The result over is true if the attempt has ended or should have ended. The
-// result ended is true only if the attempt has ended. The parameter known says whether the worker in the mark belongs to this database. If
-// it does not, the process may belong to a task of another database.
+// isOver checks whether the attempt of a marked process is over. The result "over" is true if the attempt has ended or should have ended.
+// The result "ended" is true only if the attempt has ended. The parameter "known" says whether the worker in the mark belongs to this
+// database. If it does not, the process may belong to a task of another database.
 func isOver(ctx context.Context, r *runner.Runner, m supervisor.Mark, known bool) (over, ended bool, err error) {
 	task, err := r.Get(ctx, m.Task())
 	switch {

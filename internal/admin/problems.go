@@ -60,7 +60,7 @@ type snapshot struct {
 	found     []Problem
 }
 
-// Problems returns the conditions that need attention. The parameter workers contains the workers that have a recent heartbeat.
+// Problems returns the conditions that need attention. The parameter "workers" contains the workers that have a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	s := snapshot{queues: queues, pauses: pauses, workers: workers, schedules: schedules}
 	s.checkWorkers()

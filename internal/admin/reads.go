@@ -10,7 +10,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// CountUpTo counts the tasks that a filter selects. The parameter most is the highest number that it returns.
+// CountUpTo counts the tasks that a filter selects. The parameter "most" is the highest number that it returns.
 func CountUpTo(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) (int, error) {
 	return store(r).CountUpTo(ctx, filter, most)
 }
@@ -38,8 +38,8 @@ func ScheduleRuns(ctx context.Context, r *runner.Runner, name string, n int) ([]
 // ticks, and jobs.ErrInvalid for an invalid expression or time zone.
 func NextTicks(s jobs.Schedule, n int) ([]time.Time, error) { return access.NextTicks(s, n) }
 
-// Changes calls the function changed after commits of any process, but at most once per interval. The parameter every is the length of an
-// interval. Changes returns when ctx ends, or with jobs.ErrReplaced if the database file was replaced. Runner.Changes detects commits
+// Changes calls the function "changed" after commits of any process, but at most once per interval. The parameter "every" is the length of
+// an interval. Changes returns when ctx ends, or with jobs.ErrReplaced if the database file was replaced. Runner.Changes detects commits
 // earlier, but its work grows with the number of commits. The work of this function does not.
 func Changes(ctx context.Context, r *runner.Runner, every time.Duration, changed func()) error {
 	ctx, stop := context.WithCancel(ctx)
@@ -76,13 +76,13 @@ func Input(ctx context.Context, r *runner.Runner, id int64) ([]byte, error) {
 	return store(r).Input(ctx, id)
 }
 
-// LastOutput returns the last pieces of an attempt's output in order. The parameter limit is the maximum number of pieces. The attempt may
-// still be running.
+// LastOutput returns the last pieces of an attempt's output in order. The parameter "limit" is the maximum number of pieces. The attempt
+// may still be running.
 func LastOutput(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, limit int) ([]jobs.Chunk, error) {
 	return store(r).LastOutput(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, limit)
 }
 
-// OutputBefore returns the pieces of an attempt's output that come just before piece seq, in order. The parameter limit is the maximum
+// OutputBefore returns the pieces of an attempt's output that come just before piece seq, in order. The parameter "limit" is the maximum
 // number of pieces.
 func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
@@ -102,21 +102,21 @@ type TimeOrder = db.TimeOrder
 type TimeMark = db.TimeMark
 
 // ListBounded returns the newest tasks that a filter selects, at most as many as limit says. If no index serves the filter, it examines at
-// most as many tasks as the parameter look says. The result rest is then the id of the last task that it examined. To continue the search,
-// call ListBounded for the tasks with ids below rest.
+// most as many tasks as the parameter "look" says. The result "rest" is then the id of the last task that it examined. To continue the
+// search, call ListBounded for the tasks with ids below rest.
 func ListBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	return store(r).ListBounded(ctx, filter, limit, look)
 }
 
 // ListByTimeBounded returns the tasks that a filter selects, sorted by a time: scheduled and retrying tasks by due time, earliest first, or
-// finished tasks by the time at which they ended, latest first. Like ListBounded it may examine only as many tasks as the parameter look
+// finished tasks by the time at which they ended, latest first. Like ListBounded it may examine only as many tasks as the parameter "look"
 // says.
 func ListByTimeBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, o TimeOrder, look int) (tasks []jobs.Task,
 	rest TimeMark, err error) {
 	return store(r).ListByTimeBounded(ctx, filter, o, look)
 }
 
-// Failures returns the failed tasks that a filter selects, the latest failure first. The parameter most is the maximum number of tasks.
+// Failures returns the failed tasks that a filter selects, the latest failure first. The parameter "most" is the maximum number of tasks.
 // Failures sets only the fields that identify a task and describe its failure.
 func Failures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]jobs.Task, error) {
 	return store(r).Failures(ctx, filter, most)
@@ -127,7 +127,7 @@ func FailureMarks(ctx context.Context, r *runner.Runner, filter jobs.Filter, mos
 	return store(r).FailureMarks(ctx, filter, most)
 }
 
-// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. The parameter look is the maximum number of tasks that it
+// RecentNames returns the queues, jobs, labels and lanes of the newest tasks. The parameter "look" is the maximum number of tasks that it
 // examines.
 func RecentNames(ctx context.Context, r *runner.Runner, look int) ([]db.RecentNames, error) {
 	return store(r).RecentNames(ctx, look)

@@ -34,7 +34,7 @@ func Context(ctx context.Context, timeout time.Duration) (context.Context, func(
 	return ctx, func() { cancel(); release() }
 }
 
-// NoteMissingWorker prints a note if no worker is running, because the wait could then last for ever. The parameter option is the name of
+// NoteMissingWorker prints a note if no worker is running, because the wait could then last for ever. The parameter "option" is the name of
 // the option that limits the wait. If NoteMissingWorker cannot read the workers, it prints nothing, because the wait will fail with the
 // same error.
 func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, option string) {
@@ -44,8 +44,8 @@ func NoteMissingWorker(ctx context.Context, r *runner.Runner, p *term.Printer, o
 	}
 }
 
-// Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The parameter left is the number of
-// unfinished tasks, which the error contains.
+// Stopped returns the error of a command whose wait was ended by a signal, by --timeout or by an error. The parameter "left" is the number
+// of unfinished tasks, which the error contains.
 func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	goesOn := fmt.Sprintf("; %s tasks go on", humanize.Count(int64(left)))
 	if left == 1 {
@@ -72,14 +72,14 @@ func Stopped(p *term.Printer, err error, ids []int64, left int) error {
 	return failure.ExitStatus(f.Exit)
 }
 
-// The function Each waits until every task has finished or was deleted. It calls the function ended for each task, in the order in which
+// The function Each waits until every task has finished or was deleted. It calls the function "ended" for each task, in the order in which
 // the tasks end. A deleted task has an empty state. If ended returns more = false, Each returns at once. If ctx ends,
 // Each returns the cause.
 func Each(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error)) error {
 	return poll(ctx, r, ids, ended, func() {})
 }
 
-// poll waits like Each. After each look at the database it calls the function polled, unless all tasks have ended.
+// poll waits like Each. After each look at the database it calls the function "polled", unless all tasks have ended.
 func poll(ctx context.Context, r *runner.Runner, ids []int64, ended func(jobs.Task) (more bool, err error), polled func()) error {
 	left := slices.Clone(ids)
 	return Changes(ctx, r, func() (bool, error) {
@@ -128,9 +128,9 @@ const (
 	maxPause = time.Second
 )
 
-// Changes calls the function poll immediately, then after each commit of any process, and at least every two seconds. It pauses after each
-// call, so that poll uses at most a fifth of the time if there are many commits. Changes returns when poll returns true or an error. If ctx
-// ends, Changes returns its cause.
+// Changes calls the function "poll" immediately, then after each commit of any process, and at least every two seconds. It pauses after
+// each call, so that poll uses at most a fifth of the time if there are many commits. Changes returns when poll returns true or an error.
+// If ctx ends, Changes returns its cause.
 func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
 	var next time.Time // poll is not called before this time
 	err := r.Changes(ctx, func() (bool, error) {

@@ -94,7 +94,7 @@ func newPattern(word string) pattern {
 	return p
 }
 
-// The method with returns the word for a line: it replaces the placeholders by their values.
+// The method "with" returns the word for a line: it replaces the placeholders by their values.
 func (p pattern) with(line string) string {
 	if len(p.values) == 0 {
 		return p.texts[0]
@@ -200,7 +200,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	return nil
 }
 
-// The method each makes the Spec of one line of --each. The result does not refer to the memory of text.
+// The method "each" makes the Spec of one line of --each. The result does not refer to the memory of text.
 func (l *lineReader) each(text []byte) (jobs.Spec, lineNames, error) {
 	s := l.defaults()
 	err := l.command.fill(&s, string(text))

@@ -130,7 +130,7 @@ func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	return l.build(&line)
 }
 
-// defaults returns the Spec of a line that sets nothing itself. The fields that only commands have are empty; the method complete sets
+// defaults returns the Spec of a line that sets nothing itself. The fields that only commands have are empty; the method "complete" sets
 // them.
 func (l *lineReader) defaults() jobs.Spec {
 	s := l.base

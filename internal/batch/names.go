@@ -12,7 +12,7 @@ import (
 // A line of a batch may refer to earlier lines. The key "id" gives a line an id, and the keys "after" and "after_any" of a later line
 // contain such ids. These ids are JSON strings or numbers. The database gives the tasks other ids.
 
-// lineNames contains the id of a line and the ids of the lines that it waits for. lineName has converted them to text. The field id is
+// lineNames contains the id of a line and the ids of the lines that it waits for. lineName has converted them to text. The field "id" is
 // empty if the line has no id.
 type lineNames struct {
 	id              string

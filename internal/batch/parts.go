@@ -21,7 +21,7 @@ const (
 type part struct {
 	line int // number of the first line, from 1
 	text []byte
-	err  error // error of the reader; if it is set, the field text is empty
+	err  error // error of the reader; if it is set, the field "text" is empty
 }
 
 // parts reads from in and yields whole lines. It yields them after each Read, so a complete line from a slow pipe does not wait for the
@@ -62,8 +62,8 @@ func parts(in io.Reader, lineEnd byte) iter.Seq[part] {
 	}
 }
 
-// The function beside calls f with each value of seq and yields the results in order. It calls f in other goroutines, before the consumer
-// needs the results. When the consumer stops, the function beside returns at once: it does not wait for running calls of f, or for seq,
+// The function "beside" calls f with each value of seq and yields the results in order. It calls f in other goroutines, before the consumer
+// needs the results. When the consumer stops, the function "beside" returns at once: it does not wait for running calls of f, or for seq,
 // which may be blocked by a pipe.
 func beside[T, R any](seq iter.Seq[T], f func(T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {

@@ -99,7 +99,7 @@ func readScheduleTask(text json.RawMessage, caller invocation.Invocation) (jobs.
 	return spec, err
 }
 
-// scheduleValues reads the values of a JSON object by key. It treats null like a missing key. The field err is the first error.
+// scheduleValues reads the values of a JSON object by key. It treats null like a missing key. The field "err" is the first error.
 type scheduleValues struct {
 	keys map[string]json.RawMessage
 	err  error

@@ -40,7 +40,7 @@ type refusal struct {
 	setting bool           // whether the entries below this line depend on it
 }
 
-// ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter unchanged tells the user that the database is as
+// ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter "unchanged" tells the user that the database is as
 // before. Later errors of the ScheduleFile end with this text.
 func ReadScheduleFile(name string, stdin io.Reader, unchanged string) (*ScheduleFile, error) {
 	f := &ScheduleFile{Name: name, Unchanged: unchanged}
@@ -169,7 +169,7 @@ func (f *ScheduleFile) MaySkip() bool {
 	return !slices.ContainsFunc(f.refused, func(r refusal) bool { return r.setting })
 }
 
-// Refused returns an error that lists all lines that cannot be imported, or nil if there are none. The parameter skipped says whether the
+// Refused returns an error that lists all lines that cannot be imported, or nil if there are none. The parameter "skipped" says whether the
 // import leaves them out and goes on.
 func (f *ScheduleFile) Refused(skipped bool) error {
 	if len(f.refused) == 0 {

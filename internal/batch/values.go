@@ -83,7 +83,7 @@ var otherKeys = []string{"reason", "schedule", "batch", "attempt", "losses", "ge
 	"dependencies", "dependents", "steps", "history", "outlived", "held_by", "held_reason",
 	"changes"}
 
-// lineValues contains the JSON values of a line, by the index of the key. It treats null like a missing key. The field err is the first
+// lineValues contains the JSON values of a line, by the index of the key. It treats null like a missing key. The field "err" is the first
 // error.
 type lineValues struct {
 	keys lineKeys
@@ -91,7 +91,7 @@ type lineValues struct {
 	err  error
 }
 
-// split finds the values of a JSON object. The parameter text must be valid JSON.
+// split finds the values of a JSON object. The parameter "text" must be valid JSON.
 func (v *lineValues) split(text []byte) error {
 	seen := uint64(0)
 	for name, value := range jsonscan.Members(text) {
@@ -119,7 +119,7 @@ func (keys lineKeys) unknown(name string) error {
 	return fmt.Errorf("unknown field %q", name)
 }
 
-// The method has reports whether the line contains one of these keys.
+// The method "has" reports whether the line contains one of these keys.
 func (v *lineValues) has(names ...string) bool {
 	for _, name := range names {
 		if v.raw[v.keys[name]] != nil {
@@ -129,7 +129,7 @@ func (v *lineValues) has(names ...string) bool {
 	return false
 }
 
-// option parses the value of a task option. It leaves out after and after_any, which the method names parses.
+// option parses the value of a task option. It leaves out after and after_any, which the method "names" parses.
 func (v *lineValues) option(k int, o *taskspec.OptionInfo, s *jobs.Spec) {
 	switch to := o.Field(s).(type) {
 	case *string:

@@ -105,8 +105,8 @@ func (s *Action) question(ids []int64) string {
 	return text + "?"
 }
 
-// Preview implements --dry-run: it prints the selected tasks without changing them. The function refusal returns why the command would not
-// change a task, or an empty string if it would.
+// Preview implements --dry-run: it prints the selected tasks without changing them. The function "refusal" returns why the command would
+// not change a task, or an empty string if it would.
 func (s *Action) Preview(ctx context.Context, r *runner.Runner, p *term.Printer, ids []int64, refusal func(jobs.Task) string) error {
 	out := NewOutcomes(p, s, ids)
 	for part := range slices.Chunk(ids, BatchSize) {

@@ -31,7 +31,7 @@ type database struct {
 }
 
 // database finds the database that the command line or the environment names, and reads the options to open it. If they list several
-// servers, the function choose selects one. With -v the method database prints the path.
+// servers, the function "choose" selects one. With -v the method "database" prints the path.
 func (a *App) database(c *Context, choose func(database) (database, error)) (database, error) {
 	d, err := a.findDatabases(Get[string](c, "db"))
 	if err == nil {
@@ -46,14 +46,14 @@ func (a *App) database(c *Context, choose func(database) (database, error)) (dat
 }
 
 // Open opens the database that the command line names. If create is true, it creates a missing database; only enqueue, work and the
-// commands that add schedules do that. The parameter more contains the options of this command. Open adds the options that all commands
+// commands that add schedules do that. The parameter "more" contains the options of this command. Open adds the options that all commands
 // share.
 func (a *App) Open(c *Context, create bool, more runner.Options) (*runner.Runner, error) {
 	return a.open(c, create, more, func(d database) (database, error) { return d.choose(Get[string](c, "server")) })
 }
 
 // OpenFor opens the database for a new task, and creates a missing database. If the command line lists several servers and has no
-// --server, the lane or the queue of the task chooses the server. The parameter more is the same as for Open.
+// --server, the lane or the queue of the task chooses the server. The parameter "more" is the same as for Open.
 func (a *App) OpenFor(c *Context, task jobs.Spec, more runner.Options) (*runner.Runner, error) {
 	return a.open(c, true, more, func(d database) (database, error) {
 		if len(d.servers) == 0 || Get[string](c, "server") != "" {
@@ -146,7 +146,7 @@ func (a *App) userDatabase() (database, error) {
 }
 
 // locateDatabase finds the path of the database: from the option --db, $RUNNER_DB or $STATE_DIRECTORY, in the system directory, or in the
-// user's home directory. The first of these that applies wins. The function owner returns the uid of a directory's owner and whether the
+// user's home directory. The first of these that applies wins. The function "owner" returns the uid of a directory's owner and whether the
 // directory exists. An empty variable counts as unset. locateDatabase does not look in the working directory, because commands
 // in different directories would then use different databases.
 func locateDatabase(flag string, getenv func(string) string, uid int, goos string, owner func(string) (int, bool)) (database, error) {

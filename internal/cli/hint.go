@@ -12,8 +12,8 @@ import (
 // name returns the full name of the command, such as "runner schedule add".
 func (line *Line) name() string { return strings.Join(append([]string{"runner"}, line.Path...), " ") }
 
-// commandHint returns the command line that the user probably meant when word is an unknown command. The parameter args contains the words
-// after it.
+// commandHint returns the command line that the user probably meant when word is an unknown command. The parameter "args" contains the
+// words after it.
 func (line *Line) commandHint(word string, args []string) string {
 	path, next := strings.Join(append(line.Path, word), " "), ""
 	if len(args) > 0 {
@@ -63,7 +63,7 @@ func commandNamesOf(list []*Command) (names []string) {
 	return names
 }
 
-// The method unknown returns the error for an option that does not exist in the command.
+// The method "unknown" returns the error for an option that does not exist in the command.
 func (line *Line) unknown(name string) *failure.Error {
 	f := failure.Usage("unknown option %s of %s", name, line.name())
 	if line.Command == nil {

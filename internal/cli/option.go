@@ -28,7 +28,7 @@ type Option struct {
 	value       optionValue
 }
 
-// optionValue is the value of an option. The method check returns an error if a text is not a valid value. It does not change the value.
+// optionValue is the value of an option. The method "check" returns an error if a text is not a valid value. It does not change the value.
 type optionValue interface {
 	flag.Value
 	check(text string) error
@@ -51,7 +51,7 @@ func (o *Option) String() string {
 	return text
 }
 
-// setting is an optionValue of type T. The function parse converts a text to a value. If the user may repeat the option, the function add
+// setting is an optionValue of type T. The function "parse" converts a text to a value. If the user may repeat the option, the function add
 // combines two values. Otherwise add is nil.
 type setting[T any] struct {
 	value T

@@ -87,7 +87,7 @@ func wordsBeforeCommand(path []string) int {
 	return -1
 }
 
-// enter handles the name of a command: this command becomes the current one. The parameter args contains the words after it.
+// enter handles the name of a command: this command becomes the current one. The parameter "args" contains the words after it.
 func (line *Line) enter(word string, args []string) {
 	if word == "help" && line.Command == nil { // "runner help show" is "runner show --help"
 		line.set("help", "true")
@@ -184,7 +184,7 @@ func (line *Line) valueFrom(args []string, o *Option, name string) []string {
 	return args[1:]
 }
 
-// The method give checks a value that the user gave for an option, and stores it.
+// The method "give" checks a value that the user gave for an option, and stores it.
 func (line *Line) give(o *Option, text string) {
 	if err := o.value.check(text); err != nil {
 		line.fail(failure.Usage("--%s %q: %v", o.name, text, err))
@@ -244,7 +244,7 @@ func (line Line) has(name string) bool {
 	return slices.ContainsFunc(line.given, func(g givenOption) bool { return g.option.name == name })
 }
 
-// The method last returns the last value of an option as text, or an empty string if the user did not give the option.
+// The method "last" returns the last value of an option as text, or an empty string if the user did not give the option.
 func (line Line) last(name string) string {
 	for _, g := range slices.Backward(line.given) {
 		if g.option.name == name {

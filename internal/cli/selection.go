@@ -40,7 +40,7 @@ func (a *App) Selectors() []Flag {
 	)
 }
 
-// ReadSelection reads the selected tasks from the command line: the ids, and the options of Selectors. The parameter except names options
+// ReadSelection reads the selected tasks from the command line: the ids, and the options of Selectors. The parameter "except" names options
 // that it skips, because they have another meaning for the command.
 func ReadSelection(c *Context, now time.Time, except ...string) (Selection, error) {
 	var s Selection

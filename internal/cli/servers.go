@@ -50,7 +50,7 @@ func (d database) choose(server string) (database, error) {
 	return d, failure.Usage("invalid --server %q; use a number from 1 to %d, queue:NAME or lane:KEY", server, n)
 }
 
-// The method only returns a copy of d that names a single server: the one at index i of the list in d.
+// The method "only" returns a copy of d that names a single server: the one at index i of the list in d.
 func (d database) only(i int) database {
 	d.Path, d.servers = d.servers[i], nil
 	return d

@@ -46,7 +46,7 @@ type Doctor struct {
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 
-// reportFunc prints the result of a check. The parameter try is a command or value that the user can type, or an empty string.
+// reportFunc prints the result of a check. The parameter "try" is a command or value that the user can type, or an empty string.
 type reportFunc func(status, message, try string)
 
 // check is a check, with the name that the output shows.

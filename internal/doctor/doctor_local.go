@@ -17,7 +17,7 @@ import (
 	"example.com/runner/runner"
 )
 
-// localWorkers returns the workers that run on this host. The result others is true if all running workers are on other hosts.
+// localWorkers returns the workers that run on this host. The result "others" is true if all running workers are on other hosts.
 func localWorkers(workers []runner.Worker) (local []runner.Worker, others bool) {
 	host, _ := os.Hostname() // workers use the same function to record their host
 	for _, w := range workers {
@@ -98,7 +98,7 @@ func workerPath(workers []runner.Worker) string {
 	return os.Getenv("PATH")
 }
 
-// missingFile returns the reason why the command of a task cannot start, or an empty text if it can. The parameter path is the variable
+// missingFile returns the reason why the command of a task cannot start, or an empty text if it can. The parameter "path" is the variable
 // PATH of the worker.
 func missingFile(s *jobs.Spec, path string) string {
 	argv, err := taskspec.Argv(s.Args)

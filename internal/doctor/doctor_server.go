@@ -29,7 +29,7 @@ func (d *Doctor) messages(ctx context.Context, report reportFunc) error {
 	return nil
 }
 
-// The function says returns a check that only reports a message. It stands for a check that runner leaves to the server.
+// The function "says" returns a check that only reports a message. It stands for a check that runner leaves to the server.
 func says(message string) func(context.Context, reportFunc) error {
 	return func(_ context.Context, report reportFunc) error {
 		report(OK, message, "")
@@ -54,8 +54,8 @@ func (d *Doctor) server(_ context.Context, report reportFunc) error {
 	return nil
 }
 
-// serverProblems reports the problems of the server whose codes are in the parameter codes. If there are none, it reports the text in the
-// parameter message.
+// serverProblems reports the problems of the server whose codes are in the parameter "codes". If there are none, it reports the text in the
+// parameter "message".
 func (d *Doctor) serverProblems(ctx context.Context, report reportFunc, message string, codes ...string) (*admin.ServerHealth, error) {
 	health, err := admin.Health(ctx, d.Runner, d.Now)
 	if err != nil {

@@ -180,7 +180,7 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 }
 
 // stopped handles a wait that ended early because of err, and returns the error to report. After a signal it cancels the task if this
-// process has added it and runs it. Until the task has ended, the parameter live goes on printing the output of the task.
+// process has added it and runs it. Until the task has ended, the parameter "live" goes on printing the output of the task.
 func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error,
 	added runner.Enqueued) error {
 	if s, ok := errors.AsType[signals.Received](err); ok && o.Here && !added.Kept {

@@ -36,7 +36,8 @@ func Exclusive(one, other string) *Error {
 	return Usage("%s and %s cannot be used together", one, other)
 }
 
-// NotFound returns the error for tasks or other objects that do not exist. The parameter list is a command that lists the existing objects.
+// NotFound returns the error for tasks or other objects that do not exist. The parameter "list" is a command that lists the existing
+// objects.
 func NotFound(list, format string, args ...any) *Error {
 	return &Error{Code: "not_found", Exit: 3, What: fmt.Sprintf(format, args...), Try: list}
 }

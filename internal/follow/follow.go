@@ -103,11 +103,11 @@ func (f *Follower) Bind(id int64) error {
 }
 
 // Serve starts goroutines that receive the output of attempts until Close. Before a worker starts an attempt, it connects to the socket.
-// Serve then calls the function begin with the generation of the attempt. The function begin returns two further functions:
+// Serve then calls the function "begin" with the generation of the attempt. The function "begin" returns two further functions:
 //
-//   - Serve calls the function receive for each block of output. The slice data is valid only during the call. If receive returns an error,
+//   - Serve calls the function "receive" for each block of output. The slice data is valid only during the call. If receive returns an error,
 //     Serve closes the connection.
-//   - Serve calls the function end when the connection has ended. The parameter complete reports whether every byte of output has arrived.
+//   - Serve calls the function "end" when the connection has ended. The parameter "complete" reports whether every byte of output has arrived.
 func (f *Follower) Serve(begin func(generation int64) (receive func(stream string, data []byte) error, end func(complete bool))) {
 	f.serving.Go(func() {
 		for {
@@ -154,7 +154,7 @@ func (f *Follower) release(conn net.Conn) {
 	_ = conn.Close()
 }
 
-// copyFrames reads frames until the attempt ends, and passes their data to the function receive.
+// copyFrames reads frames until the attempt ends, and passes their data to the function "receive".
 func copyFrames(conn io.Reader, receive func(stream string, data []byte) error) error {
 	in := bufio.NewReaderSize(conn, 256<<10)
 	var data []byte

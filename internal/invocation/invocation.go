@@ -38,8 +38,8 @@ func Current(getenv func(string) string) (Invocation, error) {
 // Absolute makes a path absolute that is relative to the caller's directory. It does not change an empty path.
 func (c Invocation) Absolute(path string) string { return within(c.Dir, path) }
 
-// The function within makes a path absolute that is relative to dir. It keeps ".." in the path, because after a symbolic link ".." leads to
-// another directory than the text suggests.
+// The function "within" makes a path absolute that is relative to dir. It keeps ".." in the path, because after a symbolic link ".." leads
+// to another directory than the text suggests.
 func within(dir, path string) string {
 	switch {
 	case path == "" || filepath.IsAbs(path):
@@ -121,7 +121,7 @@ func StartFailure(exit int, format string, args ...any) *failure.Error {
 }
 
 // WorkDir returns the working directory of a command: the value of --cwd, or the caller's directory. A relative value starts at the
-// caller's directory. The directory must exist, unless the parameter elsewhere is true: the command may then run on
+// caller's directory. The directory must exist, unless the parameter "elsewhere" is true: the command may then run on
 // another machine.
 func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 	cwd := c.Absolute(dir)
@@ -142,8 +142,8 @@ func (c Invocation) WorkDir(dir string, elsewhere bool) (string, error) {
 }
 
 // Environment returns the environment variables for the values of -e. Such a value is NAME=VALUE, or only the NAME of a variable of the
-// caller. If the parameter all is true, Environment also returns every other variable of the caller. Its errors never contain the value of
-// a variable.
+// caller. If the parameter "all" is true, Environment also returns every other variable of the caller. Its errors never contain the value
+// of a variable.
 func Environment(settings []string, all bool) (map[string]string, error) {
 	env := map[string]string{}
 	if all {

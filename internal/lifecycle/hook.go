@@ -84,7 +84,7 @@ var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.E
 	taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
 
 // HookSpec returns the task that runs a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is
-// its new state and error. The parameter output has the last lines that the task printed.
+// its new state and error. The parameter "output" has the last lines that the task printed.
 //
 // The hook gets the metadata of the task that has ended, but not its environment file and its working directory. One of these may be
 // missing, and this may be the reason why the task failed.
@@ -140,7 +140,7 @@ func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec
 }
 
 // eventTitle describes an event in a line, which can be the subject of a mail: "task 12 (nightly) failed: exit status 3: no space left".
-// The parameter text is the error, and last is the last line that the command printed.
+// The parameter "text" is the error, and last is the last line that the command printed.
 func eventTitle(event string, t *jobs.Task, text, last string) string {
 	title := fmt.Sprintf("task %d", t.ID)
 	if name := cmp.Or(t.Label, t.Schedule); name != "" {

@@ -11,7 +11,7 @@ func Ordered(s *jobs.Spec) bool {
 	return s.Hold || s.Lane != "" || len(s.After)+len(s.AfterAny)+len(s.Earlier)+len(s.EarlierAny) > 0
 }
 
-// NewTask makes a task from a Spec. The task has no id yet. The parameter now is the time at which the task is enqueued. NewTask does not
+// NewTask makes a task from a Spec. The task has no id yet. The parameter "now" is the time at which the task is enqueued. NewTask does not
 // validate the Spec.
 func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	t := jobs.Task{GenerationID: 1, Job: s.Job, Args: s.Args, Label: s.Label, Queue: s.Queue, State: jobs.Pending, Priority: s.Priority,

@@ -12,7 +12,7 @@ import (
 const StuckAfter = 10 * time.Second
 
 // Stuck reports whether a running task should have ended more than StuckAfter ago, because of its timeout or of a request to cancel it. The
-// result since is the time at which the context of the attempt ended. For a command it is the time at which the worker sends SIGKILL.
+// result "since" is the time at which the context of the attempt ended. For a command it is the time at which the worker sends SIGKILL.
 func Stuck(t *jobs.Task, now time.Time) (since time.Time, stuck bool) {
 	if t.State != jobs.Running || t.StartedAt.IsZero() {
 		return time.Time{}, false

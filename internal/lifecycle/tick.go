@@ -31,8 +31,8 @@ func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 }
 
 // CaughtUp returns the due ticks that get a task at the time now, oldest first. If several ticks are due, or the last one is more than a
-// minute late, CatchUp of the schedule decides which of them get a task. The function newest returns the last n ticks between its parameter
-// from and now, oldest first.
+// minute late, CatchUp of the schedule decides which of them get a task. The function "newest" returns the last n ticks between its
+// parameter from and now, oldest first.
 func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
 	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin

@@ -12,7 +12,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// uniqueKey returns the unique key of the task that the Spec describes. The parameter due is the due time of the task.
+// uniqueKey returns the unique key of the task that the Spec describes. The parameter "due" is the due time of the task.
 func uniqueKey(s *jobs.Spec, due time.Time) string {
 	key := s.UniqueKey
 	if s.UniqueArgs {

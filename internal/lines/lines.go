@@ -70,7 +70,8 @@ func (s *Splitter[Source]) Partials() (list []Source) {
 	return list
 }
 
-// The function Last returns the last n lines in a list of pieces. The result enough is false if an earlier piece may belong to these lines.
+// The function Last returns the last n lines in a list of pieces. The result "enough" is false if an earlier piece may belong to these
+// lines.
 func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	if n == 0 {
 		return nil, true

@@ -62,7 +62,7 @@ func StripEscapes(text string) string {
 	}
 }
 
-// CutEscape removes an escape sequence from the start of a line. The line must begin with ESC. The result sgr is the parameters of the
+// CutEscape removes an escape sequence from the start of a line. The line must begin with ESC. The result "sgr" is the parameters of the
 // sequence, and colours reports whether the sequence sets colours. If the sequence has no end, CutEscape removes only its first characters.
 func CutEscape(line string) (sgr string, colours bool, rest string) {
 	if len(line) < 2 {

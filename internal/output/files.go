@@ -61,8 +61,8 @@ const (
 // outputName matches the name of a file with output.
 var outputName = pattern.Lazy(`^([1-9][0-9]{0,17})-[0-9]+\.log(\.1)?$`)
 
-// OpenFiles opens the directory at path for the output of the tasks of r. It creates the directory if it is missing. The parameter most is
-// the maximum size of a file in bytes; 0 means no limit.
+// OpenFiles opens the directory at path for the output of the tasks of r. It creates the directory if it is missing. The parameter "most"
+// is the maximum size of a file in bytes; 0 means no limit.
 func OpenFiles(r *runner.Runner, path string, most int64, log *slog.Logger) (*Files, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return nil, directoryError(path, err)
@@ -92,7 +92,7 @@ func directoryError(path string, err error) error {
 	return &failure.Error{Code: "permission", Exit: 1, What: "cannot use --log-dir " + path, Why: []string{err.Error()}, Cause: err}
 }
 
-// The function own records that the directory belongs to this database, or returns an error if it belongs to another one. Two databases
+// The function "own" records that the directory belongs to this database, or returns an error if it belongs to another one. Two databases
 // must not share a directory, because they may have tasks with the same ids.
 func own(root *os.Root, database string) error {
 	file, err := root.OpenFile(ownerFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)

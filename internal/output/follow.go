@@ -25,8 +25,8 @@ type Range struct {
 	Lines int       // number of last lines to print of the first attempt; -1 for all lines
 }
 
-// The method first returns a generation; only attempts with a higher generation can be in the range. If All, N and Began are not set, these
-// are the last attempt and those that start later. Otherwise, or if there is only one attempt, the result is 0.
+// The method "first" returns a generation; only attempts with a higher generation can be in the range. If All, N and Began are not set,
+// these are the last attempt and those that start later. Otherwise, or if there is only one attempt, the result is 0.
 func (w Range) first(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
@@ -52,7 +52,7 @@ type Cursor struct {
 	any        bool           // whether at least one attempt was printed
 }
 
-// Advance prints the output that a task has produced since the last call. The caller must read t just before the call. The result done is
+// Advance prints the output that a task has produced since the last call. The caller must read t just before the call. The result "done" is
 // true if no output will follow.
 func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to *LogPrinter) (done bool, err error) {
 	if t.GenerationID != f.generation {

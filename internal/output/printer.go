@@ -37,7 +37,7 @@ type lineOf struct {
 // unknown stands for an unknown number of bytes.
 const unknown = -1
 
-// piece prints a piece of a task's output. The parameter missing is the number of bytes that are missing before this piece.
+// piece prints a piece of a task's output. The parameter "missing" is the number of bytes that are missing before this piece.
 func (s *LogPrinter) piece(t jobs.Task, c jobs.Chunk, missing int64) error {
 	switch {
 	case c.At.Before(s.Since):
@@ -78,7 +78,7 @@ func (s *LogPrinter) endLine(key lineOf) error {
 	return nil
 }
 
-// The method before returns the prefix for each line of a task.
+// The method "before" returns the prefix for each line of a task.
 func (s *LogPrinter) before(key lineOf) string {
 	if !s.Named {
 		return ""
@@ -137,7 +137,7 @@ func (s *LogPrinter) Finish() error {
 	return s.P.Flush()
 }
 
-// end finishes the output of an attempt. The parameter shown is the number of bytes that were printed. The parameter more is true if
+// end finishes the output of an attempt. The parameter "shown" is the number of bytes that were printed. The parameter "more" is true if
 // another attempt follows.
 func (s *LogPrinter) end(t jobs.Task, a jobs.Attempt, shown int64, more bool) error {
 	if s.P.JSON {

@@ -61,7 +61,7 @@ func PublicURL(o web.ServerOptions) (string, error) {
 }
 
 // ShownURL returns the address of the pages, to be printed to out. A log must not contain the token. So if out is not a terminal, the
-// address has no token, and the result hidden is a sentence that says where the token is.
+// address has no token, and the result "hidden" is a sentence that says where the token is.
 func ShownURL(s *web.Server, out *term.Stream, printToken bool) (shown, hidden string) {
 	if out.TTY || printToken || s.TokenFile() == "" {
 		return s.URL(), ""

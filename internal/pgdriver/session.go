@@ -77,7 +77,7 @@ func lastValue(ctx context.Context, conn *pgconn.PgConn, text string) (string, e
 }
 
 // checkPooling returns an error if a connection pooler is in transaction mode. In that mode several clients share a session of the server,
-// so its settings and locks do not belong to one client. The parameter pid is the server process that has just worked for conn.
+// so its settings and locks do not belong to one client. The parameter "pid" is the server process that has just worked for conn.
 // checkPooling begins a transaction on another connection. The pooler is in transaction mode if that process now runs this transaction, or
 // if a different process now works for conn.
 func checkPooling(ctx context.Context, conn *pgconn.PgConn, pid string, config *pgconn.Config) error {

@@ -18,7 +18,7 @@ import (
 const MaxGrouped = 10_000
 
 // ReadFailures groups the failed tasks that a filter selects; the largest group is first. It reads only the latest failed tasks; the
-// parameter most is their maximum number.
+// parameter "most" is their maximum number.
 func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]FailureGroup, error) {
 	tasks, err := admin.Failures(ctx, r, filter, most)
 	return GroupFailures(tasks), err

@@ -21,8 +21,8 @@ type Problem struct {
 	About   string // name of the queue, worker or schedule that has the problem; empty for the whole database
 }
 
-// Problems returns the conditions that need attention, each with a command that helps. The parameter workers contains the workers that have
-// a recent heartbeat.
+// Problems returns the conditions that need attention, each with a command that helps. The parameter "workers" contains the workers that
+// have a recent heartbeat.
 func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Worker, schedules []jobs.Schedule, now time.Time) []Problem {
 	return worded(admin.Problems(queues, pauses, workers, schedules, now), now)
 }

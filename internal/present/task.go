@@ -41,7 +41,7 @@ func DueOf(t jobs.Task) time.Time {
 	return t.Tick
 }
 
-// Lasted returns how long the current or last attempt of a task has run. The result ok is false if the task has never started.
+// Lasted returns how long the current or last attempt of a task has run. The result "ok" is false if the task has never started.
 func Lasted(t jobs.Task, now time.Time) (d time.Duration, ok bool) {
 	switch {
 	case t.StartedAt.IsZero():

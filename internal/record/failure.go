@@ -16,7 +16,7 @@ type FailureGroup struct {
 	Try       string   `json:"try"`
 }
 
-// NewFailureGroup returns the record of a group. The parameter try is a command that retries the tasks of the group.
+// NewFailureGroup returns the record of a group. The parameter "try" is a command that retries the tasks of the group.
 func NewFailureGroup(g present.FailureGroup, try string) FailureGroup {
 	return FailureGroup{Key: g.Key, Tasks: len(g.IDs), First: Stamp(g.First), Last: Stamp(g.Last), Queues: g.Queues, Job: g.Job,
 		Ending: g.Ending, ErrorLine: Known(g.Line), IDs: g.IDs, Try: try}

@@ -138,7 +138,7 @@ func optionMember(o *taskspec.OptionInfo, s *jobs.Spec) Member {
 	return m
 }
 
-// The function ran returns how long the current or last attempt of a task has run, or nil if the task has never started.
+// The function "ran" returns how long the current or last attempt of a task has run, or nil if the task has never started.
 func ran(t jobs.Task, now time.Time) any {
 	if d, ok := present.Lasted(t, now); ok {
 		return Seconds(d)

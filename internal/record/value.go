@@ -91,7 +91,7 @@ func Known[T comparable](value T) *T {
 	return &value
 }
 
-// List calls the function record for each element of a list and returns the results.
+// List calls the function "record" for each element of a list and returns the results.
 func List[T, R any](list []T, record func(T) R) []R {
 	made := make([]R, len(list))
 	for i, one := range list {

@@ -89,8 +89,8 @@ func addText(terms []Term, word string) []Term {
 	return append(terms, Term{"", word})
 }
 
-// cutWord splits off the first word of a text and removes its quotes. The result colon is the position of the first colon in the word that
-// is not in quotes. It is -1 if the text before that colon cannot be a selector.
+// cutWord splits off the first word of a text and removes its quotes. The result "colon" is the position of the first colon in the word
+// that is not in quotes. It is -1 if the text before that colon cannot be a selector.
 func cutWord(text string) (word string, colon int, rest string, err error) {
 	var b strings.Builder
 	colon = -1

@@ -25,7 +25,7 @@ var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retr
 
 // Filter limits a filter to the tasks to which the verb applies. Cancel applies to unfinished tasks, and delete to finished tasks. Hold and
 // top apply to waiting tasks, and release to held tasks. Retry applies to failed tasks, unless f names other states. It applies to
-// completed tasks only if f has their ids. The result ok is false if no task can match.
+// completed tasks only if f has their ids. The result "ok" is false if no task can match.
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
@@ -42,7 +42,7 @@ func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 }
 
 // limited limits the states of a filter. If the filter has no states, they become those in defaults. Otherwise limited removes the states
-// that are not in possible. The result ok is false if no state remains. limited does not change a filter with ids.
+// that are not in possible. The result "ok" is false if no state remains. limited does not change a filter with ids.
 func limited(f jobs.Filter, defaults, possible []jobs.State) (only jobs.Filter, ok bool) {
 	switch {
 	case len(f.IDs) > 0:

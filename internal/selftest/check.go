@@ -14,7 +14,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// evidence is the input of the method judge: the histories of a run, and measurements of the run.
+// evidence is the input of the method "judge": the histories of a run, and measurements of the run.
 type evidence struct {
 	events    iter.Seq[event]
 	notes     []note

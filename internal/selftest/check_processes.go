@@ -79,8 +79,8 @@ func overlap(spans []span, from, to int64) (sum int64) {
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
 // deathOf returns when a worker died. If a process noted that it was about to kill the worker, that time counts and the
-// result killed is true. Otherwise deathOf returns the time at which the parent of the worker noticed the end. The
-// result known is false if there is no record of the process.
+// result "killed" is true. Otherwise deathOf returns the time at which the parent of the worker noticed the end. The
+// result "known" is false if there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		started, ended := e.wall(l.started), e.wall(l.ended)

@@ -131,7 +131,7 @@ func writeResult(generation int64) error {
 }
 
 // workerAndGuardians returns the worker of this command and the guardians of that worker. The first guardian in the list is the one of this
-// command. The result worker is 0 if the worker or this guardian is dead, because the command then has another parent.
+// command. The result "worker" is 0 if the worker or this guardian is dead, because the command then has another parent.
 func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own

@@ -8,7 +8,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// historyBuilder builds a history by hand. The field now is the current time of both clocks: of the wall clock in ms, and, multiplied by
+// historyBuilder builds a history by hand. The field "now" is the current time of both clocks: of the wall clock in ms, and, multiplied by
 // 1000, of the clock of the notes in µs.
 type historyBuilder struct {
 	evidence
@@ -57,7 +57,7 @@ func (s *historyBuilder) enqueue(id int64, k kind) {
 	s.note(1, opAck, id, 0, token)
 }
 
-// update changes a task. The function change receives an event with the current values and the next generation, and
+// update changes a task. The function "change" receives an event with the current values and the next generation, and
 // modifies it.
 func (s *historyBuilder) update(id int64, change func(*event)) {
 	t := s.tasks[id]

@@ -15,9 +15,9 @@ import (
 //
 //   - A fault must be possible on the machine of a user: SIGKILL, SIGSTOP, a full disk, a lost connection, a suspended laptop.
 //   - The nemesis acts from outside, with signals, SQL, the network and the disk. The product has no hooks for it.
-//   - The nemesis writes a note (notes.go) before a fault whose effects look like a violation. The function judge reads the note and
+//   - The nemesis writes a note (notes.go) before a fault whose effects look like a violation. The function "judge" reads the note and
 //     accepts these effects.
-//   - If a fault can block all writers, the nemesis writes the note opLocked. The function judge subtracts the duration of the fault from
+//   - If a fault can block all writers, the nemesis writes the note opLocked. The function "judge" subtracts the duration of the fault from
 //     the measured delays and leases.
 //   - Every fault ends. A stopped process that holds the write lock is resumed early, because all other processes wait for it.
 
@@ -43,7 +43,7 @@ type nemesis struct {
 	sideBusy      atomic.Bool // whether a side database is in use
 }
 
-// fault describes a fault that the nemesis can inject. The field weight is its relative frequency.
+// fault describes a fault that the nemesis can inject. The field "weight" is its relative frequency.
 type fault struct {
 	name   string
 	weight int

@@ -118,7 +118,7 @@ func parseNotes(text string) (list []note, err error) {
 	return list, nil
 }
 
-// The method since returns the complete notes from an offset on, and the offset after them.
+// The method "since" returns the complete notes from an offset on, and the offset after them.
 func (n *notesFile) since(from int64) (list []note, next int64) {
 	text := make([]byte, max(n.size()-from, 0))
 	k, _ := n.file.ReadAt(text, from)

@@ -44,7 +44,7 @@ func (t tree) commands(worker int) (list []int) {
 	return list
 }
 
-// The method below lists all descendants of a process.
+// The method "below" lists all descendants of a process.
 func (t tree) below(of int) (list []int) {
 	for _, pid := range t.children[of] {
 		list = append(append(list, pid), t.below(pid)...)

@@ -125,7 +125,7 @@ func (e *event) claims() bool {
 	return e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
 }
 
-// event replays the first event of the parameter ahead. The other events of this parameter follow it in the history.
+// event replays the first event of the parameter "ahead". The other events of this parameter follow it in the history.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
 	if len(r.claimRow) > 0 && !(e.claims() && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {

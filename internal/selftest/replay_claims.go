@@ -47,7 +47,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 }
 
 // checkOrder checks that a worker has claimed the tasks of a queue in the right order (I6): no task that is still pending comes before one
-// of the tasks that the worker has just claimed. The parameter ahead contains the events that follow these claims in the history.
+// of the tasks that the worker has just claimed. The parameter "ahead" contains the events that follow these claims in the history.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return
@@ -70,7 +70,7 @@ func (r *replay) checkOrder(ahead []event) {
 	r.claimRow = nil
 }
 
-// The method before reports whether a task must be claimed earlier than another task of its queue.
+// The method "before" reports whether a task must be claimed earlier than another task of its queue.
 func (t *taskHistory) before(other *taskHistory) bool {
 	return t.priority > other.priority || t.priority == other.priority && t.id < other.id
 }

@@ -56,7 +56,7 @@ func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 	return !r.hadEnded(p.setBy, c.began)
 }
 
-// hadEnded reports whether the transaction xid had certainly ended at the time in the parameter at, in ms.
+// hadEnded reports whether the transaction xid had certainly ended at the time in the parameter "at", in ms.
 func (r *replay) hadEnded(xid, at int64) bool {
 	return slices.ContainsFunc(r.ended, func(e endedBelow) bool { return e.at < at && e.oldest > xid })
 }

@@ -52,7 +52,7 @@ func NoteOpening(dir string, took time.Duration) error {
 	return nil
 }
 
-// Enqueue enqueues tasks until ctx ends. It also cancels and retries some of them. The argument path is the program
+// Enqueue enqueues tasks until ctx ends. It also cancels and retries some of them. The argument "path" is the program
 // that command tasks run.
 func Enqueue(ctx context.Context, c Client, dir, path, me string, seed uint64, every time.Duration) error {
 	e, err := newEnqueuer(dir, path, me, seed, every)

@@ -1,6 +1,6 @@
 // Package selftest checks the guarantees of docs/reliability.md on the machine it runs on. It starts real worker
 // processes with a demanding workload. Meanwhile the nemesis, the type that injects faults, kills, stops and starves
-// these processes. After the run the method judge of the type evidence compares two independent histories with the
+// these processes. After the run the method "judge" of the type evidence compares two independent histories with the
 // invariants. Triggers in the database write the first history. Clients and commands write the second one, the notes.
 //
 // The checks do not use the code that they check, except for the list of valid changes of state (lifecycle.CanMove). This package opens

@@ -155,8 +155,8 @@ func kindOf(label string) kind {
 	return kind(k)
 }
 
-// validEnd reports whether a task of a kind may end in the way in which t ended. The argument cancelled is true if a
-// client has tried to cancel the task. The argument broken is true if a dependency of the task failed or was cancelled.
+// validEnd reports whether a task of a kind may end in the way in which t ended. The argument "cancelled" is true if a
+// client has tried to cancel the task. The argument "broken" is true if a dependency of the task failed or was cancelled.
 func validEnd(k kind, t *taskHistory, cancelled, broken bool) bool {
 	if t.state == jobs.Cancelled {
 		return cancelled && t.reason == string(jobs.ReasonCancelled) || broken && t.reason == string(jobs.ReasonDependency)

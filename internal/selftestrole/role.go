@@ -21,7 +21,7 @@ import (
 	"example.com/runner/web"
 )
 
-// Run runs this process in a role of the selftest; see selftest.RoleCommand. The argument dir is the directory of the
+// Run runs this process in a role of the selftest; see selftest.RoleCommand. The argument "dir" is the directory of the
 // run.
 func Run(ctx context.Context, stderr io.Writer, role, dir string, args []string) error {
 	if role == "child" {

@@ -24,7 +24,7 @@ func (s Received) Status() int {
 	return 1
 }
 
-// Catch sends signals to the returned channel instead of ending the process. The function stop restores the normal behaviour. If the
+// Catch sends signals to the returned channel instead of ending the process. The function "stop" restores the normal behaviour. If the
 // process already ignores a signal, Catch leaves it ignored. This is so for HUP under nohup, and for INT in a background process of a
 // script.
 func Catch(signals ...os.Signal) (caught <-chan os.Signal, stop func()) {

@@ -128,7 +128,7 @@ func (g *guardian) finish(a *attempt) {
 	}
 }
 
-// spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The result pidfd is -1 if
+// spawn starts the leader in a session of its own. The leader dies with this thread, and so with the guardian. The result "pidfd" is -1 if
 // the kernel does not support pidfds.
 func (g *guardian) spawn(o startOrder) (pid, pidfd int, err error) {
 	attr := &syscall.ProcAttr{Dir: o.request.Dir, Env: o.request.Env,

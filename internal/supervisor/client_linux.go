@@ -268,7 +268,7 @@ func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 // Ping asks the guardian for a reply. It kills a guardian that has not answered the last two pings.
 func (g *Guardian) Ping() {
 	if g.pingsSent.Load()-g.lastPong.Load() >= 2 {
-		_ = g.process.Kill() // the method receive notices the end and does the rest
+		_ = g.process.Kill() // the method "receive" notices the end and does the rest
 		return
 	}
 	_ = g.send(request{Op: opPing, N: g.pingsSent.Add(1)}, nil)
@@ -318,7 +318,7 @@ func (g *Guardian) Close() error {
 		_ = g.process.Kill()
 		<-g.done
 	}
-	if !g.clean { // the method receive sets clean before it closes done
+	if !g.clean { // the method "receive" sets clean before it closes done
 		return errors.New("some processes of commands did not exit")
 	}
 	return nil

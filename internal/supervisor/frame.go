@@ -8,7 +8,7 @@ import (
 )
 
 // A message is sent as a frame: a length of four bytes, then all fields of the message in a fixed order. Numbers are
-// varints. Strings and lists begin with their length. A field that is not set takes one byte. The method fields() of
+// varints. Strings and lists begin with their length. A field that is not set takes one byte. The method "fields"() of
 // each message is used both to write and to read the fields of that message.
 
 // maxFrame limits the size of a frame. Arguments and environments are far smaller.
@@ -82,7 +82,7 @@ func (r *reply) fields(c *codec) {
 	}
 }
 
-// flag writes or reads one bit: whether a field is set. If it reads that the field is set, it calls the function set.
+// flag writes or reads one bit: whether a field is set. If it reads that the field is set, it calls the function "set".
 func (c *codec) flag(isSet bool, set func()) {
 	number := 0
 	if isSet {
@@ -192,7 +192,7 @@ type frameReader struct {
 }
 
 // nextFrame returns the data of the next frame without its header. It returns false if the frame is not complete yet.
-// The data is valid until the next call of the method space.
+// The data is valid until the next call of the method "space".
 func (b *frameReader) nextFrame() (data []byte, ok bool, err error) {
 	unread := b.buffer[b.start:b.end]
 	if len(unread) < frameHeader {
@@ -224,10 +224,10 @@ func (b *frameReader) space() []byte {
 	return b.buffer[b.end:]
 }
 
-// advance records that n bytes were read into the buffer that the method space returned.
+// advance records that n bytes were read into the buffer that the method "space" returned.
 func (b *frameReader) advance(n int) { b.end += n }
 
-// The method next reads a message from r.
+// The method "next" reads a message from r.
 func (b *frameReader) next(r io.Reader, m message) error {
 	for {
 		data, ok, err := b.nextFrame()

@@ -26,7 +26,7 @@ import (
 //     deadline needs the mutex.
 //   - A renewal and a kill contain the key of their attempt. If a renewal or a kill arrives after the end of its attempt, it changes
 //     nothing.
-//   - If the socket is closed, or a message is invalid or of a newer version, the method read returns and the guardian ends. It then starts
+//   - If the socket is closed, or a message is invalid or of a newer version, the method "read" returns and the guardian ends. It then starts
 //     no more commands and kills every process.
 
 // The descriptors of a guardian besides 0, 1 and 2.
@@ -192,7 +192,7 @@ type requests struct {
 	lost   bool  // whether descriptors were dropped because this process has too many
 }
 
-// The method next reads a request. The kernel ends a read at the byte that carries descriptors. The worker waits for the reply to a start
+// The method "next" reads a request. The kernel ends a read at the byte that carries descriptors. The worker waits for the reply to a start
 // message before it sends another one. So the descriptors in in.files always belong to the next start message.
 func (in *requests) next(r *request) error {
 	for {
@@ -383,7 +383,7 @@ func (g *guardian) send(r *reply) {
 	for len(text) > 0 {
 		n, err := unix.Write(g.socket, text)
 		if err != nil && err != unix.EINTR {
-			return // the method read notices that the worker is gone
+			return // the method "read" notices that the worker is gone
 		}
 		text = text[max(n, 0):]
 	}

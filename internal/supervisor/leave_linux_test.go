@@ -9,7 +9,7 @@ import (
 	"example.com/runner/internal/testkit"
 )
 
-// The function leaving returns a command that may leave processes behind.
+// The function "leaving" returns a command that may leave processes behind.
 func leaving(script string) Command {
 	c := shell(script)
 	c.LeaveChildren = true

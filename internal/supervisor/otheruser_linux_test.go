@@ -41,7 +41,7 @@ func unprivilegedWorker(path string) {
 	fmt.Println("closed:", g.Close())
 }
 
-// anotherUser starts a child that becomes another user, and exits before the child. If the parameter words is empty, this
+// anotherUser starts a child that becomes another user, and exits before the child. If the parameter "words" is empty, this
 // process is that child.
 func anotherUser(words []string) {
 	if len(words) == 0 {

@@ -10,10 +10,10 @@ import (
 // were written after the deadline.
 const maxPipe = 1 << 20
 
-// ReadPipe passes the data from a pipe to the function take. It returns when every writer has closed the pipe, or when
+// ReadPipe passes the data from a pipe to the function "take". It returns when every writer has closed the pipe, or when
 // the read deadline of r has passed. ReadPipe returns no error in both cases. The caller sets the deadline when the
 // process that it waits for has ended, because other processes may keep the pipe open. At the deadline ReadPipe still
-// reads the data that is in the pipe, because that data was written before the deadline. The function take must not
+// reads the data that is in the pipe, because that data was written before the deadline. The function "take" must not
 // keep its argument.
 func ReadPipe(r *os.File, buffer []byte, take func([]byte)) error {
 	for {

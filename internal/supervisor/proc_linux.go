@@ -71,7 +71,7 @@ func statFields(pid int) [][]byte {
 	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the last one, because the name of the process may contain ')'
 }
 
-// The function running reports whether a process is alive and not a zombie.
+// The function "running" reports whether a process is alive and not a zombie.
 func running(pid int) bool {
 	field := statFields(pid)
 	return len(field) > 0 && field[0][0] != 'Z' && field[0][0] != 'X'
@@ -87,7 +87,7 @@ func parentOf(pid int) int {
 	return parent
 }
 
-// killIf kills a process if the function belongs returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
+// killIf kills a process if the function "belongs" returns true, and returns ESRCH otherwise. It opens a pidfd before it calls belongs. If
 // the process dies in between and the kernel gives its pid to another process, the pidfd still refers to the dead process. So no other
 // process is killed.
 func killIf(pid int, belongs func() bool) error {
@@ -101,7 +101,7 @@ func killIf(pid int, belongs func() bool) error {
 	if !belongs() {
 		return unix.ESRCH
 	}
-	// There is no pidfd: the kernel is older than Linux 5.3, or a filter denies pidfd_open. The function belongs is
+	// There is no pidfd: the kernel is older than Linux 5.3, or a filter denies pidfd_open. The function "belongs" is
 	// then the only protection against a reused pid.
 	if err != nil {
 		return unix.Kill(pid, unix.SIGKILL)

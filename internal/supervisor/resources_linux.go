@@ -192,8 +192,8 @@ func enableController(dir, leaf, controller string) error {
 }
 
 // leaveCgroup moves this process and its children from the cgroup dir to the cgroup leaf. It fails if there are other processes in dir. The
-// result left is false if there was no process to move, or if dir is the root cgroup. No process has to leave the root cgroup: it may have
-// processes and enable controllers at the same time.
+// result "left" is false if there was no process to move, or if dir is the root cgroup. No process has to leave the root cgroup: it may
+// have processes and enable controllers at the same time.
 func leaveCgroup(dir, leaf string) (left bool, err error) {
 	if unix.Access(filepath.Join(dir, "cgroup.type"), unix.F_OK) != nil { // only the root of all cgroups has no such file
 		return false, nil

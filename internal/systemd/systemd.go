@@ -62,7 +62,7 @@ func (n *Notifier) Report(p runner.Liveness) {
 	n.reports <- p
 }
 
-// Start sends the states that Report stores, until the caller calls stop. The function stop also tells systemd that the worker is ending.
+// Start sends the states that Report stores, until the caller calls stop. The function "stop" also tells systemd that the worker is ending.
 func (n *Notifier) Start(r *runner.Runner) (stop func()) {
 	if n == nil {
 		return func() {}

@@ -39,8 +39,8 @@ type Unit struct {
 	Vendors []string // directories with the units that packages and "make install" install
 }
 
-// Directories returns the directory for a new unit file, and the directories with the units that packages install. The parameter config is
-// the user's directory for configuration files.
+// Directories returns the directory for a new unit file, and the directories with the units that packages install. The parameter "config"
+// is the user's directory for configuration files.
 func Directories(perUser bool, config string) (dir string, vendors []string) {
 	scope := "system"
 	dir = "/etc/systemd/system"

@@ -53,7 +53,7 @@ type Edit struct {
 	caller    invocation.Invocation
 }
 
-// ReadEdit reads the changes from the flags. The parameter words contains the words of the new command, or is nil if there is none.
+// ReadEdit reads the changes from the flags. The parameter "words" contains the words of the new command, or is nil if there is none.
 func ReadEdit(c *cli.Context, a *cli.App, words []string) (e Edit, err error) {
 	e.words, e.noResolve = words, noResolve(c, a)
 	if e.caller, err = invocation.Current(a.Getenv); err != nil {

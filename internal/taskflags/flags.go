@@ -122,7 +122,7 @@ func parseVariable(text string) (string, error) {
 	return text, nil
 }
 
-// fromCaller lists the options whose values depend on the calling process. Read sets these options, and the function options leaves them
+// fromCaller lists the options whose values depend on the calling process. Read sets these options, and the function "options" leaves them
 // out.
 var fromCaller = []string{"cwd", "env", "env_file", "input"}
 

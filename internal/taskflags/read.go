@@ -23,8 +23,8 @@ type Task struct {
 	Caller    invocation.Invocation // directory and PATH of this process
 }
 
-// Read makes a task from the flags. The parameter words contains the words of the command. It does not contain the name that "schedule add"
-// requires.
+// Read makes a task from the flags. The parameter "words" contains the words of the command. It does not contain the name that "schedule
+// add" requires.
 func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 	t := Task{Words: words, NoResolve: noResolve(c, a)}
 	if err := t.validate(c); err != nil {

@@ -32,10 +32,10 @@ const (
 	logInterval = time.Minute
 )
 
-// NewBar returns a bar for work that begins now. The parameter name says what the work is about, for example the name of a file.
+// NewBar returns a bar for work that begins now. The parameter "name" says what the work is about, for example the name of a file.
 func NewBar(p *Printer, name string) Bar { return Bar{p: p, name: name, began: p.Now()} }
 
-// Start begins a phase of the work. The parameter verb says what the phase does, and total is its number of steps.
+// Start begins a phase of the work. The parameter "verb" says what the phase does, and total is its number of steps.
 func (b *Bar) Start(verb string, total int) {
 	b.verb, b.Total, b.since = verb, total, b.p.Now()
 }

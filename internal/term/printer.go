@@ -82,7 +82,7 @@ func IsTerminal(stream any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// newStream returns a Stream for w. If the parameter forced is above 0, the stream counts as a terminal with this many columns; tests and
+// newStream returns a Stream for w. If the parameter "forced" is above 0, the stream counts as a terminal with this many columns; tests and
 // the generated docs need that.
 func newStream(w io.Writer, forced int, color string, getenv func(string) string) Stream {
 	s := Stream{Writer: w, Width: 80}
@@ -145,7 +145,7 @@ func (p *Printer) Print(text string) { p.buffered.WriteString(p.Stdout.Readable(
 // Write writes bytes to stdout unchanged. It implements io.Writer.
 func (p *Printer) Write(data []byte) (int, error) { return p.buffered.Write(data) }
 
-// Capture calls the function draw and returns what draw prints to stdout. The text does not appear on stdout.
+// Capture calls the function "draw" and returns what draw prints to stdout. The text does not appear on stdout.
 func (p *Printer) Capture(draw func(*Printer)) string {
 	var text strings.Builder
 	other := *p

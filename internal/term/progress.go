@@ -17,7 +17,7 @@ type Progress struct {
 	PerSecond float64 // steps per second, in about the last minute; 0 if unknown
 }
 
-// The method left estimates the time until all steps are done. It returns 0 if the time is unknown.
+// The method "left" estimates the time until all steps are done. It returns 0 if the time is unknown.
 func (w Progress) left() time.Duration {
 	if w.PerSecond <= 0 || w.Done >= w.Total {
 		return 0
@@ -128,8 +128,8 @@ const (
 	meterSteps = 10
 )
 
-// PerSecond returns the number of steps per second. The parameter done is the number of steps that are done at the time now. The first call
-// returns 0, because it only begins the measurement.
+// PerSecond returns the number of steps per second. The parameter "done" is the number of steps that are done at the time now. The first
+// call returns 0, because it only begins the measurement.
 func (m *Meter) PerSecond(now time.Time, done int) float64 {
 	current := measurement{now, done}
 	if m.older.at.IsZero() {

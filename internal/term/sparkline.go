@@ -6,7 +6,7 @@ import (
 )
 
 // Sparkline returns a small bar chart in one line of text. Each bar is one cell wide and has one of eight heights. A bar stands for the sum
-// of several values. The parameter per is the number of values in a bar.
+// of several values. The parameter "per" is the number of values in a bar.
 func Sparkline(values []int, per int) string {
 	var bars []int
 	most := 1

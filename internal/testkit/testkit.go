@@ -16,14 +16,14 @@ import (
 // Patience is how long Eventually waits.
 const Patience = 30 * time.Second
 
-// Eventually calls the function done repeatedly until it returns true. It ends the test if that takes longer than
+// Eventually calls the function "done" repeatedly until it returns true. It ends the test if that takes longer than
 // Patience.
 func Eventually(t testing.TB, what string, done func() bool) {
 	t.Helper()
 	Within(t, Patience, what, done)
 }
 
-// Within calls the function done repeatedly until it returns true. It ends the test if that takes longer than the
+// Within calls the function "done" repeatedly until it returns true. It ends the test if that takes longer than the
 // limit.
 func Within(t testing.TB, limit time.Duration, what string, done func() bool) {
 	t.Helper()

@@ -49,7 +49,7 @@ func ParseWhen(text string, now time.Time, zone *time.Location) (time.Time, erro
 }
 
 // parse parses all formats except a duration without a sign. For a time of day without a date, direction 1 means the next such time, and -1
-// the last one. If the text has none of the formats, parse returns the error in the parameter invalid.
+// the last one. If the text has none of the formats, parse returns the error in the parameter "invalid".
 func parse(text string, now time.Time, zone *time.Location, direction int, invalid error) (time.Time, error) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateTime, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04",
 		time.DateOnly} {
@@ -106,7 +106,7 @@ func parseClock(text string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// onDay returns the time of day of the parameter clock, on the day that is the given number of days after date.
+// onDay returns the time of day of the parameter "clock", on the day that is the given number of days after date.
 func onDay(date time.Time, days int, clock time.Time, zone *time.Location) time.Time {
 	return time.Date(date.Year(), date.Month(), date.Day()+days, clock.Hour(), clock.Minute(), clock.Second(), 0, zone)
 }

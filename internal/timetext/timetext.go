@@ -66,7 +66,7 @@ func ParseDuration(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parseFraction returns the duration for the digits after a decimal point. The parameter size is the length of the unit.
+// parseFraction returns the duration for the digits after a decimal point. The parameter "size" is the length of the unit.
 func parseFraction(digits string, size time.Duration) (time.Duration, error) {
 	digits = strings.TrimRight(digits, "0")
 	if digits == "" {

@@ -128,7 +128,7 @@ func (o List) PrintGroups(ctx context.Context, r *runner.Runner, p *term.Printer
 	return nil
 }
 
-// The method Each calls the function yield for each selected task. It reads the tasks page by page, so it needs little memory and no long
+// The method Each calls the function "yield" for each selected task. It reads the tasks page by page, so it needs little memory and no long
 // transaction.
 func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
 	const page = 1000
@@ -159,8 +159,8 @@ func (o List) Each(ctx context.Context, r *runner.Runner, yield func(jobs.Task) 
 	}
 }
 
-// eachByDue calls the function yield for each selected task, sorted by due time. It must read all selected tasks and sort them, because no
-// index has this order. It returns an error if there are more than 10,000.
+// eachByDue calls the function "yield" for each selected task, sorted by due time. It must read all selected tasks and sort them, because
+// no index has this order. It returns an error if there are more than 10,000.
 func (o List) eachByDue(ctx context.Context, r *runner.Runner, yield func(jobs.Task) error) error {
 	const most = 10_000
 	var list []jobs.Task

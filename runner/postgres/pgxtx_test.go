@@ -30,7 +30,7 @@ func connect(t *testing.T, address string) *pgx.Conn {
 	return conn
 }
 
-// inPgx begins a transaction of pgx, and calls the function do with its handle of pgx and its handle of database/sql. It rolls the
+// inPgx begins a transaction of pgx, and calls the function "do" with its handle of pgx and its handle of database/sql. It rolls the
 // transaction back unless that function has committed it.
 func inPgx(t *testing.T, conn *pgx.Conn, do func(native pgx.Tx, tx *sql.Tx)) {
 	t.Helper()

@@ -153,7 +153,7 @@ func (t transaction) Commit() error {
 	return err
 }
 
-// commit calls the function do, which commits. If FailBeforeCommit or FailAfterCommit has chosen this commit, the function
+// commit calls the function "do", which commits. If FailBeforeCommit or FailAfterCommit has chosen this commit, the function
 // commit returns ErrInjected.
 func commit(path string, do func() (driver.Result, error)) (driver.Result, error) {
 	before, any := take(path)

@@ -80,7 +80,7 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 	})
 }
 
-// withWorker registers another worker on the same file and calls the function do with it. The other worker has an old boot id. So other
+// withWorker registers another worker on the same file and calls the function "do" with it. The other worker has an old boot id. So other
 // workers conclude that its machine has rebooted and that it is dead.
 func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	store, err := db.Open(context.Background(), r.Path(), db.Options{Normal: true})
@@ -145,8 +145,8 @@ func forget(path string) {
 	delete(faults.next, path)
 }
 
-// take counts a commit of the file at path. The result any reports whether this commit must fail, and the result before reports whether it
-// must fail before it takes effect.
+// take counts a commit of the file at path. The result "any" reports whether this commit must fail, and the result "before" reports whether
+// it must fail before it takes effect.
 func take(path string) (before, any bool) {
 	faults.mu.Lock()
 	defer faults.mu.Unlock()

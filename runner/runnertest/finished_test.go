@@ -30,7 +30,7 @@ func runOutcome(_ context.Context, how string) error {
 	return nil
 }
 
-// collector collects the finished tasks that OnFinished passes to the method handle.
+// collector collects the finished tasks that OnFinished passes to the method "handle".
 type collector struct {
 	mu   sync.Mutex
 	ends []jobs.Task

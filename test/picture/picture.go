@@ -31,7 +31,7 @@ type node struct {
 }
 
 // SVG draws packages and their imports. The keys of imports are names of packages, and the values are the packages that they import. If a
-// chain of other imports leads to the same package, SVG leaves out the direct import. The function class returns the CSS class of a
+// chain of other imports leads to the same package, SVG leaves out the direct import. The function "class" returns the CSS class of a
 // package.
 func SVG(imports map[string][]string, class func(name string) string) string {
 	rows := layers(imports)

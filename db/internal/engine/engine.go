@@ -44,7 +44,7 @@ type Engine interface {
 
 	// HighestID returns the highest id that a task has or had.
 	HighestID(ctx context.Context) (int64, error)
-	// RaiseIDs makes the next task id higher than the parameter last, and the next worker number higher than the numbers in the table.
+	// RaiseIDs makes the next task id higher than the parameter "last", and the next worker number higher than the numbers in the table.
 	RaiseIDs(ctx context.Context, q Querier, last int64) error
 	// CheckSchema returns an error of kind ErrSchema if somebody has changed runner's tables, or added a trigger or an index to them.
 	CheckSchema(ctx context.Context) error
@@ -98,20 +98,20 @@ type Shared interface {
 	// if the file is small enough for a check.
 	Unclean() bool
 
-	// Backup writes a copy of the database to a file at the path in the parameter to, with mode 0600, and returns the size of the file in
+	// Backup writes a copy of the database to a file at the path in the parameter "to", with mode 0600, and returns the size of the file in
 	// bytes. The copy is durable and appears complete or not at all. If the file exists, Backup returns an error of kind ErrConflict unless
 	// replace is true. It never replaces a database that is in use.
 	Backup(ctx context.Context, to string, replace bool) (int64, error)
 	// BackupFile writes a copy of the database to a new file in Dir and returns its path. It is for callers that pass the copy on.
 	BackupFile(ctx context.Context) (string, error)
 
-	// Watch starts to watch the database in the background until ctx ends. It calls the function notify after each commit of another
-	// connection. One call can stand for several commits, and a commit of this process can also cause a call. The function notify must not
-	// block.
+	// Watch starts to watch the database in the background until ctx ends. It calls the function "notify" after each commit of another
+	// connection. One call can stand for several commits, and a commit of this process can also cause a call. The function "notify" must
+	// not block.
 	//
-	// The argument wakeups is false if the commit only finished or claimed tasks, so no worker has to do anything. It is true in all other
-	// cases, and if the engine does not know what the commit changed. On a server, the notification says what it changed. In a file, the
-	// engine knows this only of commits of this process.
+	// The argument "wakeups" is false if the commit only finished or claimed tasks, so no worker has to do anything. It is true in all
+	// other cases, and if the engine does not know what the commit changed. On a server, the notification says what it changed. In a file,
+	// the engine knows this only of commits of this process.
 	//
 	// If every is not 0, the watch of a file checks for commits at this interval. Such a watch starts and ends faster, and its cost does
 	// not depend on the number of commits.
@@ -158,9 +158,9 @@ type Lifecycle interface {
 // Transactions are the steps of a write in which the engines differ.
 type Transactions interface {
 	// Begin starts a transaction and takes the write lock. If shared is true and the engine supports it, other shared transactions can hold
-	// the lock at the same time. The parameter single says that this process writes only from time to time, so that another write is
+	// the lock at the same time. The parameter "single" says that this process writes only from time to time, so that another write is
 	// unlikely to follow soon. In SQLite such a write need not wait until another process ends its series of writes. Begin calls the
-	// function begin, which runs BEGIN IMMEDIATE. The result waited reports whether other processes held the lock.
+	// function "begin", which runs BEGIN IMMEDIATE. The result "waited" reports whether other processes held the lock.
 	Begin(conn *sqlx.Conn, shared, single bool, begin func() error) (waited bool, err error)
 	// LockKeys prevents other transactions from reading the table metadata_keys until the transaction of q ends. If another transaction has
 	// read the table and lasts for more than 100 ms, LockKeys returns an error for which Busy is true. For a file LockKeys does nothing: if
@@ -175,15 +175,15 @@ type Transactions interface {
 	// The writer calls CommitBegins before each commit that certainly changes rows, and CommitEnds after each commit.
 	CommitBegins()
 	CommitEnds(failed bool)
-	// Committed does the checks of Replaced after a commit. The argument changed reports whether the commit has changed rows.
+	// Committed does the checks of Replaced after a commit. The argument "changed" reports whether the commit has changed rows.
 	Committed(changed bool) error
-	// Notify notifies other processes of a commit. The argument wakeups reports whether workers may have something to do.
+	// Notify notifies other processes of a commit. The argument "wakeups" reports whether workers may have something to do.
 	Notify(wakeups bool)
 	// Awaited reports whether another process that writes only from time to time waits for the lock.
 	Awaited() bool
 	// Rest leaves the lock to other processes. It returns after about the duration pause.
 	Rest(pause time.Duration)
-	// Leave leaves the lock to other processes. If the parameter now is true, it does so at once. Otherwise it does so when this process
+	// Leave leaves the lock to other processes. If the parameter "now" is true, it does so at once. Otherwise it does so when this process
 	// has not written for the duration pause.
 	Leave(now bool, pause time.Duration)
 	// Vacuum returns some free pages to the filesystem, in a transaction on conn. It reports whether more free pages are left.
@@ -200,10 +200,10 @@ type Errors interface {
 	Busy(err error) bool
 	// Broken reports whether the connection must be reopened after the error err.
 	Broken(err error) bool
-	// BeginFailed returns the reason why a transaction did not begin. The parameter err is the error of its first statement. BeginFailed
+	// BeginFailed returns the reason why a transaction did not begin. The parameter "err" is the error of its first statement. BeginFailed
 	// returns nil if the transaction did begin.
 	BeginFailed(err error) error
-	// Unanswered returns the error for a commit whose result is unknown. The parameter err is the error of its connection.
+	// Unanswered returns the error for a commit whose result is unknown. The parameter "err" is the error of its connection.
 	Unanswered(err error) error
 	// Refused reports whether a constraint or a trigger rejected a write.
 	Refused(err error) bool
@@ -259,7 +259,7 @@ type ServerInfo struct {
 
 // Driver connects to servers. Package internal/pgdriver has one, so that programs that use only files link no driver for servers.
 type Driver struct {
-	// Connect prepares connections to the database that address names. It does not dial yet. The parameter patience is the longest time
+	// Connect prepares connections to the database that address names. It does not dial yet. The parameter "patience" is the longest time
 	// that a statement waits for a lock. The error never contains a password.
 	Connect func(address string, patience time.Duration) (Connectors, error)
 }
@@ -273,7 +273,7 @@ type Connectors struct {
 	// each statement it also returns the number of rows that the statement has changed or returned. After an error the server runs no
 	// further statement, and affected holds only the numbers of the statements before the error.
 	Together func(ctx context.Context, conn driver.Conn, list []Statement) (rows driver.Rows, affected []int64, err error)
-	// Listen listens on a channel until ctx ends or the connection breaks. It calls the function notify with "" when it has begun to
+	// Listen listens on a channel until ctx ends or the connection breaks. It calls the function "notify" with "" when it has begun to
 	// listen, and then with each message of the channel.
 	Listen func(ctx context.Context, channel string, notify func(message string)) error
 }

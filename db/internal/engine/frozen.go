@@ -52,7 +52,7 @@ func (f Frozen) Message() string {
 	}
 }
 
-// Error returns the error for a write to a frozen database. The parameter name is the name of the database, and err is the error of the
+// Error returns the error for a write to a frozen database. The parameter "name" is the name of the database, and err is the error of the
 // driver, or nil.
 func (f Frozen) Error(name string, err error) *jobs.Error {
 	p := &jobs.Error{Kind: jobs.ErrConflict, What: f.Message(), Why: []string{"it is " + name, "nothing was changed"}, Err: err}

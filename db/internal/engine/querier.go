@@ -77,8 +77,8 @@ var SelectAtWork = sqltext.Query(`SELECT name, beat_at + lease FROM {workers} WH
 	ORDER BY beat_at DESC LIMIT 1`)
 
 // OlderWorker returns an error if a worker is running. The transaction that upgrades the schema calls it. After the upgrade, a worker of
-// the older program might fail to write the results of its tasks, and would ignore new options of tasks. The parameter name is the name of
-// the database.
+// the older program might fail to write the results of its tasks, and would ignore new options of tasks. The parameter "name" is the name
+// of the database.
 func OlderWorker(q Querier, name string) error {
 	var worker string
 	var until int64

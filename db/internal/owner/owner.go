@@ -16,7 +16,7 @@ func UserName(uid int) string {
 }
 
 // Exposed returns the reason why a file or directory is not safe for a process of the user me. It also returns the command that makes the
-// file safe. Both results are empty if the file is safe, or if the system does not report owners. The parameter mode is the mode of the
+// file safe. Both results are empty if the file is safe, or if the system does not report owners. The parameter "mode" is the mode of the
 // file. A caller can clear bits in it that Exposed must ignore.
 func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 	uid, gid, ok := Of(info)
@@ -27,7 +27,7 @@ func Exposed(info fs.FileInfo, mode fs.FileMode, me int) (why, try string) {
 }
 
 // exposed does the work of Exposed for a file of user uid and group gid. A group with the name of the owner counts as private, since many
-// systems create such a group for each user. The parameter named is a function that reports whether a group has the name of a user. The
+// systems create such a group for each user. The parameter "named" is a function that reports whether a group has the name of a user. The
 // sticky bit does not make a directory safe. It prevents other users from removing a database, but they can still create a file with the
 // name of its write-ahead log.
 func exposed(mode fs.FileMode, uid, gid, me int, named func(uid, gid int) bool) (why, try string) {

@@ -87,7 +87,7 @@ const (
 	rollback = `ROLLBACK`
 )
 
-// later queues statements. The method send sends them together with the next statement.
+// later queues statements. The method "send" sends them together with the next statement.
 func (c *session) later(list ...engine.Statement) { c.waiting = append(c.waiting, list...) }
 
 func (c *session) hasWaiting() bool { return c.waiting != nil || c.commits }
@@ -150,7 +150,7 @@ func (c *session) query(ctx context.Context, text string, args []driver.NamedVal
 	return rows, c.again(ctx, err)
 }
 
-// The method again returns err unchanged, with one exception: if a connection that only reads was lost, it returns driver.ErrBadConn. The
+// The method "again" returns err unchanged, with one exception: if a connection that only reads was lost, it returns driver.ErrBadConn. The
 // pool then repeats the query on another connection, which is safe for a read.
 func (c *session) again(ctx context.Context, err error) error {
 	if c.reads && ctx.Err() == nil && isLost(err) {
@@ -229,7 +229,7 @@ func argument(value any) any {
 	return value
 }
 
-// pool opens a pool of connections that can send several statements in one message. The parameter most is the maximum number of
+// pool opens a pool of connections that can send several statements in one message. The parameter "most" is the maximum number of
 // connections.
 func (s *Server) pool(c driver.Connector, most int, reads bool) *sqlx.DB {
 	pool := sqlx.NewDb(sql.OpenDB(&connector{c, &s.begins, s.Together, reads}), "postgres")

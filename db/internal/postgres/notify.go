@@ -45,7 +45,8 @@ func (n *notifier) start() {
 // channel returns the name of the channel for notifications of commits.
 func (s *Server) channel() string { return "runner_" + s.Schema }
 
-// Notify notifies other processes of a commit. The argument wakeups reports whether workers may have something to do. Notify does not wait.
+// Notify notifies other processes of a commit. The argument "wakeups" reports whether workers may have something to do. Notify does not
+// wait.
 func (d *Server) Notify(wakeups bool) {
 	n := &d.notifier
 	n.mu.Lock()

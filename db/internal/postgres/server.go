@@ -206,7 +206,7 @@ func (s *Server) connect(ctx context.Context, conn *sqlx.Conn) (have int, err er
 	return have, err
 }
 
-// checkNewer returns an error if the parameter have, the version of a schema, is higher than the version that this program writes.
+// checkNewer returns an error if the parameter "have", the version of a schema, is higher than the version that this program writes.
 func (s *Server) checkNewer(have int) error {
 	want := schema.Version(schema.Postgres)
 	if have <= want {

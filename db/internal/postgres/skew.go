@@ -14,7 +14,7 @@ import (
 // maxSkew is the largest accepted difference between the clock of a host and the server's clock.
 const maxSkew = time.Minute
 
-// measureSkew returns the time by which the clock of this host is ahead of another clock. The parameter ask is a function that reads this
+// measureSkew returns the time by which the clock of this host is ahead of another clock. The parameter "ask" is a function that reads this
 // other clock.
 func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
 	sent := time.Now()
@@ -22,7 +22,7 @@ func measureSkew(ask func() (time.Time, error)) (time.Duration, error) {
 	return skew(at, sent, time.Now()), err
 }
 
-// skew returns the time by which the clock of this host is ahead of the server's clock. The parameter at is a time of the server's clock,
+// skew returns the time by which the clock of this host is ahead of the server's clock. The parameter "at" is a time of the server's clock,
 // which the server read at some moment between sent and answered. These two are times of this host's clock. As the exact moment is unknown,
 // skew returns the smallest possible difference.
 func skew(at, sent, answered time.Time) time.Duration {

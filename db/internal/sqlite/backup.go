@@ -59,8 +59,8 @@ func (d *File) BackupFile(ctx context.Context) (string, error) {
 	return part, nil
 }
 
-// mayBackup returns an error if Backup must not write a file at the path in the parameter to. The caller has resolved the symlinks in this
-// path.
+// mayBackup returns an error if Backup must not write a file at the path in the parameter "to". The caller has resolved the symlinks in
+// this path.
 func (d *File) mayBackup(to string, replace bool) error {
 	info, err := os.Lstat(to)
 	switch {

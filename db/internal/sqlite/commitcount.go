@@ -12,11 +12,11 @@ type commitCount struct {
 	mu      sync.Mutex
 	all     *atomic.Uint32 // SQLite's counter of commits; nil if it cannot be read
 	own     uint32         // number of commits of the writer
-	pending bool           // whether the writer is committing: the field own counts this commit, the counter of SQLite perhaps not yet
+	pending bool           // whether the writer is committing: the field "own" counts this commit, the counter of SQLite perhaps not yet
 	next    uint32         // if pending: value of the counter of SQLite after this commit, unless other connections commit before it
 }
 
-// open sets the field all to the counter of SQLite, or to nil if the counter cannot be read.
+// open sets the field "all" to the counter of SQLite, or to nil if the counter cannot be read.
 func (c *commitCount) open(all *atomic.Uint32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,7 +24,7 @@ func (c *commitCount) open(all *atomic.Uint32) {
 }
 
 // begin counts the writer's commit before it is made. Another connection can still commit first, because the writer may not have the write
-// lock yet. The method read counts the other connection's commit late: only after the writer's commit has succeeded or failed.
+// lock yet. The method "read" counts the other connection's commit late: only after the writer's commit has succeeded or failed.
 func (c *commitCount) begin() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,7 +50,7 @@ type File struct {
 	read  *sqlx.DB   // pool of connections that cannot write (PRAGMA query_only)
 	sql   *sqltext.Dialect
 
-	ownBuild atomic.Pointer[string] // result of the method build; nil before the first call
+	ownBuild atomic.Pointer[string] // result of the method "build"; nil before the first call
 
 	watches     sync.WaitGroup
 	slow        atomic.Bool   // whether the watch uses the slow pace
@@ -225,12 +225,12 @@ func (d *File) CommitBegins() { d.commits.begin() }
 // CommitEnds must be called after the commit that CommitBegins has counted.
 func (d *File) CommitEnds(failed bool) { d.commits.end(failed) }
 
-// Commits returns the number of all commits, and the number of commits of other connections. The result ok is false if the counter cannot
+// Commits returns the number of all commits, and the number of commits of other connections. The result "ok" is false if the counter cannot
 // be read.
 func (d *File) Commits() (all, others uint32, ok bool) { return d.commits.read() }
 
-// Queued reports whether a process that uses the queue holds the lock, so that other processes wait in the queue. The result ok is false if
-// there is no queue.
+// Queued reports whether a process that uses the queue holds the lock, so that other processes wait in the queue. The result "ok" is false
+// if there is no queue.
 func (d *File) Queued() (held, ok bool) {
 	d.queue.mu.Lock()
 	defer d.queue.mu.Unlock()

@@ -31,7 +31,7 @@ func isBusy(err error) bool {
 }
 
 // isDamage reports whether an error comes from the file or its disk, and not from the statement. It accepts errors of the driver and errors
-// that the function explain has returned.
+// that the function "explain" has returned.
 func isDamage(err error) bool {
 	switch code(err) {
 	case sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN:

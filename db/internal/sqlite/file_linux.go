@@ -51,7 +51,7 @@ func locks(path string) []lock {
 // the whole time.
 const lockReads = 10
 
-// lockHolder tries to find the process that holds the write lock, and returns its pid and name. The result pid is 0 if the process is
+// lockHolder tries to find the process that holds the write lock, and returns its pid and name. The result "pid" is 0 if the process is
 // unknown.
 func lockHolder(shm string) (pid int, name string) {
 	for range lockReads {

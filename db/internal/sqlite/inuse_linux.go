@@ -28,7 +28,7 @@ const (
 // inUse reports which files of a database are in use by others: by other processes, or by other handles of this process.
 type inUse struct {
 	file   bool // whether a connection in WAL mode has the database file open
-	shared bool // whether a process uses the shared memory; only set if the field file is false
+	shared bool // whether a process uses the shared memory; only set if the field "file" is false
 }
 
 // usedBy reports which of the files of the database at path are in use. It must not open shared memory that this process has open. SQLite
@@ -56,7 +56,7 @@ func usedBy(path string) inUse {
 	return use
 }
 
-// withFile opens the file at path, if there is one, and calls the function do with it.
+// withFile opens the file at path, if there is one, and calls the function "do" with it.
 func withFile(path string, do func(*os.File)) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {

@@ -95,7 +95,7 @@ func (q *lockQueue) leaveAfter(pause time.Duration) {
 	}
 }
 
-// wait sleeps until the process with the write lock calls leave, or until a limited time has passed. The parameter single reports whether
+// wait sleeps until the process with the write lock calls leave, or until a limited time has passed. The parameter "single" reports whether
 // this process waits with a single write. wait returns false at once if no other process of the queue has the lock.
 func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	q.mu.Lock()
@@ -117,7 +117,7 @@ func (q *lockQueue) wait(longest time.Duration, single bool) bool {
 	return word.Load() != now || sleepWhile(quick, 1, longest)
 }
 
-// pass sleeps at the end of the queue for a limited time. Meanwhile the process that the method leave has woken can get the lock.
+// pass sleeps at the end of the queue for a limited time. Meanwhile the process that the method "leave" has woken can get the lock.
 func (q *lockQueue) pass(longest time.Duration) {
 	q.mu.Lock()
 	word := q.word

@@ -26,7 +26,7 @@ func sleepWhile(word *atomic.Uint32, value uint32, longest time.Duration) bool {
 	return err == 0 || err == unix.EAGAIN || err == unix.ETIMEDOUT || err == unix.EINTR
 }
 
-// wake wakes processes that sleep on the word, at most as many as the parameter most says. It returns false if no process sleeps on the
+// wake wakes processes that sleep on the word, at most as many as the parameter "most" says. It returns false if no process sleeps on the
 // word.
 func wake(word *atomic.Uint32, most int) bool {
 	n, _, err := unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(word)), futexWake, uintptr(most), 0, 0, 0)

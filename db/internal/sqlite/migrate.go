@@ -77,7 +77,7 @@ func (d *File) version(ctx context.Context) (have int, prefix string, err error)
 	return have, prefix, nil
 }
 
-// prefixedVersion does the work of the method version for a database of another program.
+// prefixedVersion does the work of the method "version" for a database of another program.
 func (d *File) prefixedVersion(ctx context.Context) (have int, prefix string, err error) {
 	requested := d.options.Prefix
 	if d.sql != nil {

@@ -35,7 +35,8 @@ var setDriver = sync.OnceFunc(func() {
 func Version() string { return sqlite3.SQLITE_VERSION }
 
 // dsn returns the data source name of the file. The path goes through url.URL, so that ?, # and % stay part of the name. Pragmas are part
-// of the DSN, since a pragma sent with Exec reaches only one connection of a pool. The parameter mode is a mode of SQLite's URIs: rw or ro.
+// of the DSN, since a pragma sent with Exec reaches only one connection of a pool. The parameter "mode" is a mode of SQLite's URIs: rw or
+// ro.
 func dsn(path, mode string, pragmas ...string) string {
 	query := url.Values{"mode": {mode}, "_txlock": {"immediate"}, "_defensive": {"1"}, "_dqs": {"0"}}
 	for _, pragma := range append(pragmas, "cache_size(-8000)", "foreign_keys(1)", "trusted_schema(0)", "cell_size_check(1)") {
@@ -57,7 +58,7 @@ const driverName = "sqlite"
 // logLimit makes SQLite cut the write-ahead log to 64 MiB whenever it starts to write the log from its beginning again.
 const logLimit = "journal_size_limit(67108864)"
 
-// Connect opens a pool of one connection to a file, with pragmas. The parameter mode is a mode of SQLite's URIs: rw, rwc or ro.
+// Connect opens a pool of one connection to a file, with pragmas. The parameter "mode" is a mode of SQLite's URIs: rw, rwc or ro.
 func Connect(path, mode string, pragmas ...string) (*sqlx.DB, error) {
 	return connectBy(driverName, path, mode, 1, pragmas...)
 }
@@ -168,9 +169,9 @@ func (d *File) initialise(ctx context.Context) error {
 	})
 }
 
-// initialiseAlone calls the function do, and repeats the call while other connections lock the file. A lock file lets only one process at a
-// time call do, because the switch to WAL mode ignores the busy handler. Without this lock, a process may fail if several processes open a
-// new file at the same time (measured with eight processes: 1 of 96 failed).
+// initialiseAlone calls the function "do", and repeats the call while other connections lock the file. A lock file lets only one process at
+// a time call do, because the switch to WAL mode ignores the busy handler. Without this lock, a process may fail if several processes open
+// a new file at the same time (measured with eight processes: 1 of 96 failed).
 func (d *File) initialiseAlone(ctx context.Context, do func() error) error {
 	if err := os.Mkdir(d.Dir(), 0o700); err != nil && !os.IsExist(err) {
 		return engine.FileError(err, d.path)
@@ -214,7 +215,7 @@ func (d *File) walMode(ctx context.Context, conn *sqlx.Conn) error {
 	return nil
 }
 
-// retryBusy repeats the function do while other connections lock the file, until the busy timeout has passed.
+// retryBusy repeats the function "do" while other connections lock the file, until the busy timeout has passed.
 func (d *File) retryBusy(do func() error) error {
 	err := d.repeat(do, func(err error) bool {
 		busy := isBusy(err)
@@ -234,9 +235,9 @@ func (d *File) retryBusy(do func() error) error {
 // write would fail at its next try.
 const maxRound = 100 * time.Millisecond
 
-// repeat calls the function do until it succeeds, until the busy timeout has passed, or until the function in the parameter again returns
-// false for the error of do. It returns the last error. Between two tries it waits in the queue for the write lock. If there is no queue,
-// it waits for a short time.
+// repeat calls the function "do" until it succeeds, until the busy timeout has passed, or until the function in the parameter "again"
+// returns false for the error of do. It returns the last error. Between two tries it waits in the queue for the write lock. If there is no
+// queue, it waits for a short time.
 func (d *File) repeat(do func() error, again func(error) bool) error {
 	waited := time.Duration(0)
 	for {

@@ -36,9 +36,9 @@ import (
 // dataVersion returns a number that changes when any other connection of any process has committed (measured: 7 µs).
 const dataVersion = `PRAGMA data_version`
 
-// Watch implements engine.Shared. The parameter every is the time between two checks. If it is not 0, the watch does not use inotify. If it
-// is 0, the watch uses inotify, and the process can take up to 20 ms longer to end, because the kernel needs this time to close the inotify
-// descriptor.
+// Watch implements engine.Shared. The parameter "every" is the time between two checks. If it is not 0, the watch does not use inotify. If
+// it is 0, the watch uses inotify, and the process can take up to 20 ms longer to end, because the kernel needs this time to close the
+// inotify descriptor.
 func (d *File) Watch(ctx context.Context, every time.Duration, notify func(wakeups bool)) error {
 	w := &watch{db: d, notify: func(bool) {}, every: every}
 	close := func() {}

@@ -15,7 +15,7 @@ const checkEvery = time.Second
 
 // walEvents sends an event for writes to the write-ahead log of the database. It uses inotify on the directory, because SQLite creates and
 // removes the log. This watch of the directory opens no descriptor of the log (measured: 0.15 ms p50, 0.02 % of a core while idle). Without
-// inotify there are no events, and only the regular checks of the watch find commits. The function stop ends the watch of the directory.
+// inotify there are no events, and only the regular checks of the watch find commits. The function "stop" ends the watch of the directory.
 func walEvents(path string) (events <-chan struct{}, stop func()) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {

@@ -147,8 +147,8 @@ func (r *renderer) render(template string) {
 	r.out.WriteString(template)
 }
 
-// copyUpTo copies the beginning of the parameter text, up to and including the string end, and returns the rest. It does not search for end
-// in the first byte, which may be an opening quote.
+// copyUpTo copies the beginning of the parameter "text", up to and including the string end, and returns the rest. It does not search for
+// end in the first byte, which may be an opening quote.
 func (r *renderer) copyUpTo(text, end string) string {
 	n := strings.Index(text[1:], end)
 	if n < 0 {
@@ -158,7 +158,7 @@ func (r *renderer) copyUpTo(text, end string) string {
 	return text[n+2:]
 }
 
-// mark renders the text for which a mark stands: a fragment or the name of a table. The parameter aliased reports whether the template
+// mark renders the text for which a mark stands: a fragment or the name of a table. The parameter "aliased" reports whether the template
 // itself gives the table an alias.
 func (r *renderer) mark(name string, aliased bool) {
 	if r.marks != nil {

@@ -17,7 +17,7 @@ import (
 var sqlVerb = regexp.MustCompile(`^\s*(SELECT|INSERT|UPDATE|DELETE|WITH|REPLACE)\s`)
 
 // Complete reports an error for each statement that is declared in the package in the working directory, but has no plan. It also reports
-// each plan whose statement is not declared, and each text of a statement that is not part of a declaration. The parameter others lists
+// each plan whose statement is not declared, and each text of a statement that is not part of a declaration. The parameter "others" lists
 // declarations that have no plan: templates that several statements share, and statements for servers.
 func (p Plans) Complete(t *testing.T, others ...string) {
 	t.Helper()
@@ -58,7 +58,7 @@ func (p Plans) Complete(t *testing.T, others ...string) {
 	}
 }
 
-// declared calls the function in the parameter found with the name of each declared statement. It returns the set of the first string
+// declared calls the function in the parameter "found" with the name of each declared statement. It returns the set of the first string
 // literals of all templates.
 func (p Plans) declared(file *ast.File, others []string, found func(name string)) map[ast.Node]bool {
 	first := map[ast.Node]bool{}
@@ -91,7 +91,7 @@ func (p Plans) declared(file *ast.File, others []string, found func(name string)
 	return first
 }
 
-// has reports whether the plans contain a variant of the statement with the template given in the argument text. The map key of a variant
+// has reports whether the plans contain a variant of the statement with the template given in the argument "text". The map key of a variant
 // is the name of the statement, a space and a description of the variant.
 func (p Plans) has(text string) bool {
 	for name, plan := range p {

@@ -32,7 +32,7 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 // realignFrom is how much too far in the future the next tick of an @every schedule must be before realign corrects it.
 const realignFrom = time.Minute
 
-// realign returns the first tick after now. The parameter at is the next tick that was computed earlier and stored. The two differ if the
+// realign returns the first tick after now. The parameter "at" is the next tick that was computed earlier and stored. The two differ if the
 // clock was set back or the rules of the zone have changed since then. The schedule does not repeat a tick that already has a task.
 //
 // Ticks of @every have no fixed moments, so realign keeps the stored tick unless it is too far in the future. A worker reads its clock and
@@ -47,7 +47,7 @@ func (x *Expression) realign(at, now time.Time) time.Time {
 }
 
 // newest returns the last n ticks in the interval [from, to], oldest first. It returns fewer if the interval has fewer. For @every, the
-// ticks are the parameter first plus multiples of the interval of @every; first must not be after from.
+// ticks are the parameter "first" plus multiples of the interval of @every; first must not be after from.
 func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 	if x.every > 0 {
 		last := to.Sub(first) / x.every
@@ -59,7 +59,7 @@ func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 		}
 		return list
 	}
-	// A day may have thousands of ticks, and the last tick may be years ago. So the loop searches the last hour before the parameter to,
+	// A day may have thousands of ticks, and the last tick may be years ago. So the loop searches the last hour before the parameter "to",
 	// and then longer and longer spans of time.
 	for span := time.Hour; ; span *= 6 {
 		start := to.Add(-span)

@@ -38,7 +38,7 @@ const (
 	aheadPause  = time.Second            // time without claiming ahead, after a task has waited for too long
 )
 
-// claimAhead returns how many tasks a cycle may claim ahead. The parameter ends has the outcomes that this cycle writes.
+// claimAhead returns how many tasks a cycle may claim ahead. The parameter "ends" has the outcomes that this cycle writes.
 func (e *Engine) claimAhead(ends []db.Finish, at time.Time) int {
 	if e.o.ClaimAhead == 0 || len(ends) < e.o.Concurrency || at.Before(e.aheadFrom) {
 		return 0
@@ -129,8 +129,8 @@ func (e *Engine) releaseAhead(stopping bool) {
 	}
 }
 
-// release lets the next cycle return some of the waiting tasks to their queues: those for which the function give returns true. It reports
-// whether give returned true for any task. The caller holds e.mu.
+// release lets the next cycle return some of the waiting tasks to their queues: those for which the function "give" returns true. It
+// reports whether give returned true for any task. The caller holds e.mu.
 func (e *Engine) release(give func(*attempt) bool) bool {
 	given := e.ahead.remove(give)
 	for _, a := range given {
@@ -179,7 +179,7 @@ func (t *aheadTasks) add(a *attempt) {
 	t.queues[i] = slices.Insert(list, at, a)
 }
 
-// The method before reports whether attempt a begins earlier than attempt b of the same queue.
+// The method "before" reports whether attempt a begins earlier than attempt b of the same queue.
 func (a *attempt) before(b *attempt) bool {
 	return cmp.Or(cmp.Compare(b.task.Priority, a.task.Priority), cmp.Compare(a.task.ID, b.task.ID)) < 0
 }

@@ -21,7 +21,7 @@ import (
 
 // An attempt has a goroutine that runs its handler (begin). Other goroutines may stop it at the same time: the heartbeat, a timeout, a
 // cancel request, the shutdown. They only end the context of the attempt with a cause (stop). When the handler has returned, its goroutine
-// reads the cause, and one function decides the outcome (classify). If the handler does not return, the method abandon or the method
+// reads the cause, and one function decides the outcome (classify). If the handler does not return, the method "abandon" or the method
 // checkStuck sets the outcome.
 //
 // Invariants:
@@ -60,7 +60,7 @@ type attempt struct {
 	stuckCheck atomic.Pointer[time.Timer] // calls checkStuck; nil before the context ends
 	leaked     atomic.Bool                // whether ReleaseStuck has released the slot of the attempt
 
-	// The method end sets the following fields before it sends the attempt to Engine.ended. If end is not called, checkStuck, abandon or
+	// The method "end" sets the following fields before it sends the attempt to Engine.ended. If end is not called, checkStuck, abandon or
 	// notStarted sets them.
 	over     atomic.Bool
 	outcome  lifecycle.Outcome
@@ -123,7 +123,7 @@ func (a *attempt) begin() {
 	}()
 }
 
-// RunCommand runs the command of the attempt that ctx belongs to. The parameter pages is the URL of the web pages, or empty.
+// RunCommand runs the command of the attempt that ctx belongs to. The parameter "pages" is the URL of the web pages, or empty.
 func RunCommand(ctx context.Context, task jobs.Task, tee func(task jobs.Task, stream string, data []byte), pages string) (json.RawMessage,
 	error) {
 	a := attemptFrom(ctx)

@@ -29,7 +29,7 @@ const (
 type clock struct {
 	mu      sync.Mutex // held from a comparison of the clocks until the resulting pause, if any, is stored
 	began   time.Time
-	booted  time.Duration // result of supervisor.SinceBoot at the time in the field began
+	booted  time.Duration // result of supervisor.SinceBoot at the time in the field "began"
 	wall    time.Time     // wall clock at the last comparison
 	steady  time.Duration // time from began to the last comparison
 	pending *db.Pause     // pause that is not yet in the database; nil if there is none

@@ -94,7 +94,7 @@ func (e *Engine) cycle(ctx context.Context, stopping bool) error {
 	return e.start(ctx, done.Claimed, max(slots, len(done.Claimed)-ahead), sent)
 }
 
-// fills reports whether the claimed tasks take the last slot of a queue. The parameter free has the numbers of free slots by queue before
+// fills reports whether the claimed tasks take the last slot of a queue. The parameter "free" has the numbers of free slots by queue before
 // the claim. The function counts a slot for each task of a batch, although the batch takes only one, so it may return true too early.
 func fills(free map[string]int, claimed []jobs.Task) bool {
 	taken := map[string]int{}
@@ -215,13 +215,13 @@ func (e *Engine) add(claimed []jobs.Task, sent time.Time) []*attempt {
 	return attempts
 }
 
-// deadline returns the time at which the processes of an attempt must be dead. The parameter sent is the time of the write that claimed the
-// task or renewed its lease.
+// deadline returns the time at which the processes of an attempt must be dead. The parameter "sent" is the time of the write that claimed
+// the task or renewed its lease.
 func (e *Engine) deadline(sent time.Time) time.Time {
 	return sent.Add(e.o.Lease - e.o.beatEvery())
 }
 
-// forget removes an attempt from this process. The parameter done is nil if another worker took the task over before this worker could
+// forget removes an attempt from this process. The parameter "done" is nil if another worker took the task over before this worker could
 // write the outcome.
 func (e *Engine) forget(a *attempt, done *db.Finished) {
 	e.mu.Lock()

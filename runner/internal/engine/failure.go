@@ -40,8 +40,8 @@ const (
 	maxLogSize     = 64 << 20    // size of the write-ahead log, in bytes, above which watchLog warns that a process reads for too long
 )
 
-// noteDisk records after a cycle whether the disk is full. The parameter err is the error of the full disk; it is nil if the disk has free
-// space. The parameter wanted reports whether the cycle had a free slot. Without a free slot the cycle has not checked the disk, and
+// noteDisk records after a cycle whether the disk is full. The parameter "err" is the error of the full disk; it is nil if the disk has
+// free space. The parameter "wanted" reports whether the cycle had a free slot. Without a free slot the cycle has not checked the disk, and
 // noteDisk only plans the next check.
 func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	switch {

@@ -243,7 +243,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 }
 
 // expired compares the given leases with those of the last check. It returns for how long each lease has not changed, and the leases that
-// have expired. The parameter passed is the time since the last check.
+// have expired. The parameter "passed" is the time since the last check.
 //
 // Checks are a sixth of a lease apart. If a check comes much later, this process was suspended, and maybe the other workers, too. So
 // expired counts at most a third of a lease per check. The other workers then have time to renew their leases before a reaper takes their

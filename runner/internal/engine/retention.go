@@ -78,7 +78,7 @@ func (o *Options) retainEvery() time.Duration {
 	return every
 }
 
-// prune selects the tasks that were already old at the time at. The parameter from is for Prune.From: it skips tasks that an earlier call
+// prune selects the tasks that were already old at the time at. The parameter "from" is for Prune.From: it skips tasks that an earlier call
 // has handled.
 func (o *Options) prune(at, from time.Time) db.Prune {
 	p := db.Prune{From: from}

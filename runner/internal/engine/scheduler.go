@@ -52,9 +52,9 @@ func (e *Engine) schedule(ctx, write context.Context, next time.Time) {
 	}
 }
 
-// waitForTick waits for the next tick, for a notice, or for the end of ctx, but at most for the interval of heartbeats. The parameter next
-// is the time of the next tick, or zero if there is none. The parameter looked is the time of the last check for ticks. After a notice,
-// waitForTick still waits until minTickPause has passed since that check, but not beyond the next tick.
+// waitForTick waits for the next tick, for a notice, or for the end of ctx, but at most for the interval of heartbeats. The parameter
+// "next" is the time of the next tick, or zero if there is none. The parameter "looked" is the time of the last check for ticks. After a
+// notice, waitForTick still waits until minTickPause has passed since that check, but not beyond the next tick.
 func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next, looked time.Time) {
 	wait := e.o.beatEvery()
 	if !next.IsZero() {
@@ -75,7 +75,7 @@ func (e *Engine) waitForTick(ctx context.Context, notices <-chan struct{}, next,
 }
 
 // tick enqueues the tasks of all due ticks. It returns the time of its next call, or the zero time if no schedule has a next tick. If the
-// parameter all is true, it also computes the next ticks of all schedules again.
+// parameter "all" is true, it also computes the next ticks of all schedules again.
 func (e *Engine) tick(ctx context.Context, all bool) time.Time {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()

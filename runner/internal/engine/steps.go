@@ -29,7 +29,7 @@ type steps struct {
 func InAttempt(ctx context.Context) bool { return attemptFrom(ctx) != nil }
 
 // Step returns the value of a step of the handler with the context ctx. The value comes from an earlier attempt, or else from a call of the
-// function do.
+// function "do".
 func Step(ctx context.Context, name string, do func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
 	a := attemptFrom(ctx)
 	s := a.loadSteps()
@@ -122,7 +122,7 @@ func (a *attempt) storedStep(ctx context.Context, name string, sleep bool) (jobs
 	return s.known.Stored(name, sleep)
 }
 
-// setSteps sets the stored steps of the task. The parameter stale reports whether they were read in a transaction that has not ended
+// setSteps sets the stored steps of the task. The parameter "stale" reports whether they were read in a transaction that has not ended
 // (StepTx). If so, the next Step or Sleep must read them again.
 func (a *attempt) setSteps(stored []jobs.Step, stale bool) {
 	s := a.loadSteps()

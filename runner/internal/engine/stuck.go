@@ -25,7 +25,7 @@ func (a *attempt) watchStuck() {
 	a.stuckCheck.Store(time.AfterFunc(wait, func() { a.checkStuck(stopped) }))
 }
 
-// checkStuck logs a warning if the attempt still runs. With ReleaseStuck it also ends the attempt of a function. The parameter stopped is
+// checkStuck logs a warning if the attempt still runs. With ReleaseStuck it also ends the attempt of a function. The parameter "stopped" is
 // the time at which the context of the attempt ended.
 func (a *attempt) checkStuck(stopped time.Time) {
 	if a.over.Load() {

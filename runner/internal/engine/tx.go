@@ -44,7 +44,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 }
 
 // StepTx returns the value of a step of the handler with the context ctx. The value comes from an earlier attempt. If there is none, StepTx
-// calls the function do and stores its value within the transaction tx. After an error the caller rolls tx back.
+// calls the function "do" and stores its value within the transaction tx. After an error the caller rolls tx back.
 //
 // The engine does not know when tx ends, and whether it is committed. So each call reads the stored steps, including those of tx itself,
 // and the next Step or Sleep reads them again. A step of a transaction that was rolled back is then gone, and its name is free.

@@ -25,7 +25,7 @@ import (
 // The invariants:
 //
 //   - The pieces of the head are never dropped.
-//   - The tail keeps every piece that has at least one of the last bytes. The method trim drops older pieces, whether they are stored or
+//   - The tail keeps every piece that has at least one of the last bytes. The method "trim" drops older pieces, whether they are stored or
 //     not. So the stored tail may be too long by less than one piece, until Rest removes these bytes.
 //   - A piece does not change while it is being written (storing).
 const (
@@ -281,7 +281,7 @@ func (c *Capture) unstored() db.Output {
 	return out
 }
 
-// written records that a write has ended. The parameter out is the output that was written, and ok reports whether the write succeeded.
+// written records that a write has ended. The parameter "out" is the output that was written, and ok reports whether the write succeeded.
 func (c *Capture) written(out db.Output, ok bool) {
 	if ok && c.forget == out.Delete.To {
 		c.forget = 0

@@ -13,7 +13,7 @@ import (
 
 var errNotRegular = errors.New("not a regular file")
 
-// readRegular returns the content of a regular file, but at most limit+1 bytes. The parameter flags has additional flags for open.
+// readRegular returns the content of a regular file, but at most limit+1 bytes. The parameter "flags" has additional flags for open.
 // readRegular never waits for the writer of a FIFO. It never opens a device, because opening has side effects on some devices.
 func readRegular(ctx context.Context, path string, flags, limit int) ([]byte, error) {
 	switch info, err := os.Stat(path); {
@@ -43,7 +43,7 @@ const (
 // fileCalls is a semaphore for the system calls of touchFile. A system call that never returns keeps its slot and its thread.
 var fileCalls = make(chan struct{}, maxFileCalls)
 
-// touchFile calls the function touch and returns its result. touch uses a file whose path comes from a task. Such a file may be on a
+// touchFile calls the function "touch" and returns its result. touch uses a file whose path comes from a task. Such a file may be on a
 // network filesystem that never answers, and a system call cannot be interrupted. So touchFile returns an error when ctx ends or after
 // fileTimeout, and lets the call of touch continue in its goroutine.
 func touchFile[T any](ctx context.Context, touch func(context.Context) (T, error)) (result T, err error) {

@@ -73,8 +73,8 @@ type idleGuardian struct {
 	since time.Time
 }
 
-// CheckGuardian returns an error if this program cannot guard commands. The parameter path is the program of the guardians; it is empty for
-// this program.
+// CheckGuardian returns an error if this program cannot guard commands. The parameter "path" is the program of the guardians; it is empty
+// for this program.
 func CheckGuardian(path string) error {
 	if supervisor.HasGuardians && !guardianCalled.Load() && path == "" {
 		return &jobs.Error{Kind: jobs.ErrInvalid, What: "commands cannot run unguarded",

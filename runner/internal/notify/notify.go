@@ -25,7 +25,7 @@ type Notifier struct {
 	setSlow func(slow bool) // sets the interval of the watch; nil if the interval is fixed
 
 	brief        atomic.Bool  // whether the next watch must be one that starts and ends quickly (see New)
-	taskWaiters  atomic.Int64 // number of channels in the field tasks; usually 0, so TaskEnded returns at once
+	taskWaiters  atomic.Int64 // number of channels in the field "tasks"; usually 0, so TaskEnded returns at once
 	watchStopped sync.WaitGroup
 
 	mu          sync.Mutex
@@ -36,9 +36,9 @@ type Notifier struct {
 	stop        context.CancelFunc        // ends the watch; nil while it does not run
 }
 
-// New returns a Notifier. The function watch starts the watch of the database and returns. The watch calls the function changed after each
-// commit, and ends when ctx ends. The argument brief selects a watch that starts and ends quickly. The function setSlow makes the watch
-// check less often, and may be nil.
+// New returns a Notifier. The function "watch" starts the watch of the database and returns. The watch calls the function "changed" after
+// each commit, and ends when ctx ends. The argument "brief" selects a watch that starts and ends quickly. The function setSlow makes the
+// watch check less often, and may be nil.
 func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
 	n := &Notifier{setSlow: setSlow, subscribers: map[chan struct{}]bool{}, tasks: map[int64][]chan struct{}{}}
 	n.watch = func(ctx context.Context, changed func(bool)) error { return watch(ctx, n.brief.Load(), changed) }

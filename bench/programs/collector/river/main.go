@@ -124,7 +124,7 @@ func post(ctx context.Context, url string, body any) error {
 	return nil
 }
 
-// sample calls the function add once a second with a reading.
+// sample calls the function "add" once a second with a reading.
 func sample(ctx context.Context, add func(Reading) error) {
 	for tick := time.Tick(time.Second); ; {
 		select {
