@@ -105,9 +105,10 @@ func (f *Follower) Bind(id int64) error {
 // Serve starts goroutines that receive the output of attempts until Close. Before a worker starts an attempt, it connects to the socket.
 // Serve then calls the function "begin" with the generation of the attempt. The function "begin" returns two further functions:
 //
-//   - Serve calls the function "receive" for each block of output. The slice data is valid only during the call. If receive returns an error,
-//     Serve closes the connection.
-//   - Serve calls the function "end" when the connection has ended. The parameter "complete" reports whether every byte of output has arrived.
+//   - Serve calls the function "receive" for each block of output. The slice data is valid only during the call. If receive returns an
+//     error, Serve closes the connection.
+//   - Serve calls the function "end" when the connection has ended. The parameter "complete" reports whether every byte of output has
+//     arrived.
 func (f *Follower) Serve(begin func(generation int64) (receive func(stream string, data []byte) error, end func(complete bool))) {
 	f.serving.Go(func() {
 		for {

@@ -26,8 +26,8 @@ import (
 //     deadline needs the mutex.
 //   - A renewal and a kill contain the key of their attempt. If a renewal or a kill arrives after the end of its attempt, it changes
 //     nothing.
-//   - If the socket is closed, or a message is invalid or of a newer version, the method "read" returns and the guardian ends. It then starts
-//     no more commands and kills every process.
+//   - If the socket is closed, or a message is invalid or of a newer version, the method "read" returns and the guardian ends. It then
+//     starts no more commands and kills every process.
 
 // The descriptors of a guardian besides 0, 1 and 2.
 const (
