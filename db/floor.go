@@ -37,7 +37,7 @@ const (
 	floorShare = 30
 	// Claims stop using floors if the last full look is older than floorAge times the time between two full looks.
 	floorAge = 2
-	// maxSplits limits the number of priorities of a queue and job that have a floor of their own.
+	// maxSplits limits, for each pair of queue and job, the number of priorities that have a floor of their own.
 	maxSplits = 8
 )
 
@@ -84,8 +84,8 @@ var claimAbove = &sqltext.Series{Template: claimJobs, Part: aboveAndBelow, Separ
 const aboveAndBelow = `SELECT * FROM ({above} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS above
 	UNION ALL SELECT * FROM ({below} ORDER BY priority DESC, id LIMIT ?{after_parts} FOR UPDATE SKIP LOCKED) AS below`
 
-// aboveArm does the same as claimSelect for a range of priorities [4] to [5] and ids above [6]. belowArm selects the tasks of later
-// generations with ids up to [6]. Indexes: tasks_pending, tasks_again.
+// aboveArm does the same as claimSelect, but only for priorities from [4] to [5] and for ids above the floor, [6]. belowArm selects the
+// tasks with ids up to the floor that have changed since they were added (generation_id > 1). Indexes: tasks_pending, tasks_again.
 const (
 	aboveArm = `SELECT id, generation_id, priority, {bigint_param} AS most{row_address} FROM {tasks}
 	WHERE state = 'pending' AND queue = ? AND job = ? AND priority BETWEEN ? AND ? AND id > ?

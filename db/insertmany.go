@@ -105,7 +105,7 @@ func (in *inserter) add(spec *jobs.Spec, from int, now time.Time) error {
 	}
 	in.task = lifecycle.NewTask(spec, now)
 	values := in.waits
-	if !in.t.db.traits.GivesIDs { // a server assigns the id
+	if !in.t.db.traits.GivesIDs { // in a file, this transaction chooses the id; a server chooses it itself
 		id, err := in.t.nextID()
 		if err != nil {
 			return err

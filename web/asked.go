@@ -85,7 +85,8 @@ func (s *askedSets) others(key string, ids []int64) (n int, known bool) {
 	return n, true
 }
 
-// changedText says why the page asks again. It returns an empty text if the question was about these tasks.
+// changedText says why the page asks for confirmation again: other tasks match than when it asked before. It returns an empty text if the
+// earlier question was about the tasks with these ids.
 func (a *actionRequest) changedText(ids []int64) string {
 	n, known := a.h.asked.others(a.form.Get("set"), ids)
 	if n == 0 {

@@ -128,8 +128,8 @@ func (g *dependencyGraph) add(i *graphItem) {
 	g.layers[i.layer] = append(g.layers[i.layer], i)
 }
 
-// connect adds a line for each pair of items with a dependency between them, and the points of this line in the layers between the two
-// items. If there are too many lines, it leaves out the longest ones.
+// connect adds a line for each pair of items of which one depends on the other. In each layer that a line crosses, it adds a point, which
+// is an item without a task. If the lines have too many segments, connect leaves out the longest lines.
 func (g *dependencyGraph) connect(ids []int64, before map[int64][]admin.DependencyLink, items map[int64]*graphItem) {
 	type ends struct {
 		from, to *graphItem

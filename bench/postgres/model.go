@@ -93,7 +93,7 @@ type host struct {
 type sender struct {
 	sim     *simulation
 	server  *server
-	wakes   bool // whether the notifications wake workers; notifications of workers do not
+	wakes   bool // whether its notifications wake workers: true for a program that enqueues, false for a worker
 	paused  bool // true from the start of a notification until notifyPause after its end; the process sends no other one until then
 	changed bool // whether there was a commit since the start of the last notification
 }

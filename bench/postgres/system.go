@@ -49,7 +49,7 @@ func (q *queue) holds(ctx context.Context, waiting, completed int) error {
 	return err
 }
 
-// system is a job system. The function open opens a queue whose tasks call the function handle.
+// system is a job system. The field "open" opens a queue. Each task of the queue calls "handle".
 type system struct {
 	name string
 	open func(ctx context.Context, address string, concurrency int, handle func(payload)) (*queue, error)
@@ -113,9 +113,9 @@ func all() (list []*measurement) {
 	return list
 }
 
-// drain measures how fast processes run n tasks that are in the database already, in tasks per second. The time begins when all processes
-// begin. It ends when they have stored the ends of all tasks and stopped. drain distributes the tasks and the processes among the given
-// schemas. Without schemas it uses the standard schema.
+// drain measures how fast processes run n tasks that are in the database already, in tasks per second. The measurement begins when all
+// processes begin. It ends when they have stored the ends of all tasks and stopped. drain distributes the tasks and the processes among the
+// given schemas. Without schemas it uses the standard schema.
 func (s system) drain(n, processes, concurrency int, schemas ...string) func(context.Context, *env) (float64, error) {
 	return func(ctx context.Context, e *env) (float64, error) {
 		n := e.size(n)

@@ -16,7 +16,7 @@ import (
 )
 
 // TestALookDoesNotWaitForOtherWorkersOnAServer holds the write lock in the shared mode in which cycles of other workers hold it. A cycle
-// that looks for due tasks and finds none must claim without waiting for that lock.
+// that finds no scheduled task whose time has come must not wait for that lock: it claims the pending task at once.
 func TestALookDoesNotWaitForOtherWorkersOnAServer(t *testing.T) {
 	ctx := t.Context()
 	d := dbtest.OpenServer(t, pgkit.Address(t))

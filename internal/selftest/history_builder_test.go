@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// historyBuilder builds a history by hand. The field "now" is the current time of both clocks: of the wall clock in ms, and, multiplied by
-// 1000, of the clock of the notes in µs.
+// historyBuilder builds a history by hand. The field "now" is the current time in ms, which the wall clock shows. The clock of the notes
+// counts µs, so it shows 1000 times as much.
 type historyBuilder struct {
 	evidence
 	events []event

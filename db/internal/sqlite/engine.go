@@ -135,7 +135,7 @@ func (d *File) Within(q engine.Querier, _ engine.Use) error {
 func (d *File) Open(ctx context.Context) (*sqlx.Conn, error) {
 	if err := d.open(ctx); err != nil {
 		if d.conn != nil {
-			d.conn.Close() // close this connection first, because a pool does not close a connection that is in use
+			d.conn.Close() // the caller then closes the pool, which does not close a connection that is in use
 		}
 		return nil, err
 	}
