@@ -31,14 +31,12 @@ func (r snapshotRun) churn(ctx context.Context, address string, n int) error {
 			if err != nil {
 				return err
 			}
-			var kept, table, indexes, dead int64
-			if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM runner.tasks), pg_table_size('runner.tasks'),
-				pg_indexes_size('runner.tasks'), n_dead_tup FROM pg_stat_all_tables WHERE relid = 'runner.tasks'::regclass`).
-				Scan(&kept, &table, &indexes, &dead); err != nil {
+			size, err := readSize(ctx, conn)
+			if err != nil {
 				return err
 			}
 			fmt.Fprintf(w, "%d\t%.0f\t%.1f\t%.1f\t%d\t%.1f\t%.1f\t%d\t\n", step*n/10, got.rate, milliseconds(got.p50),
-				milliseconds(got.p99), kept, float64(table)/1e6, float64(indexes)/1e6, dead)
+				milliseconds(got.p99), size.tasks, size.table, size.indexes, size.dead)
 		}
 		return nil
 	})
@@ -46,4 +44,17 @@ func (r snapshotRun) churn(ctx context.Context, address string, n int) error {
 		return err
 	}
 	return w.Flush()
+}
+
+// tableSize is the size of the table of tasks.
+type tableSize struct {
+	tasks, dead    int64   // rows
+	table, indexes float64 // MB
+}
+
+func readSize(ctx context.Context, conn *pgx.Conn) (s tableSize, err error) {
+	err = conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM runner.tasks), pg_table_size('runner.tasks') / 1e6::float8,
+		pg_indexes_size('runner.tasks') / 1e6::float8, n_dead_tup FROM pg_stat_all_tables WHERE relid = 'runner.tasks'::regclass`).
+		Scan(&s.tasks, &s.table, &s.indexes, &s.dead)
+	return s, err
 }

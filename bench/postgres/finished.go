@@ -20,7 +20,7 @@ const (
 	finishedDays   = 50
 	finishedStages = 3
 	day            = 24 * time.Hour
-	forever        = -1 // value of the parameter keep of measure
+	forever        = -1 // value of the parameter "keep" of besideFinished: retention deletes nothing
 )
 
 // fillCompleted inserts the completed tasks $1 to $2 of job $3. The ends of the tasks are spread over the time from $4 to $5, in ms.
@@ -104,10 +104,8 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 	}); err != nil {
 		return "", err
 	}
-	var tasks, table, indexes, dead int64
-	if err := conn.QueryRow(ctx, `SELECT (SELECT count(*) FROM runner.tasks), pg_table_size('runner.tasks'),
-		pg_indexes_size('runner.tasks'), n_dead_tup FROM pg_stat_all_tables WHERE relid = 'runner.tasks'::regclass`).
-		Scan(&tasks, &table, &indexes, &dead); err != nil {
+	size, err := readSize(ctx, conn)
+	if err != nil {
 		return "", err
 	}
 	deleted := 0.0
@@ -115,7 +113,7 @@ func (r snapshotRun) besideFinished(ctx context.Context, conn *pgx.Conn, address
 		deleted = float64(n) / finishedDays / took.Seconds()
 	}
 	return fmt.Sprintf("\t%.0f\t%.0f\t%.1f\t%.1f\t%.0f\t%d\t%.0f\t%.0f\t%d\t\n", took.Seconds(), got.rate, milliseconds(got.p50),
-		milliseconds(got.p99), deleted, tasks, float64(table)/1e6, float64(indexes)/1e6, dead), nil
+		milliseconds(got.p99), deleted, size.tasks, size.table, size.indexes, size.dead), nil
 }
 
 // fillFinished inserts n completed tasks, which ended in the finishedDays before the time now.
