@@ -1,5 +1,7 @@
 // Command sample prints random comments of the source and random sentences of README.md, the docs and the help. A reader who did not write
-// them counts the comments and sentences that are hard to understand. The same seed gives the same sample of the same source.
+// them counts the comments and sentences that are hard to understand. Each is printed with its context, because people read it there: a
+// comment with the line of code that it belongs to, and a sentence with its heading and, in a table, the first cell of its row. The same
+// seed gives the same sample of the same source.
 //
 //	go run ./test/sample -seed 7 [-n 100]
 package main
@@ -20,8 +22,11 @@ import (
 	"strings"
 )
 
-// text is a comment or a sentence, with its location.
-type text struct{ at, words string }
+// text is a comment or a sentence, with its location and the context in which people read it.
+type text struct {
+	at, words string
+	context   string // printed below the words; may be empty
+}
 
 func main() {
 	seed := flag.Uint64("seed", 1, "seed of the sample")
@@ -47,6 +52,9 @@ func draw(title string, all []text, n int, seed uint64) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	for i, at := range random.Perm(len(all))[:min(n, len(all))] {
 		fmt.Printf("%3d. %s\n     %s\n", i+1, all[at].at, all[at].words)
+		if all[at].context != "" {
+			fmt.Printf("     > %s\n", all[at].context)
+		}
 	}
 	fmt.Println()
 }
@@ -62,19 +70,33 @@ func allComments(dir string) (list []text, err error) {
 		case entry.IsDir() || filepath.Ext(path) != ".go":
 			return nil
 		}
-		files := token.NewFileSet()
-		file, err := parser.ParseFile(files, path, nil, parser.ParseComments)
+		source, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
+		files := token.NewFileSet()
+		file, err := parser.ParseFile(files, path, source, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		lines := strings.Split(string(source), "\n")
 		for _, group := range file.Comments {
 			if comment := commentText(group); strings.Contains(comment, " ") {
-				list = append(list, text{fmt.Sprintf("%s:%d", path, files.Position(group.Pos()).Line), comment})
+				start, end := files.Position(group.Pos()), files.Position(group.End())
+				list = append(list, text{fmt.Sprintf("%s:%d", path, start.Line), comment, codeOf(lines, start, end)})
 			}
 		}
 		return nil
 	})
 	return list, err
+}
+
+// codeOf returns the line of code that a comment belongs to. This is the code in front of the comment, or else the next line.
+func codeOf(lines []string, start, end token.Position) string {
+	if code := strings.TrimSpace(lines[start.Line-1][:start.Column-1]); code != "" {
+		return code
+	}
+	return strings.TrimSpace(lines[min(end.Line, len(lines)-1)])
 }
 
 // commentText returns a comment as one line. It leaves out directives such as //go:build.
@@ -112,9 +134,14 @@ func allSentences() (list []text, err error) {
 func pageSentences(page, content string) (list []text) {
 	var paragraph []string
 	start := 0
+	heading, row := "", ""
 	end := func() {
+		context := heading
+		if row != "" {
+			context += " | " + row
+		}
 		for _, s := range sentences(strings.Join(paragraph, " ")) {
-			list = append(list, text{fmt.Sprintf("%s:%d", page, start), s})
+			list = append(list, text{fmt.Sprintf("%s:%d", page, start), s, context})
 		}
 		paragraph = nil
 	}
@@ -126,14 +153,20 @@ func pageSentences(page, content string) (list []text) {
 			end()
 			code = !code
 		case code:
-		case trimmed == "" || strings.HasPrefix(trimmed, "#") || strings.HasPrefix(trimmed, "<") || strings.HasPrefix(trimmed, "!["):
+		case strings.HasPrefix(trimmed, "#"):
+			end()
+			heading = strings.TrimLeft(trimmed, "# ")
+		case trimmed == "" || strings.HasPrefix(trimmed, "<") || strings.HasPrefix(trimmed, "!["):
 			end()
 		case strings.HasPrefix(trimmed, "|"):
 			end()
-			for cell := range strings.SplitSeq(strings.Trim(trimmed, "|"), " | ") {
+			cells := strings.Split(strings.Trim(trimmed, "|"), " | ")
+			for _, cell := range cells {
 				start, paragraph = i+1, []string{cell}
 				end()
+				row = strings.TrimSpace(cells[0])
 			}
+			row = ""
 		default:
 			if item.MatchString(trimmed) {
 				end()
@@ -210,7 +243,7 @@ func blockSentences(page, block string) (list []text) {
 	var paragraph []string
 	end := func() {
 		for _, s := range sentences(strings.Join(paragraph, " ")) {
-			list = append(list, text{page, s})
+			list = append(list, text{page, s, ""})
 		}
 		paragraph = nil
 	}
