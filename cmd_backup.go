@@ -16,7 +16,7 @@ import (
 
 func backupCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "backup", Category: "Maintain", Usage: "copy the database while it is in use",
+		Category: "Maintain", Usage: "copy the database while it is in use",
 		UsageText: "runner backup FILE|- [--force]",
 		Description: `EXAMPLES
   runner backup "/var/backups/runner-$(date +%F).db"

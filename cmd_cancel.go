@@ -11,7 +11,7 @@ import (
 
 func cancelCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "cancel", Category: "Control", Usage: "stop waiting or running tasks",
+		Category: "Control", Usage: "stop waiting or running tasks",
 		UsageText: "runner cancel ID...|SELECTOR [--now] [--no-wait] [--reason TEXT]",
 		Description: `EXAMPLES
   runner cancel 1041 1039

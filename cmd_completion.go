@@ -12,7 +12,7 @@ import (
 
 func completionCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "completion", Usage: "print the completion script of a shell", UsageText: "runner completion bash|zsh|fish|powershell",
+		Usage: "print the completion script of a shell", UsageText: "runner completion bash|zsh|fish|powershell",
 		Description: `EXAMPLES
   source <(runner completion bash)     # bash: in ~/.bashrc
   source <(runner completion zsh)      # zsh: in ~/.zshrc, after compinit
@@ -40,7 +40,7 @@ EXIT STATUS
 // word "runner". It prints one suggestion per line: the word, a tab and a description.
 func completeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "__complete", Hidden: true, Usage: "print suggestions for the completion scripts",
+		Hidden: true, Usage: "print suggestions for the completion scripts",
 		UsageText: "runner __complete [--new] -- WORD...",
 		Flags:     []cli.Flag{cli.BoolOption("new", "complete a new word after the last one; some shells omit an empty word")},
 		Action: func(c *cli.Context) error {

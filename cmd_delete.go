@@ -14,7 +14,7 @@ import (
 
 func deleteCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "delete", Aliases: []string{"rm"}, Category: "Control", Usage: "delete finished tasks",
+		Aliases: []string{"rm"}, Category: "Control", Usage: "delete finished tasks",
 		UsageText: "runner delete ID...|SELECTOR\nrunner delete --cursor NAME",
 		Description: `EXAMPLES
   runner delete 1034

@@ -13,7 +13,7 @@ import (
 
 func doctorCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "doctor", Category: "Maintain", Usage: "check the database, the workers and this machine",
+		Category: "Maintain", Usage: "check the database, the workers and this machine",
 		UsageText: "runner doctor [--quiet] [--full]",
 		Description: `EXAMPLES
   runner doctor

@@ -18,7 +18,7 @@ import (
 
 func editCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "edit", Category: "Control", Usage: "change waiting tasks",
+		Category: "Control", Usage: "change waiting tasks",
 		UsageText: "runner edit ID... [OPTIONS] [-- COMMAND [ARG...]]",
 		Description: `EXAMPLES
   runner edit 1042 --priority 9 --queue media

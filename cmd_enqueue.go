@@ -18,7 +18,7 @@ import (
 
 func enqueueCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "enqueue", Category: "Run", Usage: "add a task, or many tasks (--each, --batch)",
+		Category: "Run", Usage: "add a task, or many tasks (--each, --batch)",
 		UsageText: `runner enqueue [OPTIONS] [--] COMMAND [ARG...]
 runner enqueue [OPTIONS] --shell SCRIPT
 runner enqueue [OPTIONS] --job NAME [--args JSON|@FILE|-]

@@ -16,7 +16,7 @@ import (
 
 func fenceCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "fence", Category: "Run", Usage: "inside a task: check that this attempt still owns it",
+		Category: "Run", Usage: "inside a task: check that this attempt still owns it",
 		UsageText: "runner fence [--task ID --generation N]",
 		Description: `EXAMPLES
   runner fence && mv build.tmp build

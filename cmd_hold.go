@@ -16,7 +16,7 @@ import (
 
 func holdCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "hold", Category: "Control", Usage: "keep waiting tasks from starting",
+		Category: "Control", Usage: "keep waiting tasks from starting",
 		UsageText: "runner hold ID...|SELECTOR [--reason TEXT]",
 		Description: `EXAMPLES
   runner hold 1042 --reason "wait for the audit"
@@ -47,7 +47,7 @@ EXIT STATUS
 
 func releaseCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "release", Category: "Control", Usage: "let held tasks start",
+		Category: "Control", Usage: "let held tasks start",
 		UsageText: "runner release ID...|SELECTOR",
 		Description: `EXAMPLES
   runner release 1042
@@ -76,7 +76,7 @@ EXIT STATUS
 
 func topCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "top", Aliases: []string{"urgent"}, Category: "Control", Usage: "let waiting tasks start next",
+		Aliases: []string{"urgent"}, Category: "Control", Usage: "let waiting tasks start next",
 		UsageText: "runner top ID...|SELECTOR",
 		Description: `EXAMPLES
   runner top 1042

@@ -18,7 +18,7 @@ import (
 
 func hookCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "hook", Category: "Control", Usage: "run commands when the tasks of a queue end",
+		Category: "Control", Usage: "run commands when the tasks of a queue end",
 		UsageText:   "runner hook set QUEUE... OPTIONS\nrunner hook list\nrunner hook remove QUEUE...",
 		Subcommands: []*cli.Command{hookSetCommand(a), hookListCommand(a), hookRemoveCommand(a)},
 		Description: `EXAMPLES

@@ -23,7 +23,7 @@ import (
 
 func limitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "limit", Category: "Control", Usage: "limit running tasks and starts per time",
+		Category: "Control", Usage: "limit running tasks and starts per time",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]\n" +
 			"runner limit list\nrunner limit remove TARGET...",
 		Subcommands: []*cli.Command{limitSetCommand(a), limitListCommand(a), limitRemoveCommand(a)},

@@ -14,7 +14,7 @@ import (
 
 func listCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Category: "Inspect", Usage: "list tasks, newest first",
+		Aliases: []string{"ls"}, Category: "Inspect", Usage: "list tasks, newest first",
 		UsageText: "runner list [ID...|SELECTOR] [-n ROWS] [-r] [--before ID | --sort due]\n" +
 			"runner list [SELECTOR] --format TEMPLATE | --json\n" +
 			"runner list --group [SELECTOR]",

@@ -20,7 +20,7 @@ import (
 
 func moveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "move", Category: "Maintain", Usage: "move all data to another database",
+		Category: "Maintain", Usage: "move all data to another database",
 		UsageText: "runner move SRC DST\nrunner move --undo SRC",
 		Description: `EXAMPLES
   runner move runner.db postgres://ann@db.example.com/app

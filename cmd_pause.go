@@ -14,7 +14,7 @@ import (
 
 func pauseCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "pause", Category: "Control", Usage: "stop starting tasks of queues",
+		Category: "Control", Usage: "stop starting tasks of queues",
 		UsageText: "runner pause QUEUE...|--all [--reason TEXT]",
 		Description: `EXAMPLES
   runner pause media --reason "disk is full"

@@ -14,7 +14,7 @@ import (
 
 func resumeCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "resume", Category: "Control", Usage: "start tasks of paused queues again",
+		Category: "Control", Usage: "start tasks of paused queues again",
 		UsageText: "runner resume QUEUE...|--all|--deletion",
 		Description: `EXAMPLES
   runner resume media

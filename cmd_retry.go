@@ -16,7 +16,7 @@ import (
 
 func retryCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "retry", Category: "Control", Usage: "run finished tasks again",
+		Category: "Control", Usage: "run finished tasks again",
 		UsageText: "runner retry ID...|SELECTOR [--in DUR] [--dependents]",
 		Description: `EXAMPLES
   runner retry 1037

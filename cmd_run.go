@@ -14,7 +14,7 @@ import (
 
 func runCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "run", Category: "Run", Usage: "add a task, run it here and wait for it",
+		Category: "Run", Usage: "add a task, run it here and wait for it",
 		UsageText: `runner run [OPTIONS] [--] COMMAND [ARG...]
 runner run [OPTIONS] --shell SCRIPT`,
 		Flags: append(cli.Without(taskflags.Flags(a), "job", "args", "hold"),

@@ -17,7 +17,7 @@ import (
 
 func scheduleCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "schedule", Category: "Run", Usage: "manage cron schedules",
+		Category: "Run", Usage: "manage cron schedules",
 		UsageText: `runner schedule add NAME --cron EXPR [OPTIONS] [--] COMMAND [ARG...]
 runner schedule list | show NAME [-n 5] | run NAME
 runner schedule pause|resume|remove NAME...

@@ -21,7 +21,7 @@ import (
 
 func selftestCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "selftest", Usage: "test the guarantees of runner on this machine",
+		Usage:     "test the guarantees of runner on this machine",
 		UsageText: "runner selftest [--for DUR] [--seed N] [--dir DIR] [--postgres] [--json]",
 		Description: `EXAMPLES
   runner selftest

@@ -10,7 +10,7 @@ import (
 // selftestRoleCommand is the hidden command that runner selftest starts and kills.
 func selftestRoleCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: selftest.RoleCommand, Hidden: true, Usage: "run a process of a selftest", UsageText: "runner __selftest ROLE DIR ...",
+		Hidden: true, Usage: "run a process of a selftest", UsageText: "runner __selftest ROLE DIR ...",
 		Action: func(c *cli.Context) error {
 			words := c.Args().Slice()
 			if len(words) < 2 {

@@ -19,7 +19,7 @@ import (
 
 func serveCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "serve", Category: "Maintain", Usage: "serve the dashboard, health checks and metrics", UsageText: "runner serve [OPTIONS]",
+		Category: "Maintain", Usage: "serve the dashboard, health checks and metrics", UsageText: "runner serve [OPTIONS]",
 		Description: `EXAMPLES
   runner serve --open
   runner serve --listen 127.0.0.1:9000 --read-only

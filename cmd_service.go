@@ -27,7 +27,7 @@ var (
 
 func serviceCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "service", Category: "Maintain", Usage: "run the worker as a service of systemd",
+		Category: "Maintain", Usage: "run the worker as a service of systemd",
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]\n" +
 			"runner service uninstall [--user] [--name NAME]",
 		Subcommands: []*cli.Command{serviceInstallCommand(a), serviceUninstallCommand(a)},

@@ -18,7 +18,7 @@ import (
 
 func showCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "show", Category: "Inspect", Usage: "show a task: attempts, times, why it waits",
+		Category: "Inspect", Usage: "show a task: attempts, times, why it waits",
 		UsageText: "runner show ID... [--reveal] [--format TEMPLATE | --command]",
 		Flags: []cli.Flag{cli.RevealOption(), cli.FormatOption(),
 			cli.BoolOption("command", "print only the command line that enqueues the task again")},

@@ -13,7 +13,7 @@ import (
 
 func statusCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "status", Category: "Inspect", Usage: "show queues, workers and problems",
+		Category: "Inspect", Usage: "show queues, workers and problems",
 		UsageText: "runner status [-q NAME]... [-f [--batch ID]] [--format TEMPLATE]",
 		Flags: []cli.Flag{cli.Repeated("queue q", "NAME", "print this queue only, with numbers of the last hour; repeatable",
 			cli.One(cli.ParseQueue)),

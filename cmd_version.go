@@ -7,7 +7,7 @@ import (
 
 func versionCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "version", Usage: "print version, commit and schema of this program", UsageText: "runner version",
+		Usage: "print version, commit and schema of this program", UsageText: "runner version",
 		Description: `EXAMPLES
   runner version
   runner version --json

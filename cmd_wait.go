@@ -18,7 +18,7 @@ import (
 
 func waitCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "wait", Category: "Control", Usage: "wait until tasks finish",
+		Category: "Control", Usage: "wait until tasks finish",
 		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--output|--result]",
 		Flags: append(a.Selectors(),
 			cli.DurationOption("timeout", "stop waiting after this time, exit 124 (never)", 0),

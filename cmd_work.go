@@ -29,7 +29,7 @@ import (
 
 func workCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
-		Name: "work", Category: "Run", Usage: "run tasks until interrupted", UsageText: "runner work [OPTIONS]",
+		Category: "Run", Usage: "run tasks until interrupted", UsageText: "runner work [OPTIONS]",
 		Description: `EXAMPLES
   runner work
   runner work -c 8 -q mail -q media=2

@@ -29,7 +29,7 @@ func TestUnitsCallWork(t *testing.T) {
 		args := strings.Fields(strings.ReplaceAll(words[1], "%i", "media"))
 		a := &cli.App{Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard, Getenv: func(string) string { return "" },
 			Commands: commands}
-		line, err := cli.Parse(a.Commands(a), cli.GlobalOptions(), args, a.Getenv)
+		line, err := cli.Parse(a.AllCommands(), cli.GlobalOptions(), args, a.Getenv)
 		if err != nil || line.Command == nil || line.Command.Name != "work" {
 			t.Errorf("%s: got %q, error %v; want the command work", file, args, err)
 		}
@@ -51,7 +51,7 @@ func TestManualPageIsTheHelp(t *testing.T) {
 		}
 		return out.String()
 	}
-	page := manualPage(a.Commands(a), help)
+	page := manualPage(a.AllCommands(), help)
 	if os.Getenv("UPDATE_DOCS") != "" {
 		if err := os.MkdirAll(filepath.Dir(manFile), 0o755); err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 // visible returns the commands and subcommands that the help lists, by their full names.
 func visible() map[string]*cli.Command {
 	list := map[string]*cli.Command{}
-	for _, c := range commands(&cli.App{}) {
+	for _, c := range (&cli.App{Commands: commands}).AllCommands() {
 		if c.Hidden {
 			continue
 		}
@@ -77,7 +77,7 @@ func TestExamplesOfTheHelpParse(t *testing.T) {
 					t.Fatalf("%s: the shell does not split %q: %v", name, text, err)
 				}
 				args := strings.Split(strings.TrimSuffix(string(words), "\x00"), "\x00")
-				line, err := cli.Parse(a.Commands(a), cli.GlobalOptions(), args, a.Getenv)
+				line, err := cli.Parse(a.AllCommands(), cli.GlobalOptions(), args, a.Getenv)
 				if err != nil || line.Command == nil {
 					t.Errorf("%s: the example %q: got %v; want no error", name, text, err)
 				}

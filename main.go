@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // contains the time zones, for container images without them
 
 	"example.com/runner/internal/cli"
+	"example.com/runner/internal/selftest"
 	"example.com/runner/runner"
 )
 
@@ -42,39 +43,37 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return a.Run(ctx, args[1:])
 }
 
-// commands returns all commands, in the order of the help. To add a command, add a file cmd_x.go and a line here.
-func commands(a *cli.App) []*cli.Command {
-	return []*cli.Command{
-		runCommand(a),
-		enqueueCommand(a),
-		workCommand(a),
-		scheduleCommand(a),
-		statusCommand(a),
-		listCommand(a),
-		showCommand(a),
-		logsCommand(a),
-		waitCommand(a),
-		cancelCommand(a),
-		retryCommand(a),
-		editCommand(a),
-		topCommand(a),
-		holdCommand(a),
-		releaseCommand(a),
-		deleteCommand(a),
-		pauseCommand(a),
-		resumeCommand(a),
-		limitCommand(a),
-		hookCommand(a),
-		doctorCommand(a),
-		backupCommand(a),
-		moveCommand(a),
-		serveCommand(a),
-		serviceCommand(a),
-		fenceCommand(a),
-		completionCommand(a),
-		selftestCommand(a),
-		versionCommand(a),
-		completeCommand(a),
-		selftestRoleCommand(a),
-	}
+// commands lists all commands, in the order of the help. To add a command, add a file cmd_x.go and a line here.
+var commands = []cli.Entry{
+	{Name: "run", New: runCommand},
+	{Name: "enqueue", New: enqueueCommand},
+	{Name: "work", New: workCommand},
+	{Name: "schedule", New: scheduleCommand},
+	{Name: "status", New: statusCommand},
+	{Name: "list", New: listCommand},
+	{Name: "show", New: showCommand},
+	{Name: "logs", New: logsCommand},
+	{Name: "wait", New: waitCommand},
+	{Name: "cancel", New: cancelCommand},
+	{Name: "retry", New: retryCommand},
+	{Name: "edit", New: editCommand},
+	{Name: "top", New: topCommand},
+	{Name: "hold", New: holdCommand},
+	{Name: "release", New: releaseCommand},
+	{Name: "delete", New: deleteCommand},
+	{Name: "pause", New: pauseCommand},
+	{Name: "resume", New: resumeCommand},
+	{Name: "limit", New: limitCommand},
+	{Name: "hook", New: hookCommand},
+	{Name: "doctor", New: doctorCommand},
+	{Name: "backup", New: backupCommand},
+	{Name: "move", New: moveCommand},
+	{Name: "serve", New: serveCommand},
+	{Name: "service", New: serviceCommand},
+	{Name: "fence", New: fenceCommand},
+	{Name: "completion", New: completionCommand},
+	{Name: "selftest", New: selftestCommand},
+	{Name: "version", New: versionCommand},
+	{Name: "__complete", New: completeCommand},
+	{Name: selftest.RoleCommand, New: selftestRoleCommand},
 }

@@ -28,7 +28,7 @@ const (
 // "runner" and the cursor. If Complete returns no suggestions, the shell suggests file names.
 func (a *App) Complete(ctx context.Context, args []string) []suggestion {
 	before, word := args[:len(args)-1], args[len(args)-1]
-	list := a.Commands(a)
+	list := a.AllCommands()
 	line, _ := Parse(list, GlobalOptions(), before, a.Getenv)
 	name, text, valued := strings.Cut(word, "=")
 	inUserCommand := line.Command != nil && wordsBeforeCommand(line.Path) >= 0 && (len(line.words) > wordsBeforeCommand(line.Path) ||
