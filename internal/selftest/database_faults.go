@@ -14,7 +14,8 @@ func (db *database) withWriteLock(do func()) {
 		return
 	}
 	db.onConnection(func(conn *sql.Conn) {
-		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0") // do not wait: the loop below tries more often than SQLite
+		// Without a timeout SQLite does not wait for the lock. The loop below tries more often than SQLite would.
+		_, _ = conn.ExecContext(context.Background(), "PRAGMA busy_timeout = 0")
 		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 			if _, err := conn.ExecContext(context.Background(), "BEGIN IMMEDIATE"); err == nil {
 				do()

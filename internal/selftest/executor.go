@@ -63,7 +63,8 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 			marker.Close()
 			if worker, guardians := e.workerAndGuardians(); worker != 0 {
 				e.notes.add(opGuardians, task, generation, fmt.Sprint(worker))
-				if task%2 == 0 { // a task with an even id kills only its own guardian, the others kill all guardians of the worker
+				// A task with an even id kills only its own guardian. A task with an odd id kills all guardians of the worker.
+				if task%2 == 0 {
 					guardians = guardians[:1]
 				}
 				for _, pid := range guardians {
@@ -89,7 +90,7 @@ func (e *executor) command(k kind, ms int, task, generation int64) int {
 	if k == failing {
 		return 1
 	}
-	if k == otherUser { // this process wrote its result before it became another user, and cannot write the file any more
+	if k == otherUser { // this process wrote its result before it became another user; now it may not write the file any more
 		return 0
 	}
 	if err := writeResult(generation); err != nil {
@@ -107,7 +108,7 @@ func (e *executor) prepare(k kind, lock *os.File, d time.Duration, task, generat
 			return err
 		}
 		return dropPrivileges()
-	case lock == nil: // an earlier execution still holds the lock, and begin has already noted this
+	case lock == nil: // an earlier execution still holds the lock of the task; the method "begin" has noted the overlap
 		return nil
 	case k == leavesHidden:
 		return e.leaveProcesses(lock, d, task, generation)
@@ -130,8 +131,8 @@ func writeResult(generation int64) error {
 	return err
 }
 
-// workerAndGuardians returns the worker of this command and the guardians of that worker. The first guardian in the list is the one of this
-// command. The result "worker" is 0 if the worker or this guardian is dead, because the command then has another parent.
+// workerAndGuardians returns the worker of this command and the guardians of that worker. The guardian of this
+// command is first in the list. The result "worker" is 0 if the worker or the guardian of this command is dead.
 func (e *executor) workerAndGuardians() (worker int, guardians []int) {
 	own, _ := parentOf(os.Getpid())
 	worker = own

@@ -8,8 +8,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// historyBuilder builds a history by hand. The field "now" is the current time in ms, which the wall clock shows. The clock of the notes
-// counts µs, so it shows 1000 times as much.
+// historyBuilder builds a history by hand. The field "now" is the current time of the wall clock in ms. The clock of the notes counts µs,
+// so it shows 1000 times the number in "now".
 type historyBuilder struct {
 	evidence
 	events []event

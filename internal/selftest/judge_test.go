@@ -76,13 +76,13 @@ func TestATaskMayBeCancelledByItsInsert(t *testing.T) {
 	late.state, late.reason = "cancelled", "dependency"
 	s.add(event{op: "depends", id: 4, generation: 3})
 	checkViolations(t, s.judge())
-	s.events[len(s.events)-1].generation = 2 // now task 4 depends on task 2, which has completed, so it must not be cancelled
+	s.events[len(s.events)-1].generation = 2 // now task 4 depends on task 2, which has completed, so the insert must not cancel task 4
 	checkViolations(t, s.judge(), "I5")
 }
 
 func TestAFunctionMayOverlapWhenItOutlivesItsClaim(t *testing.T) {
 	hung := validHistory()
-	hung.note(3, opOverlap, 2, 6, "function") // worker w2 ran the earlier execution, and hung later
+	hung.note(3, opOverlap, 2, 6, "function") // the earlier execution of task 2 ran on worker w2, which hung later
 	abandoned := newHistory()
 	abandoned.join("w1", 11)
 	abandoned.join("w2", 12)

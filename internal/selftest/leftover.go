@@ -79,15 +79,15 @@ func (e *executor) leaveProcess(lock *os.File, traits []string, task, generation
 	if err := c.Start(); err != nil {
 		return err
 	}
-	// wait for the intermediate process, unless it is a sibling and so no child of this process
+	// wait for the intermediate process of a double fork; a sibling is no child of this process, so this process cannot wait for it
 	if slices.Contains(traits, doubleFork) && !slices.Contains(traits, asSibling) {
 		return c.Wait()
 	}
 	return nil
 }
 
-// Child runs as a leftover of a command. The arguments are the task, the generation and the traits. A process with
-// the trait double-fork starts the leftover as its own child and ends.
+// Child runs as a leftover of a command. The arguments are the task, the generation and the traits. With the
+// trait double-fork, this process is the intermediate one: it starts the leftover as its own child and ends.
 func Child(dir string, args []string) error {
 	if len(args) < 2 {
 		return errors.New("a child of which task?")
@@ -104,7 +104,7 @@ func Child(dir string, args []string) error {
 	args = args[2:]
 	if at := slices.Index(args, doubleFork); at >= 0 {
 		own := slices.DeleteFunc(slices.Clone(args), func(w string) bool {
-			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // remove the traits of this process
+			return w == doubleFork || w == ownSession || w == ownGroup || w == asSibling // only this intermediate process has these traits
 		})
 		return e.leaveProcess(os.NewFile(3, "lock"), own, task, generation)
 	}

@@ -37,9 +37,10 @@ type nemesis struct {
 
 	mu         sync.Mutex
 	stopped    map[int]bool // pids of stopped processes
-	violations []Violation  // violations in side databases
+	violations []Violation  // violations that were found in the side databases
 
-	sideDatabases int         // number of side databases so far
+	// A side database is an extra database for a fault that can destroy its content; see side_database.go.
+	sideDatabases int         // number of side databases that were created
 	sideBusy      atomic.Bool // whether a side database is in use
 }
 
@@ -356,8 +357,8 @@ func (n *nemesis) burnCPU() bool {
 
 const (
 	maxDiskFull = time.Second // longest time for which the disk stays full
-	smallDisk   = 1 << 30     // size in bytes up to which a disk is filled; larger disks may be in use by other programs
-	leaveFree   = 2 << 20     // bytes left free for the histories; runner accepts no new work with so little free space
+	smallDisk   = 1 << 30     // size in bytes of the largest disk that fillDisk fills; other programs may use a larger disk
+	leaveFree   = 2 << 20     // bytes that stay free for the histories; with so little free space, runner accepts no new work
 )
 
 // fillDisk fills a small disk for a moment. While the disk is full, running tasks can still finish, but the product
@@ -369,7 +370,7 @@ func (n *nemesis) fillDisk() bool {
 	}
 	filler := n.dir + "/filler"
 	if err := os.WriteFile(filler, make([]byte, free-leaveFree), 0o600); err != nil {
-		_ = os.Remove(filler) // the write failed, because other processes have used free space meanwhile
+		_ = os.Remove(filler) // the file did not fit: other processes have used free space meanwhile
 		return false
 	}
 	d := maxDiskFull/4 + time.Duration(n.random.Int64N(int64(maxDiskFull*3/4)))

@@ -25,7 +25,7 @@ func (n *nemesis) freeze() {
 	n.notes.add(opLocked, 0, 0, "")
 	defer n.notes.add(opUnlocked, 0, 0, "")
 	var frozen []int
-	for again := true; again; { // search again for new processes; this ends, because stopped processes start none
+	for again := true; again; { // repeat until a search finds no new process; a stopped process starts no others
 		again = false
 		for _, pid := range n.victims(commands) {
 			if !n.stopped[pid] && !slices.Contains(frozen, pid) && stop(pid) == nil {
@@ -58,9 +58,9 @@ func (n *nemesis) victims(commands bool) (list []int) {
 }
 
 // lockDuringSweep stops a worker and its guardians. After the leases have expired, another worker kills the commands of
-// the stopped worker. Then lockDuringSweep holds the write lock and resumes the stopped processes. So they run after
-// the kill and before the other worker can record it. In half of the cases lockDuringSweep also stops the other workers
-// for a moment, which delays the record.
+// the stopped worker. lockDuringSweep then takes the write lock and resumes the stopped processes. So the stopped
+// worker runs again after the kill, but before the other worker can record the loss. In half of the cases
+// lockDuringSweep also stops the other workers for a moment, so the loss is recorded even later.
 func (n *nemesis) lockDuringSweep() bool {
 	p, t := n.busiest()
 	if p == nil {

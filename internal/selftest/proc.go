@@ -14,7 +14,7 @@ import (
 type lifetime struct {
 	pid            int
 	started, ended int64  // monotonic clock in µs; ended is the time at which the parent of the process noticed the end
-	failure        string // why the product is to blame for the end; empty if the product is not to blame
+	failure        string // why the end is a fault of the product; empty if it is none
 	// noGuardians reports whether the process ended because its guardians died. That is a violation, unless the selftest (its nemesis) or a
 	// task killed the guardians.
 	noGuardians bool
@@ -76,8 +76,8 @@ func (ps *processes) startIn(dir, name, role string, args ...string) (*proc, err
 	return p, nil
 }
 
-// failure explains why the product is to blame for the end of the process, or returns an empty text if it is not. The result noGuardians is
-// true if the process ended because its guardians did not start or died.
+// failure explains why the product is to blame for the end of the process, or returns an empty text if another cause ended the process. The
+// result noGuardians is true if the process ended because its guardians did not start or died.
 func (p *proc) failure() (text string, noGuardians bool) {
 	exit, failed := errors.AsType[*exec.ExitError](p.err)
 	switch {
@@ -91,7 +91,7 @@ func (p *proc) failure() (text string, noGuardians bool) {
 	log = log[min(int(p.logFrom), len(log)):]
 	if onServer(p.processes.databaseAddress()) && (p.terms > 0 || !bytes.Contains(log, []byte("msg="+readyText))) &&
 		(bytes.Contains(log, []byte(noServerText)) || bytes.Contains(log, []byte(lostCommitText))) {
-		return "", false // correct: while the server is down, a process that starts or ends must report this and exit
+		return "", false // correct: a process that starts or stops while the server is down must report the lost connection and exit
 	}
 	name := strings.TrimSuffix(filepath.Base(p.log.Name()), ".log")
 	noGuardians = bytes.Contains(log, []byte(noGuardianText)) ||

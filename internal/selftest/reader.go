@@ -44,7 +44,7 @@ func (ps *processes) runReader(s *slot) {
 		if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 			log := ps.logTail(s.name)
 			switch code := exit.ExitCode(); {
-			case code == 75 && bytes.Contains(log, []byte(busyText)): // a full disk has exit status 75, too, so look for the text
+			case code == 75 && bytes.Contains(log, []byte(busyText)): // look for the text, because a full disk also gives exit status 75
 				ps.notes.add(opBusy, 0, 0, cmd.Args[1])
 			case code == 2: // a usage error: the command line of this test is wrong
 				ps.mu.Lock()

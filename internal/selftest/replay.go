@@ -17,12 +17,12 @@ type replay struct {
 	keys    map[string]int64 // for each unique key, the unfinished task that owns it
 	pending map[int64]*taskHistory
 	blocked map[int64]*taskHistory
-	ended   []endedBelow // which transactions had ended at the times of the latest events; only on a server
-	// the latest claims on a server, for the check of claims that ran at the same time
+	ended   []endedBelow // on a server: for the time of each recent event, the transactions that had ended
+	// on a server: the latest claims, to find claims that ran at the same time as another one
 	serverClaims []serverClaim
 	lanes        map[string]*taskHistory // task that holds each lane
-	heartbeats   []event                 // renewed leases whose heartbeat event has not come yet
-	claimRow     []*taskHistory          // tasks that one worker has just claimed one after the other from one queue
+	heartbeats   []event                 // renewals of leases; the event of the heartbeat that made them comes after them
+	claimRow     []*taskHistory          // the latest claims in a row by one worker from one queue
 	violation    func(string, int64, string, ...any)
 	clockDrift   int64 // ms by which the wall clock was changed during the run
 
@@ -55,12 +55,12 @@ type taskHistory struct {
 type claim struct {
 	generation   int64
 	worker       string
-	claimedAt    int64 // this time and all others here are in ms of the wall clock
+	claimedAt    int64 // when the worker claimed the task; all times of this struct are in ms of the wall clock
 	began        int64 // time at which the transaction of the claim began; 0 in a SQLite file
 	leaseEnd     int64 // current end of the lease
 	leaseWritten int64 // time of the last write of leaseEnd
-	revoked      bool  // whether the claim is revoked; the worker can then write nothing more about it
-	endedAt      int64 // 0 while the task runs
+	revoked      bool  // whether the claim is revoked; then the database rejects all writes of the worker about this claim
+	endedAt      int64 // when the claim ended; 0 while the task runs
 	endedBy      endedBy
 	recorded     bool // whether the attempt has a record
 	abandoned    bool // whether the worker stopped without waiting for the function
@@ -125,7 +125,7 @@ func (e *event) claims() bool {
 	return e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
 }
 
-// event replays the first event of the parameter "ahead". The other events of this parameter follow it in the history.
+// event replays the first event of the parameter "ahead". The history has the other events of "ahead" after it.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
 	if len(r.claimRow) > 0 && !(e.claims() && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {
@@ -180,7 +180,9 @@ func (r *replay) insert(e event) {
 	t := r.task(e.id)
 	t.label, t.queue, t.job, t.key, t.lane = e.label, e.queue, e.job, e.key, e.lane
 	t.priority, t.maxLosses, t.maxAttempts = e.priority, e.maxLosses, e.maxAttempts
-	if t.waits = e.waits; t.state == "" { // an update may come before the insert, because triggers run in any order
+	// The state is known already if an update came before the insert: a trigger of the product may update the new task before the history
+	// trigger records the insert.
+	if t.waits = e.waits; t.state == "" {
 		r.setState(t, jobs.State(e.state))
 		t.setBy = e.xid
 		t.generation, t.attempt, t.losses, t.reason = e.generation, e.attempt, e.losses, e.reason
@@ -188,7 +190,7 @@ func (r *replay) insert(e event) {
 }
 
 // depends records a dependency. A dependency may occur twice: if plain SQL inserted the task, the first worker that
-// sees it writes its dependencies again.
+// sees the task writes the dependencies again.
 func (r *replay) depends(e event) {
 	t := r.task(e.id)
 	list := &t.after

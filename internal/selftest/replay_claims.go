@@ -34,7 +34,7 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	}
 	for id, other := range w.running {
 		if other.claims[len(other.claims)-1].revoked {
-			continue // this claim is revoked; its worker may claim other tasks before the reaper records the loss
+			continue // after the other claim was revoked, its worker may claim tasks before the reaper records the loss
 		}
 		if t.suspect() || other.suspect() {
 			r.violation("I5", e.id, "runs with %d of %d losses on the same worker as task %d with %d of %d, and one of them is suspect",
@@ -46,8 +46,8 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks that a worker has claimed the tasks of a queue in the right order (I6): no task that is still pending comes before one
-// of the tasks that the worker has just claimed. The parameter "ahead" contains the events that follow these claims in the history.
+// checkOrder checks that a worker has claimed the tasks of a queue in the right order (I6): no pending task of the queue should have been
+// claimed before them. The parameter "ahead" contains the events that follow these claims in the history.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return

@@ -66,8 +66,8 @@ func (r *replay) endLost(c *claim, e event, rest []event) {
 	if w.leftAt != 0 && w.leftAt <= e.at {
 		c.endedBy = endedByDeath
 	}
-	// If the worker is dead, the same transaction marks it as ended. So look for the mark, past the events in which this transaction
-	// takes the other tasks of the worker and releases dependents.
+	// The transaction that takes the tasks of a dead worker also marks the worker as ended. So look for the event "leave". Before it, the
+	// history may have other events of this transaction: it takes more tasks of the worker, and releases tasks that depend on them.
 	for _, next := range rest {
 		if next.op == "leave" && next.worker == w.id && next.pid == 0 {
 			c.endedBy = endedByDeath

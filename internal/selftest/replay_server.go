@@ -2,7 +2,7 @@ package selftest
 
 import "slices"
 
-// endedBelow records which transactions had ended at a time: those with numbers below the field oldest. The field at is that time in ms.
+// endedBelow records that all transactions with numbers below the field "oldest" had ended at the time in the field "at", in ms.
 type endedBelow struct{ at, oldest int64 }
 
 // serverClaim is a claim of a transaction on a server.
@@ -12,7 +12,7 @@ type serverClaim struct {
 }
 
 // noteTransaction records which transactions had ended at the time of an event, and which transactions claimed tasks. It keeps the records
-// of at least as many events as the replay looks ahead.
+// of at least the last 2000 events, which is the value of lookahead.
 func (r *replay) noteTransaction(e event) {
 	if e.xid == 0 {
 		return
@@ -31,9 +31,11 @@ func (r *replay) noteTransaction(e event) {
 //
 // In a file this cannot happen. On a server, transactions can share the write lock if their writes do not depend on their reads. A claim
 // does not see a task whose insert is not committed yet, and it skips a task that another claim has locked. A claim locks the first tasks
-// of each job, but may change fewer of them. The events of such transactions come in any order. So concurrent returns false only if three
-// conditions are met: the transaction that made p pending had certainly ended when the claim began, the next change of p began after the
-// claim, and no claim of another worker from the same queue ran at the same time.
+// of each job, but may take only some of them. The history has the events of concurrent transactions in any order. So concurrent returns
+// false only if all of this is true:
+//   - The transaction that made p pending had certainly ended when the claim c began.
+//   - The next change of p began after the claim c.
+//   - No claim of another worker from the same queue ran at the same time as c.
 func (r *replay) concurrent(p *taskHistory, c *claim, ahead []event) bool {
 	if p.setBy == 0 {
 		return false

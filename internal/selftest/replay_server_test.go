@@ -17,7 +17,7 @@ func TestAClaimOnAServerMaySkipTasksOfOpenTransactions(t *testing.T) {
 		"another claim may have locked the task": {insertEnds: true, claimBegan: 5, otherEnds: false, want: 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := enqueuedHistory(quick) // adds task 1
+			s := enqueuedHistory(quick) // adds workers w1 and w2 and task 1
 			s.enqueue(2, quick)
 			s.enqueue(3, quick)
 			s.claim(3, "w2")

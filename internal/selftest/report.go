@@ -65,7 +65,7 @@ type Figures struct {
 // Violation is a violated invariant.
 type Violation struct {
 	Invariant string `json:"invariant"` // name in docs/reliability.md: I1 to I14
-	Task      int64  `json:"task"`      // 0 if the violation is not about one task
+	Task      int64  `json:"task"`      // id of the task; 0 if the violation is not about one task
 	Text      string `json:"text"`
 }
 

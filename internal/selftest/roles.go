@@ -24,7 +24,7 @@ import (
 //	browse DIR                             request the web pages until killed
 //	task DIR KIND MS                       run a command of the workload
 //	child DIR TASK GENERATION [TRAIT...]   run as a process that a command left behind
-//	bound DIR NAME SEED MS                 like enqueue, after bind-mounting the database file of the parent of DIR into DIR
+//	bound DIR NAME SEED MS                 like enqueue, but first bind-mount the database file of the parent directory into DIR
 const RoleCommand = "__selftest"
 
 // Client holds the operations of the product that an enqueuer uses.
@@ -88,7 +88,7 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 }
 
 // insertPlain enqueues a task with plain SQL and returns its id. It returns 0 if an unfinished task has the same unique
-// key. It recognises this case because the newest task then has another label.
+// key: the database then adds no task, so the newest task has another label.
 //
 // On a server, insertPlain first takes a table lock, so that a claim sees either all of the insert or none of it. Otherwise the order of
 // the history would differ from the order of the commits.
@@ -139,7 +139,7 @@ func newEnqueuer(dir, path, me string, seed uint64, every time.Duration) (*enque
 
 func (e *enqueuer) run(ctx context.Context, enqueue func(draft) (int64, error)) error {
 	for ctx.Err() == nil {
-		light := e.every == 0 // an enqueuer without pauses enqueues functions only: the workers could not start so many commands
+		light := e.every == 0 // without pauses, enqueue only functions: the workers could not start so many commands
 		if e.every > 0 {
 			time.Sleep(e.every/2 + time.Duration(e.random.Int64N(int64(e.every))))
 			var commands, functions int

@@ -31,7 +31,8 @@ const (
 
 	workers   = 6 // number of workers; the last one runs functions only, as a program that embeds the library does
 	enqueuers = 2
-	backlog   = 40 // number of pending functions at which enqueuers pause; at as many pending commands they enqueue only functions
+	// Enqueuers pause while this many functions are pending. While this many commands are pending, they enqueue only functions.
+	backlog = 40
 
 	killServerEvery = 8 * time.Second // interval between kills of the server; fixed, because random intervals might give no kill
 
@@ -55,9 +56,10 @@ type Options struct {
 
 // Progress describes how far a run is.
 type Progress struct {
-	Phase        string // name of the current phase: commits, faults, drain or check
-	Done, Of     time.Duration
-	Faults, Left int // number of kills and stops so far; number of unfinished tasks (only during the drain)
+	Phase    string // name of the current phase: commits, faults, drain or check
+	Done, Of time.Duration
+	Faults   int // number of kills and stops so far
+	Left     int // number of unfinished tasks; only during the drain
 }
 
 // Run runs the workload on a new database, injects faults and checks the histories. The report lists violations of the

@@ -10,8 +10,8 @@ import (
 )
 
 // Some faults can destroy the content of a database if the product does not detect them. The nemesis injects each such fault into a
-// database of its own, so that lost tasks do not disturb the check of the run. Also in this database, every acknowledged task must exist.
-// The product may reject calls, and every process that has the database open may exit.
+// database of its own, so that lost tasks do not disturb the check of the run. Every acknowledged task must also exist in
+// this database. But the product may reject calls, and every process that has the database open may exit.
 
 // boundName is the role of an enqueuer that opens the database through a bind mount. Its process and its
 // directory have the same name.
@@ -69,7 +69,7 @@ func (n *nemesis) withSideDatabase(do func(*processes)) bool {
 			found = append(found, Violation{"I11", 0, err.Error()})
 		}
 		if len(found) == 0 {
-			_ = os.RemoveAll(s.dir) // if there are violations, keep the directory for the report
+			_ = os.RemoveAll(s.dir) // a directory with violations stays, because the report names it
 			return
 		}
 		n.mu.Lock()

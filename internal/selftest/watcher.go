@@ -45,8 +45,8 @@ func newWatcher(dir workspace, notes *notesFile) *watcher {
 	return w
 }
 
-// check reads the notes from an offset on. It checks which of the noted processes are alive, both those of the new
-// notes and those of earlier notes.
+// check reads the notes from an offset on and remembers the processes that they name. Then it checks which of all
+// remembered processes are alive.
 func (w *watcher) check(from int64) (next int64) {
 	notes, next := w.notes.since(from)
 	for _, n := range notes {

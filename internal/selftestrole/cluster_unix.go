@@ -13,12 +13,12 @@ import (
 	"example.com/runner/internal/pgserver"
 )
 
-// cluster is a primary server with a synchronous standby. A server that was just promoted has no standby for some seconds. Meanwhile it
-// confirms commits alone, and must not be replaced.
+// cluster is a primary server with a synchronous standby. A server that was just promoted has no standby for some seconds.
+// Meanwhile the server confirms commits alone, so no other server may replace it.
 type cluster struct {
 	mu      sync.Mutex
 	primary *pgserver.Server
-	standby *pgserver.Server // nil until commits on the primary server wait for this standby
+	standby *pgserver.Server // standby server; nil until commits on the primary server wait for it
 
 	ctx      context.Context // ends when the run ends
 	stop     context.CancelFunc
@@ -97,9 +97,9 @@ func (c *cluster) server() *pgserver.Server {
 
 func (c *cluster) socket() string { return filepath.Join(c.server().Dir, ".s.PGSQL.5432") }
 
-// hasStandby reports whether the standby has every confirmed commit. That is so while the standby is connected as a synchronous standby,
-// because each commit then waits for the standby. The setting that makes commits wait was changed so early that every session has read it
-// by now.
+// hasStandby reports whether the standby has every confirmed commit. It returns true while the standby is connected as a synchronous
+// standby, because each commit then waits for the standby. The setting synchronous_standby_names makes commits wait. The method "build"
+// changed this setting so early that every session has read it by now.
 func (c *cluster) hasStandby() bool {
 	c.mu.Lock()
 	standby := c.standby

@@ -51,7 +51,8 @@ func killAdopted() {
 // session of this process, which the program may have started by other means.
 func adopted() []int {
 	session, _ := unix.Getsid(0)
-	if !startMu.TryLock() { // the start of a guardian may hang in exec, so do not wait; the next call finds the orphans
+	// Do not wait for the lock: the start of a guardian holds it, and may hang in exec. A later call finds the orphans.
+	if !startMu.TryLock() {
 		return nil
 	}
 	defer startMu.Unlock()

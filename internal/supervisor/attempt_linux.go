@@ -32,7 +32,8 @@ const (
 
 // run executes attempts one after the other, until the worker is gone and no process is left. It forks all commands on its own thread.
 func (g *guardian) run() {
-	for count := make([]byte, 8); ; { // each start and the shutdown add one to the eventfd
+	// Each start order adds one to the eventfd startEvent, and so does the shutdown. Each read takes one away.
+	for count := make([]byte, 8); ; {
 		awaitReadable(g.startEvent)
 		if _, err := unix.Read(g.startEvent, count); err != nil {
 			continue
@@ -104,7 +105,7 @@ func (g *guardian) runAttempt(o startOrder) (reusable bool) {
 	}
 	exit.Usage, exit.OutOfMemory = g.takeUsage(), g.limited && oomKills(g.cgroupDir) > 0
 	if a.endedBy != bySelf || exit.OutOfMemory {
-		// The processes died together with the leader, so none of them counts as left over.
+		// The same kill ended the leader and all other processes, so no process counts as left over.
 		exit.LeftOver = 0
 	}
 	_ = g.lock.setRecord(g.slot, Key{}) // clear the record even if some processes cannot be killed, because the report names these
@@ -229,8 +230,8 @@ func (g *guardian) reap(a *attempt, pid int) (exit Exit, leader bool) {
 }
 
 // killRemaining kills all remaining processes of an attempt and waits until none is left. After deniedGrace it stops waiting for processes
-// that it is not permitted to kill, and returns them. Without an attempt (a is nil) it waits for such processes, too, until the worker is
-// gone.
+// that it is not permitted to kill, and returns them. If no attempt runs (a is nil), killRemaining waits for such processes until the
+// worker is gone.
 func (g *guardian) killRemaining(a *attempt) (leftOver int, denied []MarkedProcess) {
 	for began, pause := monotonic(), minPause; ; pause = min(2*pause, maxPause) {
 		g.mu.Lock()
@@ -298,8 +299,8 @@ func (g *guardian) killAll() (living int, denied []int) {
 	}
 	for _, pid := range children() {
 		var err error
-		// ForkExec runs in another thread. It reaps a child whose exec fails, and then the kernel may reuse the pid. So
-		// killIf checks the parent of the process first.
+		// While a command starts, ForkExec runs in another thread. If the exec of the child fails, ForkExec reaps the child, and the
+		// kernel may reuse its pid. So killIf checks that the process with this pid is still a child of this process.
 		if starting {
 			err = killIf(pid, func() bool { return parentOf(pid) == os.Getpid() })
 		} else {
@@ -325,7 +326,7 @@ func (g *guardian) describeDenied(a *attempt, pids []int) (list []MarkedProcess)
 	if list = findMarked(func(m Mark) bool { return m == mark }); len(list) > 0 {
 		return list
 	}
-	for _, pid := range pids { // no process has the mark, because these processes have removed it
+	for _, pid := range pids { // these processes have removed their marks, so findMarked did not find them
 		if p, ok := describeProcess(pid, mark); ok {
 			list = append(list, p)
 		}

@@ -166,7 +166,7 @@ func (g *Guardian) receive() {
 		g.child = nil
 		c.exit.Denied, c.err = denied, ErrLost
 		close(c.ended)
-		c.deliver(reply{Op: opExited}) // for awaitStart, which may still wait for the report of the start
+		c.deliver(reply{Op: opExited}) // awaitStart may still wait for the report of the start
 	}
 	close(g.done)
 }
@@ -224,7 +224,7 @@ func (g *Guardian) handle(r reply) bool {
 			c.err = ErrDeadline
 		}
 		close(c.ended)
-		c.deliver(r) // for awaitStart, which may still wait for the report of the start
+		c.deliver(r) // awaitStart may still wait for the report of the start
 	default:
 		return false
 	}
@@ -268,7 +268,7 @@ func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 // Ping asks the guardian for a reply. It kills a guardian that has not answered the last two pings.
 func (g *Guardian) Ping() {
 	if g.pingsSent.Load()-g.lastPong.Load() >= 2 {
-		_ = g.process.Kill() // the method "receive" notices the end and does the rest
+		_ = g.process.Kill() // the method "receive" notices the end of the guardian and cleans up
 		return
 	}
 	_ = g.send(request{Op: opPing, N: g.pingsSent.Add(1)}, nil)

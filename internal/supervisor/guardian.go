@@ -176,7 +176,7 @@ const (
 	reasonStopping = "the start was cancelled"
 	reasonExec     = "exec"
 
-	// The names of resources that could not be applied.
+	// A reason of this list names the resource that could not be applied to the command.
 	reasonNice   = "nice"
 	reasonIONice = "ionice"
 	reasonMemory = "memory"

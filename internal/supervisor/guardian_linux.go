@@ -101,26 +101,26 @@ func setCloseOnExec() {
 // guardian is the state of a guardian process.
 type guardian struct {
 	worker       string
-	slot         int // position of its record in the lock file
+	slot         int // position of the guardian's record in the lock file
 	lock         *Lock
 	socket       int
 	originalMark Mark   // mark (two resource limits) that the guardian had at its start
-	cgroupDir    string // directory of its cgroup; empty if it has none
+	cgroupDir    string // directory of the guardian's cgroup; empty if there is none
 	cgroupFD     int
 	cgroupKilled bool            // whether the cgroup was killed; guarded by mu
 	limited      bool            // whether memory or CPU limits were set on the cgroup
-	starts       chan startOrder // closed when the guardian shuts down
+	starts       chan startOrder // requests to start a command; closed when the guardian shuts down
 	startEvent   int             // eventfd for the thread that starts commands, which polls descriptors and cannot poll a channel
 
 	sending sync.Mutex
 
 	mu       sync.Mutex // held while sending signals and while reaping a child
-	attempt  *attempt   // nil while the guardian is idle
+	attempt  *attempt   // attempt that runs now; nil while the guardian is idle
 	timer    *time.Timer
 	timerAt  int64 // when the timer fires, at the deadline of the attempt or earlier; 0 for never
 	stopping bool  // whether the worker is gone
 	usage    Usage // resources that the reaped processes of the attempt used
-	left     bool  // whether remaining processes may live on; the guardian then exits without killing them
+	left     bool  // whether the command was allowed to leave processes behind; if so, the guardian exits without killing them
 }
 
 // startOrder is a request to start a command, with the descriptors of the command.
@@ -138,7 +138,7 @@ type attempt struct {
 	leave    bool          // whether left-over processes may live on after the command has ended by itself
 	killed   bool          // whether KILL was sent, or must be sent after the start
 	termSent bool          // whether TERM was sent, or must be sent after the start
-	leader   int           // pid; 0 before the start
+	leader   int           // pid of the leader; 0 before the start
 	ended    bool          // whether the leader has ended
 	over     chan struct{} // closed when the attempt is over
 }

@@ -216,7 +216,8 @@ func TestACancelledStartTerminatesTheCommandBeforeItKills(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-ctx.Done()
-		_ = child.Terminate(time.Minute) // has an effect only if Start returned before ctx ended; otherwise Start has called it
+		// If ctx ended during Start, Start has sent TERM already, and a second call of Terminate has no effect.
+		_ = child.Terminate(time.Minute)
 		if exit, err := waitChild(t, child); exit.Code != 5 || err != nil {
 			t.Fatalf("start %d: got %+v, error %v; want exit status 5", i, exit, err)
 		}

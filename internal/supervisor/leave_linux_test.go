@@ -33,7 +33,7 @@ func waitDone(t *testing.T, g *Guardian) {
 
 func TestACommandMayLeaveProcessesBehind(t *testing.T) {
 	for name, script := range leftOverScripts {
-		// The leaders of "plain" and "ignores signs" do not end by themselves. The process that "stopped" leaves behind is stopped.
+		// Skip two scripts whose leader does not end by itself ("plain", "ignores signs"), and one that leaves a stopped process behind.
 		if name == "plain" || name == "stopped" || name == "ignores signs" {
 			continue
 		}

@@ -142,7 +142,7 @@ func (l *Lock) setRecord(slot int, k Key) error {
 // record returns the record of the guardian in a slot. It returns false if the slot has no record.
 func (l *Lock) record(slot int) (Record, bool) {
 	text := make([]byte, recordSize)
-	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // a shorter file has no record here, and text stays zero
+	_, _ = l.file.ReadAt(text, headSize+recordSize*int64(slot)) // if the file ends before this record, text stays zero: there is no record
 	k := Key{int64(binary.LittleEndian.Uint64(text)), int64(binary.LittleEndian.Uint64(text[8:]))}
 	return Record{k, l.cgroupDir(slot)}, k != (Key{})
 }

@@ -44,12 +44,13 @@ func TestLockIsFreeWhenItsLastHolderIsGone(t *testing.T) {
 	if intact, present := l.Intact(); !intact || !present {
 		t.Errorf("Intact: got %v, %v; want true, true", intact, present)
 	}
-	second, err := TakeLock(path) // take the lock again, as another process may do at the same time
+	second, err := TakeLock(path) // take the lock a second time, as another process may do meanwhile
 	if err != nil {
 		t.Fatalf("second TakeLock: got error %v, want none", err)
 	}
 	second.Close()
-	late, err := os.OpenFile(path, os.O_RDWR, 0) // like a process that opens the file now, but locks it after Remove
+	// The file late stands for another process, which opens the file before Remove but locks it after Remove.
+	late, err := os.OpenFile(path, os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ type Mark struct {
 // These variables describe the layout of a Mark. A limit has 32 bits on 32-bit systems. No limit of a mark has all
 // bits set, because that is RLIM_INFINITY.
 var (
-	wordMask                            = uint64(1)<<(bits.UintSize-1) - 1 // bits of Mark.task
+	wordMask                            = uint64(1)<<(bits.UintSize-1) - 1 // mask of the bits that Mark.task uses
 	pattern, workerBits, generationBits = uint64(0xa5), 32, 24
 )
 
@@ -81,7 +81,8 @@ func readMark(pid int) Mark {
 	var words [2]uint64
 	for i := range limits {
 		var limit unix.Rlimit
-		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil { // fails for a process of another user, or due to a seccomp filter
+		// Prlimit fails for a process of another user, or if a seccomp filter denies the call.
+		if unix.Prlimit(pid, limits[i].resource, nil, &limit) != nil {
 			return markFromProc(pid)
 		}
 		words[i] = limit.Cur
@@ -96,7 +97,8 @@ func markFromProc(pid int) Mark {
 	for i := range limits {
 		_, after, _ := bytes.Cut(text, limits[i].name)
 		if field := bytes.Fields(after); len(field) > 0 {
-			words[i], _ = strconv.ParseUint(string(field[0]), 10, 64) // 0 for "unlimited", which no limit of a mark is
+			// If the field is "unlimited", ParseUint returns 0. No mark has an unlimited limit.
+			words[i], _ = strconv.ParseUint(string(field[0]), 10, 64)
 		}
 	}
 	return Mark{words[0], words[1]}

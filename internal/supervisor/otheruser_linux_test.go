@@ -41,8 +41,8 @@ func unprivilegedWorker(path string) {
 	fmt.Println("closed:", g.Close())
 }
 
-// anotherUser starts a child that becomes another user, and exits before the child. If the parameter "words" is empty, this
-// process is that child.
+// anotherUser starts a child and exits before the child. The child changes to another user. If the parameter "words" is empty, this
+// process is the child.
 func anotherUser(words []string) {
 	if len(words) == 0 {
 		if err := syscall.Setresuid(otherUID, otherUID, otherUID); err != nil {
@@ -64,7 +64,7 @@ func anotherUser(words []string) {
 	if err != nil {
 		panic(err)
 	}
-	line, err := bufio.NewReader(r).ReadString('\n') // after this line, the child belongs to another user
+	line, err := bufio.NewReader(r).ReadString('\n') // the child prints this line when it belongs to another user
 	if err != nil {
 		panic(err)
 	}
@@ -129,7 +129,7 @@ func TestAProcessOfAnotherUserIsNotWaitedFor(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if took := time.Since(began); took > 5*time.Second { // on an idle machine this takes 0.25 s
+	if took := time.Since(began); took > 5*time.Second { // on an idle machine, the report comes after 0.25 s
 		t.Errorf("the end was reported after %v, want at most 5 s", took)
 	}
 	if !running(pid) {

@@ -6,15 +6,14 @@ import (
 	"os"
 )
 
-// maxPipe is the largest number of bytes that a pipe can hold. After the read deadline, ReadPipe reads no more bytes than this: any others
-// were written after the deadline.
+// maxPipe is the largest number of bytes that a pipe can hold. After the read deadline, ReadPipe reads at most this many bytes: further
+// bytes were certainly written after the deadline.
 const maxPipe = 1 << 20
 
-// ReadPipe passes the data from a pipe to the function "take". It returns when every writer has closed the pipe, or when
-// the read deadline of r has passed. ReadPipe returns no error in both cases. The caller sets the deadline when the
-// process that it waits for has ended, because other processes may keep the pipe open. At the deadline ReadPipe still
-// reads the data that is in the pipe, because that data was written before the deadline. The function "take" must not
-// keep its argument.
+// ReadPipe passes the data from a pipe to the function "take". It returns nil when every writer has closed the pipe, or when
+// the read deadline of r has passed. The caller sets the deadline when the process that it waits for has ended, because
+// other processes may keep the pipe open. After the deadline, ReadPipe still reads the data that is in the pipe, because
+// the process wrote it before the deadline. The function "take" must not keep its argument.
 func ReadPipe(r *os.File, buffer []byte, take func([]byte)) error {
 	for {
 		n, err := r.Read(buffer)

@@ -9,8 +9,8 @@ import (
 
 // A guardian is busy for some microseconds at a time. With short commands it waits less than a millisecond in between.
 // When a goroutine blocks in the usual way, Go's scheduler gives its processor to other threads, which look for work. A
-// monitor thread of Go checks the blocked threads every 20 µs. Together, both cost as much as all other work of a
-// guardian except the fork.
+// monitor thread of Go checks the blocked threads every 20 µs. These other threads and the monitor thread cost
+// as much processor time as everything else that a guardian does, except the fork.
 //
 // So a thread first waits for the next event in a raw system call, which the scheduler does not know about. If no event
 // comes for a while, it waits in the usual way. When the garbage collector stops a thread, it sends a signal, which

@@ -68,7 +68,8 @@ func statFields(pid int) [][]byte {
 	if err != nil {
 		return nil
 	}
-	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the last one, because the name of the process may contain ')'
+	// The state follows the name of the process, which is in parentheses. The name itself may contain ')', so look for the last ')'.
+	return bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 }
 
 // The function "running" reports whether a process is alive and not a zombie.

@@ -113,9 +113,9 @@ func (p *Process) Wait() (Exit, error) {
 		exit.Signal = int(status.Signal())
 	}
 	switch {
-	case p.leave: // p.leave no longer changes, because the leader has ended
+	case p.leave: // no lock is necessary, because p.leave does not change after the end of the leader
 		exit.Left, exit.LeftOver = leftOver, 0
-	case p.killed: // these processes were killed together with the leader, so they are not left over
+	case p.killed: // the same kill ended the leader and these processes, so they are not left over
 		exit.LeftOver = 0
 	}
 	return exit, nil

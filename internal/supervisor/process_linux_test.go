@@ -30,7 +30,7 @@ func TestOnlyThreeDescriptorsAreOpen(t *testing.T) {
 	}
 	defer unix.Close(leak)
 	p, _ := startPiped(t, Command{Path: "/bin/sleep", Argv: []string{"sleep", "60"}})
-	testkit.Eventually(t, "three descriptors", func() bool { // poll, because the dynamic loader opens libraries for a moment
+	testkit.Eventually(t, "three descriptors", func() bool { // check repeatedly: the dynamic loader of sleep opens libraries for a moment
 		files, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", p.Pid()))
 		return err == nil && len(files) == 3 && files[0].Name() == "0" && files[1].Name() == "1" && files[2].Name() == "2"
 	})

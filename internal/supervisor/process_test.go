@@ -76,7 +76,8 @@ func self(t testing.TB, words ...string) Command {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}} // without this, an exit takes a second with -race
+	// A program that is built with -race sleeps for a second when it exits, unless GORACE turns this off.
+	return Command{Path: path, Argv: words, Env: []string{"GORACE=atexit_sleep_ms=0"}}
 }
 
 func shell(script string) Command {

@@ -94,7 +94,7 @@ type Exit struct {
 	Denied []MarkedProcess
 	// OutOfMemory is true if the kernel killed processes of the command because of Resources.Memory.
 	OutOfMemory bool
-	// Usage has the resources that the processes of the command used, without those that live on.
+	// Usage has the resources that the processes of the command used. It omits processes that live on.
 	Usage Usage
 }
 

@@ -41,7 +41,7 @@ func Sweep(worker string, keys []Key, records []Record) (denied []MarkedProcess,
 
 type sweep struct {
 	worker   string
-	keys     []Key // nil for all attempts
+	keys     []Key // attempts whose processes must be killed; nil for all attempts of the worker
 	deadline time.Time
 	denied   []MarkedProcess // processes that the last scan was not permitted to kill
 }
@@ -80,9 +80,9 @@ func (s *sweep) killMatching() (found bool) {
 // users die, too.
 //
 // If Sweep was called with keys, the worker and its guardian are perhaps not dead: they may hang, and continue at any moment. The guardian
-// may then start its next attempt in the same cgroup, and that attempt must not be killed. So with keys, killCgroup kills the cgroup only
-// if it contains a process that killIf was not permitted to kill. If the next attempt of the guardian is already in a cgroup with such a
-// process, the guardian kills that cgroup itself and creates another one.
+// may then start its next attempt in the same cgroup, and killCgroup must not kill that attempt. So with keys, killCgroup kills the cgroup
+// only if it contains a process that killIf was not permitted to kill. The next attempt never shares a cgroup with such a process: before
+// the next attempt, the guardian itself kills the cgroup and creates another one.
 //
 // killCgroup opens the file cgroup.kill before it checks the processes. If the guardian creates a new cgroup with the same name meanwhile,
 // the open file still refers to the old cgroup.

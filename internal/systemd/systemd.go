@@ -18,9 +18,8 @@ import (
 )
 
 // The unit of a worker has the settings Type=notify and WatchdogSec=. The worker sends READY to systemd after its first claim. It also
-// sends STATUS lines. When it begins to stop, it sends STOPPING, and from then on also how long the stop may still take. It sends WATCHDOG
-// after each call of runner.Options.Liveness: at that moment the main loop of the worker has just accessed the database, so it does not
-// hang.
+// sends STATUS lines. When the worker begins to stop, it sends STOPPING, and from then on also how long the stop may still take. The worker
+// sends WATCHDOG after each call of runner.Options.Liveness: its main loop has just accessed the database then, so it does not hang.
 
 const (
 	notifyEvery  = 10 * time.Second // interval of the reports if the unit has no watchdog
@@ -33,7 +32,7 @@ const (
 type Notifier struct {
 	log     *slog.Logger
 	Every   time.Duration        // how often the worker should call Report
-	reports chan runner.Liveness // has space for one state: the latest one, until it is sent
+	reports chan runner.Liveness // latest state, if it is not sent yet; the channel has space for one state
 }
 
 // New returns a Notifier that writes to a socket of systemd. It returns nil if the name of the socket is empty.

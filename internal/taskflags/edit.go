@@ -111,13 +111,13 @@ func unset(o *taskspec.OptionInfo, s *jobs.Spec) {
 	o.Reset(s)
 	switch {
 	case o.Key == "input":
-		s.Input = []byte{} // empty; nil would mean that the task keeps its input
+		s.Input = []byte{} // not nil, because nil would mean that the task keeps its input
 	case o.Key == "max_attempts" && s.Job == jobs.CommandJob:
 		s.MaxAttempts = taskspec.CommandAttempts
 	}
 }
 
-// option returns a function that makes the change of one task option.
+// option returns a function that sets one task option of a Spec to the value from the flags.
 func (e *Edit) option(c *cli.Context, a *cli.App, o *taskspec.OptionInfo) (func(*jobs.Spec), error) {
 	switch o.Key {
 	case "cwd":

@@ -52,7 +52,7 @@ func Read(c *cli.Context, a *cli.App, words []string) (Task, error) {
 		t.Spec.Job, t.Spec.Args = cli.Get[string](c, "job"), nil
 		return t, nil
 	case c.Bool("each"):
-		command.Argv = []string{"true"} // placeholder, so that Validate can check the options; each line has its own command
+		command.Argv = []string{"true"} // placeholder for the command of each line, so that Validate can check the options now
 		t.Spec = command.With(options(c))
 		err = flagError(taskspec.Validate(&t.Spec))
 		t.Spec.Args = nil
@@ -181,7 +181,8 @@ func (t *Task) validateForm(c *cli.Context) error {
 func (t *Task) command(c *cli.Context, command jobs.Command) error {
 	if !t.NoResolve {
 		if f := t.resolve(&command); f != nil {
-			// A runner command that waits for the task exits with 126 or 127, as the task would. Any other exits with 1.
+			// The commands run and "enqueue --wait" exit with 126 or 127 if the program cannot start, as the task itself would. Other
+			// commands exit with 1.
 			if f.Code == "start" && !c.Bool("wait") && c.Command.Name != "run" {
 				f.Exit = 1
 			}
@@ -242,7 +243,7 @@ func flagError(err error) error {
 		return failure.Usage("--unique: %s", f.Msg)
 	case "run_at":
 		return failure.Usage("--at: %s", f.Msg)
-	case "args": // args can be the words of a command, so there is no flag to name
+	case "args": // the message names no flag: the arguments can be the words of a command, which have no flag
 		return failure.Usage("args: %s", f.Msg)
 	}
 	return err

@@ -68,8 +68,8 @@ func Default(o *taskspec.OptionInfo) string {
 	return ""
 }
 
-// SpecOf returns a Spec with which a user can enqueue a copy of task t. It has the due time of t only if t is scheduled. It does not have
-// the input of t.
+// SpecOf returns a Spec with which a user can enqueue a copy of task t. The Spec has the due time of t only if t is scheduled. It does
+// not have the input of t.
 func SpecOf(t *jobs.Task) jobs.Spec {
 	s := jobs.Spec{Job: t.Job, Args: t.Args, Label: t.Label, Queue: t.Queue, Priority: t.Priority, After: t.After, AfterAny: t.AfterAny,
 		Lane:      t.Lane,
@@ -80,7 +80,7 @@ func SpecOf(t *jobs.Task) jobs.Spec {
 	switch {
 	case t.ExpiresAt.After(t.RunAt):
 		s.ExpiresIn = min(t.ExpiresAt.Sub(t.RunAt), taskspec.MaxDelay)
-	case !t.ExpiresAt.IsZero(): // a retry or a snooze has moved the due time behind the expiry
+	case !t.ExpiresAt.IsZero(): // a retry or a snooze has made the task due after its expiry, so count from its creation
 		s.ExpiresIn = max(t.ExpiresAt.Sub(t.CreatedAt), time.Millisecond)
 	}
 	return s
@@ -128,7 +128,9 @@ func flags(o *taskspec.OptionInfo, s *jobs.Spec, reveal bool) []string {
 	switch o.Key {
 	case "max_attempts":
 		usual = usual || s.Job == jobs.CommandJob && s.MaxAttempts == taskspec.CommandAttempts
-	case "backoff_max": // enqueue would raise the default to a greater --backoff-delay, so the flag is then necessary
+	case "backoff_max":
+		// Without this flag, enqueue raises the maximum to the delay if the delay is greater. So a maximum below the delay needs the flag,
+		// even if the maximum is the default.
 		usual = usual && s.Backoff.Delay <= s.Backoff.Max
 	}
 	if o.Flag == "" || usual {

@@ -15,7 +15,7 @@ import (
 )
 
 // OptionInfo defines one option of a task. The flags of enqueue, the keys of a batch, the JSON records, the options in the database, the
-// help, the web pages and some tables in the docs are generated from these definitions, or tests compare them with the definitions.
+// help, the web pages and some tables in the docs agree with these definitions: they are generated, or a test compares them.
 type OptionInfo struct {
 	Key      string   // key in JSON, and name of the column in the view enqueue
 	Flag     string   // name of the flag; empty if there is none

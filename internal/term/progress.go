@@ -22,7 +22,7 @@ func (w Progress) left() time.Duration {
 	if w.PerSecond <= 0 || w.Done >= w.Total {
 		return 0
 	}
-	const longest = 1000 * 24 * time.Hour // avoids an overflow
+	const longest = 1000 * 24 * time.Hour // limit of the result; a larger number could overflow a time.Duration
 	return time.Duration(min(float64(w.Total-w.Done)/w.PerSecond*float64(time.Second), float64(longest)))
 }
 
@@ -69,7 +69,7 @@ func (w Progress) Line(head string, width int) string {
 		tail[1] += "/" + humanize.Count(int64(w.Total))
 	}
 	gap := "  "
-	// room returns how many cells the other parts leave for the head and the bar.
+	// room returns how many cells remain for the head and the bar beside the parts in tail.
 	room := func() int { return width - Cells(joinParts(gap, tail...)) - len(gap) }
 	if free := room() - bar - len(gap); Cells(head) > free {
 		if head = Cut(head, free); free < shortestHead {
@@ -88,7 +88,7 @@ func (w Progress) Line(head string, width int) string {
 }
 
 const (
-	shortestHead = 12 // leave out the head if fewer cells than this would remain for it
+	shortestHead = 12 // smallest width of the head; a narrower line has no head
 	shortestBar  = 5
 	longestBar   = 40
 )

@@ -13,7 +13,7 @@ import (
 // closeWait is how long a file may stay open after the tests. Some connections close only a moment after their other end has closed.
 const closeWait = 5 * time.Second
 
-// Tests are the tests of a package. A *testing.M is such a value.
+// Tests are the tests of a package. The type *testing.M implements this interface.
 type Tests interface{ Run() int }
 
 // NoOpenFiles returns Tests that run the given tests. If these tests pass but leave a file, a pipe or a socket open, Run prints its name

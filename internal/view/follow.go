@@ -33,7 +33,8 @@ func Follow(ctx context.Context, r *runner.Runner, p *term.Printer, queues []str
 		if err != nil && ctx.Err() == nil {
 			return err
 		}
-		interval := max(redrawEvery, 4*time.Since(began)) // use at most a fifth of the time, because reading a large batch is slow
+		// Reading a large batch is slow. So wait four times as long as the last refresh took.
+		interval := max(redrawEvery, 4*time.Since(began))
 		if !p.Stdout.TTY {
 			interval = lineEvery
 		}

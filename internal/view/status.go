@@ -21,7 +21,7 @@ type Status struct {
 	Path        string
 	DBSize, wal int64
 	stats       map[string]admin.QueueStats // statistics by queue; nil if the user did not ask for them
-	Trend       []admin.TimeBucket          // the last hour, by minute; nil if the user did not ask for it
+	Trend       []admin.TimeBucket          // statistics of each minute of the last hour; nil if the user did not ask for them
 	Now         time.Time
 
 	Head     string        // text before the progress bar
@@ -85,7 +85,7 @@ func (s *Status) Summary() string {
 		counts[jobs.Retrying], counts[jobs.Failed], counts[jobs.Completed], humanize.Plural(len(s.Problems), "problem"))
 }
 
-// heldWord says in a word why the tasks of a queue cannot start now. It returns an empty string if they can.
+// heldWord says in a word why the tasks of a queue cannot start now. It returns an empty string if they can start.
 func (s *Status) heldWord(q runner.Queue) string {
 	_, full := s.Holds.Closed[jobs.Target{Kind: jobs.QueueTarget, Name: q.Queue}]
 	_, allFull := s.Holds.Closed[jobs.Target{Kind: jobs.AllTarget}]

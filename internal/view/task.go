@@ -25,7 +25,7 @@ type Task struct {
 	Why      string
 	Outlived []admin.OrphanProcess // processes that live although they should be dead
 	Tail     []string              // last lines of output, if the last ended attempt failed
-	Input    []byte                // nil unless Reveal is set
+	Input    []byte                // standard input of the task; nil if Reveal is false
 	Reveal   bool
 	Now      time.Time
 }

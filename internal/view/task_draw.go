@@ -89,7 +89,8 @@ func (s *Task) fields() [][]field {
 	if t.Result != nil {
 		add(field{"result", compact(t.Result)})
 	}
-	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal { // the table of attempts shows these two
+	// The table of attempts already shows an exit status or a signal, so the error is not necessary for these two reasons.
+	if t.Error != "" && t.Reason != jobs.ReasonExit && t.Reason != jobs.ReasonSignal {
 		add(field{"error", t.Error})
 	}
 	if text := present.LeftBehind(&t); text != "" {
