@@ -11,7 +11,7 @@ import (
 )
 
 // executor runs the tasks of the workload. Each execution of a task holds the lock of the task until the last process of the execution has
-// ended. So a second execution detects without a clock that it overlaps with the first.
+// ended. A second execution that finds the lock held overlaps with the first. No clock is needed for this check.
 type executor struct {
 	workspace
 	notes *notesFile

@@ -28,7 +28,7 @@ type replay struct {
 
 	claims, losses int
 	started        []int64 // times of the claims, in ms of the wall clock
-	ownKills       int     // number of attempts that a signal ended; each is a violation, because only runner sends signals
+	ownKills       int     // number of attempts with the reason signal: a signal of runner itself must not count as the reason
 }
 
 // taskHistory is the state of a task at one point of the history.

@@ -84,7 +84,7 @@ func logStatus(ctx context.Context, r *runner.Runner, o Worker) {
 		log.Warn("no status", "err", err)
 		return
 	}
-	host, _ := os.Hostname() // workers record the result of this function as their host
+	host, _ := os.Hostname() // a worker records this name as its host; pids are unique only within a host
 	var running []string
 	for _, w := range workers {
 		if w.PID == os.Getpid() && w.Host == host {

@@ -4,8 +4,8 @@ package spelling
 import "strings"
 
 // Nearest returns the candidate that is most similar to word, or an empty string if none is similar enough. It ignores dashes and
-// underscores. It accepts two edits, but only one if a name has fewer than seven letters. In that case the names must also begin with the
-// same letter, or with the first two letters swapped. Otherwise many short names would be similar by chance.
+// underscores. Long names, of at least seven letters each, may differ by two edits. Other names may differ by one edit only, and must begin
+// with the same letter, or with the first two letters swapped. Otherwise many short names would be similar by chance.
 func Nearest(word string, candidates []string) string {
 	word = letters(word)
 	nearest, fewest := "", 3

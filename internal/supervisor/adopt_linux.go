@@ -9,7 +9,7 @@ import (
 )
 
 // ownChildren are the pids of the guardians that this process waits for. The function that starts a guardian holds a read lock of startMu
-// until it has added the new pid to ownChildren, so that adopted does not return a new guardian.
+// until it has added the new pid to ownChildren. So the function "adopted" never lists a guardian.
 var (
 	ownChildren sync.Map
 	startMu     sync.RWMutex

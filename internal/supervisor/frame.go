@@ -8,8 +8,8 @@ import (
 )
 
 // A message is sent as a frame: a length of four bytes, then all fields of the message in a fixed order. Numbers are
-// varints. Strings and lists begin with their length. A field that is not set takes one byte. The method "fields"() of
-// each message is used both to write and to read the fields of that message.
+// varints. Strings and lists begin with their length. A field that is not set takes one byte. Each message has a
+// method "fields", which writes the fields of the message or reads them.
 
 // maxFrame limits the size of a frame. Arguments and environments are far smaller.
 const maxFrame = 16 << 20

@@ -11,7 +11,7 @@ import (
 //
 // A worker that is killed, or stopped for longer than its leases, must not leave its commands running, because other
 // workers run its tasks again. Such a worker cannot kill the commands itself. A command can also start processes that
-// leave its session, clear their environment, change their user or outlive their parents. All of these processes must
+// leave the session, clear their environment, change their user or outlive their parents. All of these processes must
 // be dead before the attempt counts as over.
 //
 // So a worker has guardians. A guardian is a child process that starts commands for the worker. It kills every process
@@ -45,8 +45,8 @@ import (
 // The worker and the guardian exchange frames over a socketpair. A frame has a length and fields; the first byte of a
 // start message carries the descriptors (frame.go). The guardian runs attempts on one thread, in a loop. The thread
 // receives a start, forks, and waits for children until the leader has ended. It then kills and reaps all other
-// children, and reports. A second goroutine reads requests. Both first wait for an event in a raw system call
-// (poll_linux.go). Deadlines are timers. The forking thread lives as long as the process, because the kernel sends
+// children, and reports. A second goroutine reads requests. The thread and the goroutine first wait for an event
+// in a raw system call (poll_linux.go). Deadlines are timers. The forking thread lives as long as the process, because the kernel sends
 // Pdeathsig when the forking thread ends.
 //
 // A worker starts a guardian when it has a command to start and no idle guardian (runner/internal/exec). It keeps the

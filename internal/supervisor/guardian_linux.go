@@ -192,8 +192,9 @@ type requests struct {
 	lost   bool  // whether descriptors were dropped because this process has too many
 }
 
-// The method "next" reads a request. The kernel ends a read at the byte that carries descriptors. The worker waits for the reply to a start
-// message before it sends another one. So the descriptors in in.files always belong to the next start message.
+// The method "next" reads a request. A read ends at the byte that carries descriptors, so it never returns the descriptors of two messages.
+// The worker sends no start message before it has the reply to the last one. So the descriptors in in.files belong to the next start
+// message.
 func (in *requests) next(r *request) error {
 	for {
 		data, ok, err := in.nextFrame()

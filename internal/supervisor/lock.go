@@ -32,7 +32,7 @@ type Lock struct {
 // Record is an entry of the lock file: an attempt whose processes may be alive.
 type Record struct {
 	Key
-	Cgroup string // directory of the cgroup of the attempt, which need not exist; empty if the attempt has none
+	Cgroup string // path of the cgroup of the attempt, which may be missing; empty if the worker has no cgroups
 }
 
 const (

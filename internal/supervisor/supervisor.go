@@ -34,7 +34,7 @@ type Command struct {
 	Path string   // file to execute, without a lookup in PATH and without a shell; a relative path is relative to Dir
 	Argv []string // program name and arguments, passed byte for byte (Windows: quoted into one line)
 	Env  []string // whole environment; nil means empty
-	Dir  string   // working directory; default: that of the caller
+	Dir  string   // working directory; default: the working directory of the caller
 
 	// Stdin, Stdout and Stderr are the descriptors 0, 1 and 2. A nil file is the null device. The caller closes these files. Start sets
 	// pipes to blocking mode.
@@ -54,9 +54,9 @@ type Command struct {
 
 // Resources are the user and the resources of a command. The zero Resources change nothing.
 type Resources struct {
-	User       *User // nil for the user of the worker
-	Nice       int   // niceness of the processes; 0 for that of the worker
-	IOPriority int   // priority as for ioprio_set; 0 for that of the worker
+	User       *User // user that the command runs as; nil for the user of the worker
+	Nice       int   // niceness of the processes; 0 for the niceness of the worker
+	IOPriority int   // disk priority in the format of ioprio_set; 0 for the priority of the worker
 	Memory     int64 // bytes of memory and swap of all processes together; 0 for no limit
 	CPU        int   // CPU time of all processes together, in percent of one CPU; 0 for no limit
 }

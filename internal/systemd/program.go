@@ -10,8 +10,8 @@ import (
 	"example.com/runner/internal/failure"
 )
 
-// OwnProgram returns the path of this program. If the command runner in PATH is this program, OwnProgram returns the path of that command,
-// even if it is a symbolic link, because that path stays the same after an upgrade.
+// OwnProgram returns the path of this program. If the command runner in PATH is this program, OwnProgram returns its path in PATH, even if
+// that is a symbolic link. An upgrade may replace the target of the link, but the link keeps its path.
 func OwnProgram() (string, error) {
 	own, err := os.Executable()
 	if err != nil {

@@ -66,8 +66,8 @@ func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
 func (u Unit) service() string { return u.Name + ".service" }
 
 // StateDirectory returns the name of a directory in /var/lib. systemd creates the directory for a worker of the machine and makes the user
-// of the worker the owner. A second service with another user needs a directory of its own. Otherwise systemd would give the directory of
-// the user runner to the other user.
+// of the worker the owner. A service with another user than runner needs a directory of its own. Otherwise systemd would
+// make the other user the owner of the directory of the user runner.
 func (u Unit) StateDirectory() string {
 	if u.RunAs == systemUser {
 		return systemUser

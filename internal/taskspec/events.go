@@ -6,7 +6,7 @@ const (
 	EventCompleted = "completed" // the task has completed
 	EventLate      = "late"      // no task of the schedule has completed for a longer time than AlertAfter
 	EventSlow      = "slow"      // the task of the schedule has been running for much longer than usual
-	EventRecovered = "recovered" // the task has completed, and the task before it, of the same schedule or unique key, had failed
+	EventRecovered = "recovered" // the task has completed after the previous task of the same schedule or unique key had failed
 	EventOutput    = "output"    // the task has completed or failed, and has printed something
 )
 

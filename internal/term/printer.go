@@ -2,7 +2,7 @@
 //
 // The rules of output:
 //
-//   - Commands write the answer to stdout and messages to stderr. They write nothing but the answer to stdout.
+//   - Commands write the answer to stdout and messages to stderr. Nothing else goes to stdout.
 //   - An error says what failed, why it failed and what to try. It is in lower case, without a full stop, and has at most five lines. Only
 //     -v shows the chain of causes.
 //   - Hints and notes appear only when stdout and stderr are both terminals. A cron job that succeeds prints nothing.

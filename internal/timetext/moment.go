@@ -28,8 +28,8 @@ var (
 	errDay  = errors.New("missing time of day; use a time such as 03:00 after the day")
 )
 
-// ParseTime parses a time in the future. Help lists the formats. A time without a time zone is in zone. A time of day without a date is the
-// next such time after now.
+// ParseTime parses a time in the future. Help lists the formats. A time without a time zone is in the given zone. A time of day without a
+// date is the next such time after now.
 func ParseTime(text string, now time.Time, zone *time.Location) (time.Time, error) {
 	if _, err := ParseDuration(text); err == nil && text != "0" {
 		return time.Time{}, errSign

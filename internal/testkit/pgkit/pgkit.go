@@ -74,8 +74,8 @@ func Address(t testing.TB) string {
 // Prepare prepares SQL statements on a new server, so that the server checks the names and types in them. Statements must use the schema
 // "ours", which has empty tables. The keys of the map are names for messages.
 //
-// For each statement, Prepare returns the numbers of the parameters that are 32-bit integers for the server. A caller must not pass a
-// larger integer for such a parameter.
+// For each statement, Prepare returns the numbers of the parameters that the server treats as integers of at most 32 bits. A caller
+// must not pass a larger integer for such a parameter.
 func Prepare(t testing.TB, statements map[string]string) (small map[string][]int) {
 	t.Helper()
 	conn := emptyTables(t)
