@@ -14,7 +14,7 @@ import (
 type lifetime struct {
 	pid            int
 	started, ended int64  // monotonic clock in µs; ended is the time at which the parent of the process noticed the end
-	failure        string // why the end is a fault of the product; empty if it is none
+	failure        string // why the product is to blame for the end of the process; empty if another cause ended the process
 	// noGuardians reports whether the process ended because its guardians died. That is a violation, unless the selftest (its nemesis) or a
 	// task killed the guardians.
 	noGuardians bool

@@ -28,7 +28,7 @@ type replay struct {
 
 	claims, losses int
 	started        []int64 // times of the claims, in ms of the wall clock
-	ownKills       int     // number of attempts with the reason signal: a signal of runner itself must not count as the reason
+	ownKills       int     // number of attempts with the reason signal; a kill by runner must not give an attempt this reason
 }
 
 // taskHistory is the state of a task at one point of the history.
@@ -125,7 +125,7 @@ func (e *event) claims() bool {
 	return e.op == "update" && e.state == string(jobs.Running) && e.oldState != e.state
 }
 
-// event replays the first event of the parameter "ahead". The history has the other events of "ahead" after it.
+// event replays the first event of the parameter "ahead". The parameter also contains the events that follow in the history.
 func (r *replay) event(ahead []event) {
 	e, rest := ahead[0], ahead[1:]
 	if len(r.claimRow) > 0 && !(e.claims() && r.claimRow[0].worker == e.worker && r.claimRow[0].queue == r.task(e.id).queue) {

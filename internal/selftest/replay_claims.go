@@ -46,8 +46,8 @@ func (r *replay) claimed(t *taskHistory, e event) {
 	r.claimRow = append(r.claimRow, t)
 }
 
-// checkOrder checks that a worker has claimed the tasks of a queue in the right order (I6): no pending task of the queue should have been
-// claimed before them. The parameter "ahead" contains the events that follow these claims in the history.
+// checkOrder checks that a worker has claimed the tasks of a queue in the right order (I6): no pending task of the queue comes before
+// one of the claimed tasks. The parameter "ahead" contains the events that follow these claims in the history.
 func (r *replay) checkOrder(ahead []event) {
 	if len(r.claimRow) == 0 {
 		return

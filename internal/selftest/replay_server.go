@@ -12,7 +12,7 @@ type serverClaim struct {
 }
 
 // noteTransaction records which transactions had ended at the time of an event, and which transactions claimed tasks. It keeps the records
-// of at least the last 2000 events, which is the value of lookahead.
+// of at least as many events as the constant lookahead says.
 func (r *replay) noteTransaction(e event) {
 	if e.xid == 0 {
 		return

@@ -45,7 +45,7 @@ type Figures struct {
 	Leftovers  int     `json:"leftovers"` // processes that commands left behind
 	Unreadable int     `json:"unreadable_leftovers"`
 	Foreign    int     `json:"foreign_leftovers"`
-	OwnKills   int     `json:"own_kills"` // attempts with the reason signal, although only runner sent signals
+	OwnKills   int     `json:"own_kills"` // attempts with the reason signal; a kill by runner must not give an attempt this reason
 	// 99th percentile of the time from the end of a command until the product recorded it, while leftovers of other tasks were alive
 	DelayP99  float64 `json:"end_delay_p99"`
 	DelayMax  float64 `json:"end_delay_max"`

@@ -93,7 +93,7 @@ func EnqueueSQL(ctx context.Context, dir, path, me string, seed uint64, every ti
 // On a server, insertPlain first takes a table lock, so that a claim sees either all of the insert or none of it. Otherwise the order of
 // the history would differ from the order of the commits.
 func insertPlain(ctx context.Context, db *sql.DB, server bool, text string, args []any, label string) (id int64, err error) {
-	tx, err := db.BeginTx(ctx, nil) // this executes BEGIN IMMEDIATE; see connect
+	tx, err := db.BeginTx(ctx, nil) // in a SQLite file this executes BEGIN IMMEDIATE, because the function connect sets _txlock
 	if err != nil {
 		return 0, err
 	}

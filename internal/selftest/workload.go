@@ -64,7 +64,7 @@ type generator struct {
 	workspace
 	path   string  // path of the program
 	name   string  // unique name of this generator
-	recent []int64 // ids of its latest tasks
+	recent []int64 // ids of the latest tasks of this generator
 	random *rand.Rand
 	drawn  int
 }

@@ -26,7 +26,7 @@ import (
 
 const (
 	deniedGrace = 250 * time.Millisecond // time to wait for processes of other users, which a guardian cannot kill without a cgroup
-	minPause    = 50 * time.Microsecond  // first time between two checks of processes that were killed; it doubles up to maxPause
+	minPause    = 50 * time.Microsecond  // first pause between checks of killed processes; the pause doubles up to maxPause
 	maxPause    = 50 * time.Millisecond
 )
 

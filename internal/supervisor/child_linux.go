@@ -73,7 +73,7 @@ func (g *Guardian) Start(ctx context.Context, c Command, k Key, deadline time.Ti
 	case errors.Is(err, unix.E2BIG):
 		g.dropChild(child)
 		return nil, &os.PathError{Op: "start", Path: c.Path, Err: err}
-	case err != nil: // the guardian has not read the whole message, so it does nothing
+	case err != nil: // the guardian has not read the whole message, so it starts no command
 		g.dropChild(child)
 		return nil, fmt.Errorf("%w: %w", ErrGone, err)
 	}

@@ -260,7 +260,7 @@ func (g *Guardian) Renew(keys []Key, deadline time.Time) {
 	c := g.child
 	g.mu.Unlock()
 	if c != nil && slices.Contains(keys, c.key) {
-		// If send fails, the guardian is dead, and the command with it.
+		// If send fails, the guardian is dead, and so is the command.
 		_ = g.send(request{Op: opRenew, Key: c.key, Deadline: clockAt(deadline)}, nil)
 	}
 }

@@ -44,7 +44,7 @@ func BenchmarkGuardianPrice(b *testing.B) {
 	var one [2][]time.Duration
 	var all [2]time.Duration
 	for b.Loop() {
-		for range each { // alternate the two ways, so that other load on the machine affects both
+		for range each { // start the commands in turn directly and by the guardian, so that other load on the machine affects both
 			for i, start := range []func(){direct, guarded} {
 				began := time.Now()
 				start()

@@ -93,7 +93,8 @@ func Guard(version string) bool {
 // setCloseOnExec sets all descriptors above 2 to close on exec. Go does so for the files that it opens. But a command
 // would inherit descriptors that this process inherited or received from other code.
 func setCloseOnExec() {
-	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil { // the call fails before Linux 5.11, or if a filter denies it
+	// With this flag, close_range fails before Linux 5.11. It also fails if a filter denies the call.
+	if unix.CloseRange(3, math.MaxInt32, unix.CLOSE_RANGE_CLOEXEC) != nil {
 		setListedCloseOnExec()
 	}
 }

@@ -169,7 +169,7 @@ func TestManyStartsThroughTheGuardian(t *testing.T) {
 func TestGuardReturnsFalseWithoutASocket(t *testing.T) {
 	args := os.Args
 	defer func() { os.Args = args }()
-	os.Args = []string{"x", guardianArg, "w", "0"} // descriptor 3 of a test program is not a socket
+	os.Args = []string{"x", guardianArg, "w", "0"} // these are the arguments of a guardian, but descriptor 3 of a test is no socket
 	if Guard("test") {
 		t.Error("Guard: got true, want false")
 	}

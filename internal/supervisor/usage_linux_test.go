@@ -22,7 +22,7 @@ head -c 3000000 /dev/zero >big; cat end`
 	exit, err := waitChild(t, child)
 	used := exit.Usage
 	if err != nil || used.MaxRSS < 60_000_000 || used.User+used.System < time.Millisecond || used.Read < 0 ||
-		used.Written != 0 && used.Written < 3_000_000 { // it writes 0 bytes to a disk if the directory is in memory (tmpfs)
+		used.Written != 0 && used.Written < 3_000_000 { // the command writes 0 bytes to a disk if its directory is in memory (tmpfs)
 		t.Errorf("got %+v (%v); want 60 MB or more of memory, 1 ms or more of CPU time, and 0 or at least 3 MB written", used, err)
 	}
 	next, _, _ := startScript(t, g, "exit 0", time.Minute)

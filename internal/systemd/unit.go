@@ -66,7 +66,7 @@ func (u Unit) File() string { return filepath.Join(u.Dir, u.service()) }
 func (u Unit) service() string { return u.Name + ".service" }
 
 // StateDirectory returns the name of a directory in /var/lib. systemd creates the directory for a worker of the machine and makes the user
-// of the worker the owner. A service with another user than runner needs a directory of its own. Otherwise systemd would
+// of the worker the owner. A service that runs as another user than runner needs a directory of its own. Otherwise systemd would
 // make the other user the owner of the directory of the user runner.
 func (u Unit) StateDirectory() string {
 	if u.RunAs == systemUser {
@@ -203,7 +203,8 @@ func (u Unit) Uninstall(ctx context.Context) (Result, error) {
 
 // requireManager returns ErrNotRunning unless systemd runs for the machine or the user.
 func (u Unit) requireManager(ctx context.Context) error {
-	state, err := u.systemctl(ctx, "is-system-running") // an error alone means nothing: the command also fails if another unit has failed
+	// The state decides, and not the error: is-system-running also fails while systemd runs, for example if a unit has failed.
+	state, err := u.systemctl(ctx, "is-system-running")
 	if state == "" || state == "offline" || state == "unknown" {
 		return errors.Join(ErrNotRunning, err)
 	}

@@ -88,7 +88,7 @@ func (w Progress) Line(head string, width int) string {
 }
 
 const (
-	shortestHead = 12 // smallest width of the head; a narrower line has no head
+	shortestHead = 12 // minimum width of the head; if there is less space, the head is left out
 	shortestBar  = 5
 	longestBar   = 40
 )

@@ -11,7 +11,7 @@ import (
 type Column struct {
 	Name       string
 	AlignRight bool                // whether texts are at the right edge of the column
-	DropOrder  int                 // if the terminal is narrow, the column with the lowest number is left out first; 0 means never
+	DropOrder  int                 // on a narrow terminal, columns are left out in this order, lowest number first; 0 means never
 	Paint      func(string) Colour // returns the colour for a text in this column
 }
 
@@ -25,7 +25,7 @@ type Table struct {
 
 const (
 	Gap           = "  "
-	minLastColumn = 20 // leave out other columns if the last one would have fewer cells than this
+	minLastColumn = 20 // minimum width of the last column; if there is less space, other columns are left out
 )
 
 // Table prints t on stdout.

@@ -21,7 +21,7 @@ type Task struct {
 	Attempts []jobs.Attempt
 	on, by   []runner.Dependency // tasks that the task waits for, and tasks that wait for it
 	Steps    []jobs.Step
-	Changes  []admin.TaskChange // last changes by users
+	Changes  []admin.TaskChange // latest changes that users made to the task
 	Why      string
 	Outlived []admin.OrphanProcess // processes that live although they should be dead
 	Tail     []string              // last lines of output, if the last ended attempt failed
