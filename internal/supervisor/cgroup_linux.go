@@ -59,11 +59,11 @@ func (g *guardian) makeCgroup() {
 	if dir == "" || os.Mkdir(dir, 0o755) != nil {
 		return
 	}
-	fd := -1
-	err := unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) // cgroup.kill exists since Linux 5.14
-	if err == nil {
-		fd, err = unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if unix.Access(filepath.Join(dir, "cgroup.kill"), unix.W_OK) != nil { // before Linux 5.14 this file does not exist
+		removeCgroup(dir)
+		return
 	}
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		var pid int
 		pid, err = syscall.ForkExec("", nil, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: fd}})

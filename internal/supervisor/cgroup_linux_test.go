@@ -53,3 +53,20 @@ func TestASweepOfOneAttemptKeepsTheNextInTheCgroup(t *testing.T) {
 		t.Errorf("got %+v, error %v; want signal 9", exit, err)
 	}
 }
+
+// TestAGuardianDoesWithoutCgroupsOnAnOldKernel uses a directory without the file cgroup.kill, like a cgroup before Linux 5.14.
+func TestAGuardianDoesWithoutCgroupsOnAnOldKernel(t *testing.T) {
+	lock, err := NewLock(filepath.Join(t.TempDir(), worker+LockSuffix))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if _, err := lock.file.WriteAt(lock.head(t.TempDir()), 0); err != nil {
+		t.Fatal(err)
+	}
+	g := newGuardian(worker, 0, lock, -1)
+	g.makeCgroup()
+	if g.cgroupDir != "" {
+		t.Errorf("got the cgroup %s; want none", g.cgroupDir)
+	}
+}
