@@ -1,7 +1,7 @@
 // Command sample prints random comments of the source and random sentences of README.md, the docs and the help. A reader who did not write
-// them counts the comments and sentences that are hard to understand. Each is printed with its context, because people read it there: a
-// comment with the line of code that it belongs to, and a sentence with its heading and, in a table, the first cell of its row. The same
-// seed gives the same sample of the same source.
+// them counts the comments and sentences that are hard to understand. Each is printed with its context, because people read it there. The
+// context of a comment is the line of code that it belongs to. The context of a sentence is the sentence before it. The first sentence of a
+// paragraph has its heading instead, and in a table also the first cell of its row. The same seed gives the same sample of the same source.
 //
 //	go run ./test/sample -seed 7 [-n 100]
 package main
@@ -142,6 +142,7 @@ func pageSentences(page, content string) (list []text) {
 		}
 		for _, s := range sentences(strings.Join(paragraph, " ")) {
 			list = append(list, text{fmt.Sprintf("%s:%d", page, start), s, context})
+			context = s
 		}
 		paragraph = nil
 	}
@@ -242,8 +243,10 @@ func subcommand(line string, command []string) (string, bool) {
 func blockSentences(page, block string) (list []text) {
 	var paragraph []string
 	end := func() {
+		context := ""
 		for _, s := range sentences(strings.Join(paragraph, " ")) {
-			list = append(list, text{page, s, ""})
+			list = append(list, text{page, s, context})
+			context = s
 		}
 		paragraph = nil
 	}
