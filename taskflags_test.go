@@ -130,7 +130,7 @@ func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)
-		if o.Key != "in" && o.Key != "expires_at" { // these two contradict run_at and expires_in
+		if o.Key != "in" && o.Key != "expires_at" { // leave out in and expires_at, because they contradict run_at and expires_in
 			setSample(o, &all)
 		}
 	}

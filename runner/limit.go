@@ -51,8 +51,8 @@ func (r *Runner) Limits(ctx context.Context) ([]LimitStatus, error) {
 // Dependency is one side of a dependency between two tasks.
 type Dependency struct {
 	ID    int64
-	Any   bool       // whether the later task may start after any outcome of the earlier one
-	State jobs.State // empty if the task was deleted
+	Any   bool       // whether the later task may start even if the earlier one has failed or was cancelled
+	State jobs.State // state of the other task; empty if that task was deleted
 }
 
 // Dependencies returns two lists: the tasks that a task waits for or has waited for, and the tasks that wait or have waited for this task.

@@ -19,11 +19,12 @@ import (
 // rows for each task that has a text with this key, and the time to write them. Tasks without metadata cost nothing.
 //
 // IndexMetadata adds the existing tasks to a new index in transactions of at most 1000 tasks, so other calls and workers can write
-// meanwhile. Searches use the index as soon as all tasks are in it, and then IndexMetadata returns. If it is interrupted, the next call
-// completes the index. On PostgreSQL it first waits for transactions in progress that have added tasks with metadata.
+// meanwhile. Searches use the index as soon as all tasks are in it, and then IndexMetadata returns. If a call is interrupted, the next call
+// completes the index. On PostgreSQL, IndexMetadata first waits for transactions in progress that have added tasks with metadata.
 //
-// It accepts at most 32 keys. For an invalid key or more keys it returns jobs.ErrInvalid. If another call removes one of the keys
-// meanwhile, it returns jobs.ErrConflict. It returns context.Cause(ctx) when ctx ends. It is safe for concurrent use.
+// IndexMetadata accepts at most 32 keys. For an invalid key or more keys it returns jobs.ErrInvalid. If another call removes one of the
+// keys meanwhile, IndexMetadata returns jobs.ErrConflict. When ctx ends, it returns context.Cause(ctx). IndexMetadata is safe for
+// concurrent use.
 func (r *Runner) IndexMetadata(ctx context.Context, keys ...string) error {
 	keys = slices.Compact(slices.Sorted(slices.Values(keys)))
 	if len(keys) > taskspec.MaxMetadataKeys {

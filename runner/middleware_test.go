@@ -37,7 +37,7 @@ func TestEnqueueMiddlewareRunsForEveryNewTask(t *testing.T) {
 	ctx := context.WithValue(t.Context(), tenantKey{}, "acme")
 	own := map[string]string{"own": "1"}
 	spec := quick.With(nil, jobs.Metadata(own))
-	spec.Metadata = own // not a copy, so that the test sees whether middleware changes the map of the caller
+	spec.Metadata = own // use the map itself and no copy of it, so that the test sees whether middleware changes the map
 	testkit.NoError(t, r.Schedule(ctx, jobs.Schedule{Name: "s", Cron: "@yearly", Spec: spec}))
 
 	task, err := r.Enqueue(ctx, spec)

@@ -17,13 +17,13 @@ import (
 // command line. A tick waits until a worker with the function runs. Until then `runner status` reports a problem of the schedule. If the
 // schedule has an AlertAfter, it counts as late after that time.
 //
-// Work calls the function outside of every transaction, for one tick at a time. Other schedules wait until it returns, so it should be
-// quick; its context ends after 30 seconds, and at the end of Work. If it then does not return within a second, Work logs an error, goes on
-// without it, and calls it again only after the call has returned. If it returns an error, panics, or returns an invalid Spec, Work logs
-// the error and calls it again about a second later, for the oldest due tick first. All due ticks stay due meanwhile. If a tick is late by
-// then, Schedule.CatchUp decides, as it does when no worker has run. The function may be called more than once for a tick, also by two
-// workers at the same time, but a tick gets only one task. It is not called for a tick that Overlap skips. RunSchedule calls the function
-// with the present time.
+// Work calls the function outside of every transaction, for one tick at a time. Other schedules wait until the function returns, so it
+// should be quick. Its context ends after 30 seconds, and at the end of Work. If the function has not returned a second after the end of
+// its context, Work logs an error and goes on without the function. Work calls the function again only after this call has returned. If the
+// function returns an error or an invalid Spec, or panics, Work logs the error and calls the function again about a second later, for the
+// oldest due tick first. Meanwhile all due ticks stay due. If a tick is late by then, Schedule.CatchUp decides what happens to the tick, as
+// it does when no worker has run. The function may be called more than once for a tick, also by two workers at the same time, but a tick
+// gets only one task. Work does not call the function for a tick that Overlap skips. RunSchedule calls the function with the present time.
 //
 // OnTick panics if the function is nil, if the schedule has a function already, or while Work runs.
 func (r *Runner) OnTick(schedule string, function func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error)) {
@@ -40,8 +40,8 @@ func (r *Runner) OnTick(schedule string, function func(ctx context.Context, tick
 	r.onTick[schedule] = function
 }
 
-// madeSpec returns the Spec that the function of a schedule makes for a task at the time now. It returns nil if the schedule needs no
-// function.
+// madeSpec calls the function of a schedule with the present time, and returns the Spec that the function makes. It returns nil if the
+// schedule needs no function.
 func (r *Runner) madeSpec(ctx context.Context, name string) (*jobs.Spec, error) {
 	s, err := r.GetSchedule(ctx, name)
 	if err != nil || !s.OnTick {

@@ -30,7 +30,8 @@ func hourOf(_ context.Context, tick time.Time, spec jobs.Spec) (jobs.Spec, error
 	return reportJob.With(tick.UTC().Format("15:04"), jobs.Label(spec.Label), jobs.Queue(spec.Queue)), nil
 }
 
-// tickTest runs a test with a schedule and the function that makes its tasks. The list ran has the arguments of the tasks that have run.
+// tickTest runs a test with a schedule and the function that makes its tasks. The test gets a list with the arguments of the tasks that
+// have run.
 func tickTest(t *testing.T, schedule jobs.Schedule, function tickFunc, test func(t *testing.T, r *runner.Runner, ran *[]string)) {
 	t.Helper()
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
@@ -158,7 +159,8 @@ func TestAHangingTickFunctionHoldsUpNothing(t *testing.T) {
 		return hourOf(ctx, tick, spec)
 	}
 	tickTest(t, hourly(), hang, func(t *testing.T, r *runner.Runner, ran *[]string) {
-		release = make(chan struct{}) // made on fake time, so that the fake clock advances while the function waits for this channel
+		// made in the bubble, because the fake clock stands still while a goroutine waits for a channel from outside
+		release = make(chan struct{})
 		testkit.NoError(t, r.Schedule(t.Context(), jobs.Schedule{Name: "other", Cron: "* * * * *", Spec: reportJob.With("other")}))
 		stop := runnerkit.Work(t, r)
 		time.Sleep(time.Hour + 10*time.Minute + time.Second)

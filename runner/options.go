@@ -18,7 +18,7 @@ type Sync int
 const (
 	Full   Sync = iota // new tasks and outcomes of attempts are on the disk, so they survive a power failure
 	Normal             // commits skip the fsync; they survive the death of any process, but a power failure may undo the last commits
-	Flash              // like Normal, with far fewer bytes written; a power failure undoes at most the commits of the last WriteEvery
+	Flash              // like Normal, but writes far fewer bytes; a power failure undoes at most the commits of the last Options.WriteEvery
 )
 
 // Options configure a Runner. The zero Options has all defaults.
@@ -40,10 +40,10 @@ type Options struct {
 	//
 	// Flash is for flash storage that writes wear out, such as SD cards. Its commits survive the death of any process. The write-ahead log
 	// is synced at most WriteEvery after a commit, so a power failure undoes at most the commits of that time. Work collects the outcomes
-	// of attempts and the claims of more tasks, and writes them together once in WriteEvery. It writes at once if no slot is free, if a
-	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So a worker that has just written starts a new task up to WriteEvery
-	// later, and an outcome is visible up to WriteEvery later. If the process dies, attempts whose outcomes it has not written count as
-	// lost, and their tasks run again. A new file gets pages of 1 KiB; the size of the pages of an existing file stays. On a server,
+	// of attempts and the claims of more tasks, and writes them together once in WriteEvery. Work writes at once if no slot is free, if a
+	// task must not run twice (jobs.MaxLosses(0)), and when it stops. So if a worker has just written, a new task starts up to WriteEvery
+	// later, and an outcome is visible up to WriteEvery later. If the process dies, the attempts whose outcomes are not written yet count
+	// as lost, and their tasks run again. A new file gets pages of 1 KiB; the size of the pages of an existing file stays. On a server,
 	// commits survive a power failure as with Full, but Work collects its writes.
 	Sync Sync
 	// WriteEvery is, with Flash, how long Work collects its writes, and how long a commit stays without a sync. Defaults to 5 s.
@@ -54,10 +54,10 @@ type Options struct {
 	// Concurrency is how many attempts Work runs at once; the attempts of a batch count as one. Defaults to runtime.GOMAXPROCS(0).
 	Concurrency int
 	// ClaimAhead is how many tasks, at most 1000, may wait in Work for a free slot. While all attempts are short (10 ms), Work claims
-	// further tasks before a slot is free, so that no slot is empty while Work writes. A task waits for at most 0.2 s. The waiting tasks of
-	// a queue start in the order of priority and id, but a new task of a higher priority can start after them. A negative value means none.
-	// By default up to 100 tasks may wait, and only while Work runs functions. With a positive value tasks may also wait while Work runs
-	// commands.
+	// further tasks before a slot is free, so that no slot is empty while Work writes. A task waits in Work for at most 0.2 s. The waiting
+	// tasks of a queue start in the order of priority and id, but a new task of a higher priority can start after the waiting ones. A
+	// negative value means that no task waits. By default up to 100 tasks may wait, and only while Work runs functions. With a positive
+	// value tasks may also wait while Work runs commands.
 	ClaimAhead int
 	// Queues are the queues whose tasks Work runs. Work takes tasks from them in turn. Defaults to all queues.
 	Queues []QueueMax
@@ -73,8 +73,8 @@ type Options struct {
 	// Grace is how long Work lets running attempts continue after its context has ended. A negative value means no time. Defaults to 30 s.
 	Grace time.Duration
 	// StuckAfter is how long a handler may run after the end of its context before Work logs a warning. The context ends at a timeout, at a
-	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. Work also warns if a
-	// batch function has not returned StuckAfter after it ended the last of its tasks. A negative value means no warning. Why and `runner
+	// cancellation, or when another worker has taken the task over. For a command the time counts from its SIGKILL. Work also warns about a
+	// batch function that has ended all its tasks and still runs StuckAfter later. A negative value means no warning. Why and `runner
 	// status` always report a handler as stuck after 10 s, because other processes do not know this option. Defaults to 10 s.
 	StuckAfter time.Duration
 	// ReleaseStuck lets Work end the attempt of a handler that still runs after StuckAfter. The attempt ends as timed out or cancelled,
@@ -83,16 +83,16 @@ type Options struct {
 	// counts such goroutines. ReleaseStuck has no effect on commands. Defaults to false.
 	ReleaseStuck bool
 	// Lease is how long a task stays with this worker without a heartbeat. The worker sends six heartbeats in that time. With a lease below
-	// 5 s, other workers may treat a live worker on a busy machine as a hung one, so such leases are for tests only. At least 100 ms.
-	// Defaults to 60 s, and with Flash to 5 minutes.
+	// 5 s, other workers may treat a live worker on a busy machine as a hung one. So use such a lease in tests only. The shortest lease is
+	// 100 ms. Defaults to 60 s, and with Flash to 5 minutes.
 	Lease time.Duration
 	// Timeout limits attempts of commands that have no timeout of their own. Defaults to no limit.
 	Timeout time.Duration
-	// LeaveChildren lets the processes that commands leave behind live on when the commands exit by themselves, also for tasks without
-	// jobs.LeaveChildren. Defaults to false.
+	// LeaveChildren sets jobs.LeaveChildren for all commands: if a command exits by itself, the processes that it leaves behind live on.
+	// Defaults to false.
 	LeaveChildren bool
-	// OutputLimit is how many bytes of an attempt's output are stored, for tasks that have the default limit. A negative value means none.
-	// Defaults to 1 MiB.
+	// OutputLimit is how many bytes of an attempt's output are stored for tasks with the default limit. A negative value means that no
+	// output is stored. Defaults to 1 MiB.
 	OutputLimit int64
 	// Name is the name of the worker in lists and logs. Defaults to HOST:PID.
 	Name string
@@ -121,14 +121,14 @@ type Options struct {
 	// same version as this package. Work starts this program, instead of its own, as the guardian of commands. Defaults to this program,
 	// which must call Guardian.
 	GuardianPath string
-	// OwnProcess declares that this process does nothing but Work. Work then adopts processes that outlive their parents, and commands
-	// cannot read the memory of this process. Linux only. Defaults to false, and Work then does not change the process.
+	// OwnProcess declares that this process does nothing but Work. Work then changes the process: it adopts processes that outlive their
+	// parents, and commands cannot read its memory. Linux only. Defaults to false.
 	OwnProcess bool
 
-	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file. So it is late to find
-	// the changes of other processes, and also the changes that this process commits in the program's own transactions (EnqueueTx, CancelTx
-	// and so on). Tests on fake time need Alone, because a watch waits in a system call, and the fake clock stops meanwhile. In such tests,
-	// a handle of runnertest.OpenDB tells the Runner of its commits. Defaults to false.
+	// Alone declares that no other process writes the file while it is open. The Runner then does not watch the file. So it finds the
+	// changes of other processes late. This is also true for changes that this process commits in the program's own transactions
+	// (EnqueueTx, CancelTx and so on). Tests on fake time need Alone, because a watch waits in a system call, and the fake clock stands
+	// still during this wait. In such tests, a handle of runnertest.OpenDB tells the Runner of its commits. Defaults to false.
 	Alone bool
 	// Inline makes Enqueue, Add and EnqueueAll run all due tasks before they return, unless Work runs. It is for tests. EnqueueTx cannot
 	// run the tasks, because its transaction is not committed yet. Defaults to false.
@@ -150,7 +150,7 @@ type Engine struct{ driver *db.Engine }
 const (
 	shortestLease = 100 * time.Millisecond
 	defaultLease  = time.Minute
-	flashLease    = 5 * time.Minute // longer than the default, because each heartbeat is a write
+	flashLease    = 5 * time.Minute // default of Lease with Flash; it is longer, because each heartbeat is a write
 	defaultWrite  = 5 * time.Second
 	defaultGrace  = 30 * time.Second
 	defaultAhead  = 100 // default of Options.ClaimAhead
@@ -196,5 +196,5 @@ func (o Options) withDefaults() Options {
 type Liveness struct {
 	Running  int           // number of running attempts
 	Draining bool          // whether Work starts nothing more
-	Left     time.Duration // while Draining: time until Work gives up the attempts that still run
+	Left     time.Duration // time until Work gives up the attempts that still run, if Draining is set
 }

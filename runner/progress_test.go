@@ -25,7 +25,7 @@ func TestProgressIsStoredDuringAndAfterTheAttempt(t *testing.T) {
 		for i := range 1000 {
 			Progress(ctx, int64(i), 1000, "")
 		}
-		look(f) // finds no progress, because it is not stored yet
+		look(f) // the task has no progress yet, because the worker stores the progress later
 		time.Sleep(600 * time.Millisecond)
 		look(f)
 		Progress(ctx, 5, 0, strings.Repeat("é", taskspec.MaxText))

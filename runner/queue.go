@@ -22,8 +22,8 @@ const DeletionPause = db.DeletionPause
 // Pause is a pause of a queue, of all queues, or of deletions.
 type Pause struct {
 	At     time.Time // when the pause began; zero if there is no pause
-	By     string    // name of the user who paused it
-	Reason string    // empty if the user gave none
+	By     string    // name of the user who began the pause
+	Reason string    // reason for the pause that the user gave; empty if there is none
 }
 
 // Pauses are all pauses by queue. The key AllQueues has the pause of all queues, and the key DeletionPause has the pause of deletions.
@@ -50,7 +50,7 @@ func (r *Runner) Pauses(ctx context.Context) (Pauses, error) {
 
 // Pause makes all workers stop starting tasks of queues, or of all queues with AllQueues, until Resume is called. The pause survives
 // restarts. Running tasks continue. When Pause returns, no worker starts another task of the queues. A queue without tasks can be paused,
-// too. It returns jobs.ErrInvalid for an invalid name.
+// too. Pause returns jobs.ErrInvalid for an invalid name.
 func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) error {
 	if err := validQueues(queues); err != nil {
 		return err
@@ -58,9 +58,9 @@ func (r *Runner) Pause(ctx context.Context, reason string, queues ...string) err
 	return r.store.Pause(ctx, queues, db.Pause{At: now(), By: r.user(), Reason: lifecycle.CutError(reason)})
 }
 
-// Resume ends the pauses of queues. AllQueues ends the pauses of all queues. It is no error if a queue is not paused. While all queues are
-// paused, no task of a queue starts, even if the queue has no pause of its own. DeletionPause confirms that the clock is right after it
-// seems to have jumped, and workers then delete old tasks again. It returns jobs.ErrInvalid for an invalid name.
+// Resume ends the pauses of queues, and with AllQueues the pauses of all queues. It is no error if a queue is not paused. While all queues
+// are paused, no task of a queue starts, even if the queue has no pause of its own. With DeletionPause, Resume confirms that the clock is
+// right after it seemed to jump. Workers then delete old tasks again. Resume returns jobs.ErrInvalid for an invalid name.
 func (r *Runner) Resume(ctx context.Context, queues ...string) error {
 	if slices.Contains(queues, DeletionPause) {
 		if err := r.store.ResumeDeletion(ctx, time.Time{}); err != nil || len(queues) == 1 {

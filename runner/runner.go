@@ -50,10 +50,10 @@ func Open(ctx context.Context, path string, options Options) (*Runner, error) {
 	return open(ctx, path, options, options.Prefix != "")
 }
 
-// New opens the database file that an application has already opened as handle. The tables of runner have names that begin with
-// Options.Prefix. New switches the file to WAL mode and changes nothing else of the application: migrations touch only the tables of
-// runner, and application_id and user_version stay as they are. The version of runner's schema is in the table runner_schema. So `runner
-// --db FILE` finds the tasks with any prefix. New also accepts a database that Open made.
+// New opens a database file that an application has already opened: handle is the application's own handle to this file. The tables of
+// runner have names that begin with Options.Prefix. New switches the file to WAL mode and changes nothing else of the application:
+// migrations touch only the tables of runner, and application_id and user_version stay as they are. The table runner_schema has the prefix
+// and the version of runner's schema. So `runner --db FILE` finds the tasks with any prefix. New also accepts a database that Open made.
 //
 // The handle must use the driver modernc.org/sqlite and have a file. New only reads the name of the file from the handle. The Runner opens
 // its own connections. So the Runner and the application do not wait for each other's connections, and their pragmas do not affect each

@@ -100,7 +100,7 @@ func (r *Runner) ApplySchedules(ctx context.Context, list []jobs.Schedule, o App
 }
 
 // prepareSchedule validates a definition and fills in its defaults and its next tick. The parameter "before" has the names of the valid
-// definitions that come earlier in the list. prepareSchedule adds the name of a valid definition to it.
+// definitions that come earlier in the list. prepareSchedule adds the name of a valid definition to these names.
 func prepareSchedule(s *jobs.Schedule, before map[string]bool, at time.Time) error {
 	*s = taskspec.WithDefaults(*s)
 	if err := taskspec.ValidateSchedule(s); err != nil {
@@ -141,8 +141,8 @@ func apply(s jobs.Schedule, old *jobs.Schedule, o ApplyOptions) (Applied, error)
 	return Applied{redefined(*old, s), "changed"}, nil
 }
 
-// redefined returns the schedule old with the definition of s; the history of old stays. The next tick stays, too, if the cron expression
-// and the zone are unchanged or if the schedule is paused.
+// redefined gives an existing schedule, the parameter "old", the definition of s. The history and the pause of the schedule stay. Its next
+// tick stays, too, if the cron expression and the zone are unchanged or if the schedule is paused.
 func redefined(old, s jobs.Schedule) jobs.Schedule {
 	next := s.NextAt
 	if !old.PausedAt.IsZero() || old.Cron == s.Cron && old.Zone == s.Zone {

@@ -20,8 +20,8 @@ type scheduleTest struct {
 	*testing.T
 	path string
 	r    *Runner
-	ran  map[string][]time.Time // ticks for which the function "note" was called, by schedule
-	hold atomic.Int64           // duration of each call, in ns
+	ran  map[string][]time.Time // ticks of the started tasks, by schedule
+	hold atomic.Int64           // duration of each attempt, in ns
 	stop func()
 }
 
@@ -46,7 +46,7 @@ func (c *scheduleTest) open() {
 		c.ran[task.Schedule] = append(c.ran[task.Schedule], task.Tick)
 		c.r.mu.Unlock()
 		hold := time.Duration(c.hold.Load())
-		if hold == 0 { // no timer here: with Go 1.26, simultaneous timers of a bubble crash the race detector
+		if hold == 0 { // start no timer, because with Go 1.26 simultaneous timers of a bubble crash the race detector
 			return nil, nil
 		}
 		select {
@@ -81,8 +81,8 @@ func (c *scheduleTest) work() {
 	}
 }
 
-// The method "named" off stops the worker and closes the file, so nothing stays in memory. After the time d it starts a new worker.
-func (c *scheduleTest) off(d time.Duration) {
+// restartAfter stops the worker and closes the file, so nothing stays in memory. After the time d it starts a new worker.
+func (c *scheduleTest) restartAfter(d time.Duration) {
 	c.stop()
 	if err := c.r.Close(); err != nil {
 		c.Error(err)

@@ -71,7 +71,7 @@ func TestSleepReleasesTheSlot(t *testing.T) {
 		f.enqueue(work.With("other"))
 		f.after(time.Minute, func() {
 			f.want(id, jobs.Scheduled, "")
-			// Retry makes the task due, but the function of the task then continues the same sleep
+			// Retry makes the task due during its sleep, but the next attempt then continues the same sleep
 			if _, err := f.Retry(f.Context(), []int64{id}, 0); err != nil {
 				f.Error(err)
 			}
@@ -108,7 +108,7 @@ func TestAnAttemptMayHaveOtherStepsThanTheOneBefore(t *testing.T) {
 	}
 	for name, test := range map[string]struct {
 		first, then []func(context.Context) error
-		want        string // empty for no error
+		want        string // text in the error of the task; empty if the task completes
 	}{
 		"renamed":        {[]func(context.Context) error{charge, ship}, []func(context.Context) error{charge, now("send", false)}, ""},
 		"reordered":      {[]func(context.Context) error{charge, ship}, []func(context.Context) error{ship, charge}, ""},

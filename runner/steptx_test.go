@@ -12,9 +12,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// effectInStep runs a step in a transaction and writes a row in it. At each point where a process could die, it calls the function "at"
-// with the name of the point. If at returns an error, effectInStep rolls back the transaction, unless the transaction has ended, and
-// returns this error.
+// effectInStep runs a step that writes a row in a transaction. At each point where a process could die, it calls the function "at" with the
+// name of the point. If that function returns an error, effectInStep returns the error and rolls back a transaction that has not ended.
 func effectInStep(ctx context.Context, handle *sql.DB, name string, effect int64, at func(point string) error) error {
 	tx, err := handle.BeginTx(ctx, nil)
 	if err != nil {

@@ -85,11 +85,11 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 			jobs.ExpiresIn(time.Hour))})
 		c.work()
 		synctest.Wait()
-		c.off(14*24*time.Hour + 30*time.Second) // the next worker starts 30 s after a tick
+		c.restartAfter(14*24*time.Hour + 30*time.Second) // the next worker starts 30 s after a tick
 		c.want("one: the last tick", c.ticked("one"), minutes(0, 1))
 		c.want("skip: a tick half a minute ago was not missed", c.ticked("skip"), minutes(0, 1))
 		c.want("all: the last hundred", c.ticked("all"), minutes(-99, 100))
-		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // the ticks in the window of 149 s: 23:59 and 00:00
+		c.want("all within a window", c.ticked("window"), minutes(-1, 2)) // two ticks are in the window of 149 s: 23:59 and 00:00
 		c.want("skip: one of yesterday was", c.ticked("rare"), []string(nil))
 		stale := c.tasks("stale")
 		testkit.Len(t, "tasks of the schedule stale", stale, 1)
@@ -98,7 +98,7 @@ func TestMissedTicksAreCaughtUpByTheirPolicy(t *testing.T) {
 		if !stale[0].RunAt.Equal(stale[0].Tick) {
 			t.Errorf("got due time %v of the expired tick, want the tick %v", stale[0].RunAt, stale[0].Tick)
 		}
-		c.off(10 * time.Second) // the restart must not repeat a tick
+		c.restartAfter(10 * time.Second) // the restart must not repeat a tick
 		c.want("after a restart", len(c.tasks("one"))+len(c.tasks("all")), 101)
 		time.Sleep(30 * time.Second)
 		c.want("and on", c.ticked("one"), append(minutes(0, 1), minutes(1, 1)...))
@@ -180,7 +180,7 @@ func TestPausedScheduleNeitherTicksNorCatchesUp(t *testing.T) {
 		testkit.Equal(t, "the schedule is not paused", s.PausedAt.IsZero(), false)
 		testkit.Equal(t, "the paused schedule has no next tick", s.NextAt.IsZero(), true)
 		time.Sleep(2 * time.Hour)
-		c.off(2 * time.Hour)
+		c.restartAfter(2 * time.Hour)
 		task, err := c.r.RunSchedule(c.Context(), "s") // RunSchedule works for a paused schedule, too
 		testkit.NoError(t, err)
 		testkit.Equal(t, "schedule", task.Schedule, "s")

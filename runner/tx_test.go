@@ -116,7 +116,7 @@ func TestATransactionOfAnotherFileIsRejected(t *testing.T) {
 }
 
 // shipper returns a handler that writes a row and finishes its task in one transaction. At several points the handler calls the function
-// around with the name of the point.
+// "around" with the name of the point.
 func shipper(handle *sql.DB, around func(ctx context.Context, point string, tx *sql.Tx) error) func(context.Context, any) error {
 	return func(ctx context.Context, _ any) error {
 		if err := around(ctx, "start", nil); err != nil {

@@ -32,11 +32,11 @@ func (f *fakeTimeTest) raw(statements ...string) {
 }
 
 // TestAClaimWithALostConfirmationIsReleased checks a claim that was committed but returned an error. The task is then running according to
-// the database, but the worker does not run it. The worker must release it.
+// the database, but the worker does not run it. The worker must give the task back to its queue.
 func TestAClaimWithALostConfirmationIsReleased(t *testing.T) {
 	onFakeTime(t, Options{Lease: time.Minute}, nil, func(f *fakeTimeTest) {
 		id := f.enqueue(work.With("x", jobs.In(time.Hour)))
-		f.after(25*time.Second, func() { // after the worker's first check for unacknowledged claims
+		f.after(25*time.Second, func() { // after the first time that the worker has searched for such claims
 			f.raw(`UPDATE tasks SET state = 'running', generation_id = generation_id + 1, attempt = 1, lease_expires_at = 1 << 47,
 				worker = (SELECT number FROM workers)`)
 		})

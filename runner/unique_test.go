@@ -17,7 +17,8 @@ func TestUniqueArgsUsesTheArgumentsBeforeTheMiddleware(t *testing.T) {
 	calls := 0
 	r.UseEnqueue(func(_ context.Context, spec *jobs.Spec) error {
 		calls++
-		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`) // encryption, too, returns another text in each call
+		// set another text in each call, as middleware that encrypts the arguments may do
+		spec.Args = []byte(`"` + strings.Repeat("x", calls) + `"`)
 		return nil
 	})
 	for i, want := range []bool{false, true} {

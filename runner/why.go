@@ -43,8 +43,8 @@ type Wait struct {
 	Draining   []string      // names of the workers that are draining
 	Ahead      int           // number of tasks in its queue that start before the task; 10,001 stands for any number above 10,000
 	Busy       int           // number of slots in use on the workers that may run the task
-	Slots      int           // number of slots of these workers
-	Estimate   time.Duration // time until the task starts, if tasks ahead take as long as recent ones; 0 if unknown or if a slot is free
+	Slots      int           // number of all slots of the workers that may run the task
+	Estimate   time.Duration // time until the task starts if earlier tasks take as long as recent ones; 0 if unknown or if a slot is free
 }
 
 // Why returns the reason why an unfinished task waits, or the worker that runs it.

@@ -139,7 +139,7 @@ func TestDrainReleasesTasksThatDoNotEnd(t *testing.T) {
 }
 
 // TestACommandThatAnswersTermWithExitZero checks a command that exits with status 0 after SIGTERM. If the worker sent the signal because it
-// shuts down, the task is completed. If it sent the signal because of a timeout or a cancellation, the task is not completed.
+// shuts down, the task is completed. If the worker sent the signal because of a timeout or a cancellation, the task is not completed.
 func TestACommandThatAnswersTermWithExitZero(t *testing.T) {
 	t.Parallel()
 	script := `trap 'echo "\"saved\"" >"$RUNNER_RESULT"; exit 0' TERM; touch "$0"; while :; do sleep 0.01; done`

@@ -11,18 +11,18 @@ import (
 
 // Worker is the record that a worker has written about itself.
 type Worker struct {
-	ID        string // random, and never used again for another worker
-	Name      string // see Options.Name
+	ID        string // random text that identifies the worker; no other worker ever has the same id
+	Name      string // name of the worker, from Options.Name
 	Host      string
-	BootID    string // id of the boot of its operating system; empty if unknown
+	BootID    string // id of the current boot of the machine when the worker started; empty if unknown
 	PID       int
 	Namespace string     // PID namespace that PID belongs to; empty if unknown
-	User      string     // name of the user who runs it
-	UID       int        // -1 if unknown
-	Version   string     // see Version
-	Slots     int        // greatest number of attempts at once; the attempts of a batch count as one
-	Queues    []QueueMax // nil for all queues
-	Jobs      []string   // names of the jobs that it can run
+	User      string     // name of the user who runs the worker
+	UID       int        // id of the user who runs the worker; -1 if unknown
+	Version   string     // version of runner in the worker, as in the constant Version
+	Slots     int        // greatest number of attempts that the worker runs at once; the attempts of a batch count as one
+	Queues    []QueueMax // queues that the worker serves; nil for all queues
+	Jobs      []string   // names of the jobs that the worker can run
 	// State is the state of the worker when Workers was called:
 	//
 	//	ready       it starts tasks
@@ -33,16 +33,16 @@ type Worker struct {
 	State     string
 	Lease     time.Duration
 	StartedAt time.Time
-	BeatAt    time.Time // time of its last heartbeat
-	Dead      bool      // whether its process is known to be dead; false for a worker of another machine
-	Running   []int64   // ids of its running tasks
+	BeatAt    time.Time // time of the last heartbeat of the worker
+	Dead      bool      // whether the process of the worker is known to be dead; false for a worker of another machine
+	Running   []int64   // ids of the tasks that the worker runs
 	Leaked    int       // number of handlers that still run although Options.ReleaseStuck has released their slots; as of BeatAt
 }
 
 // QueueMax is a queue that a worker serves.
 type QueueMax struct {
 	Queue string `json:"queue"`
-	Max   int    `json:"max"` // greatest number of its tasks or batches at once; 0 for all slots
+	Max   int    `json:"max"` // greatest number of tasks or batches of the queue that the worker runs at once; 0 for all slots
 }
 
 // seenWithin limits the result of Workers to workers whose last heartbeat is at most this many leases old.

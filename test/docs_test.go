@@ -103,7 +103,8 @@ func copiedCheckout(t *testing.T) string {
 
 func shellEnviron(t *testing.T, checkout string) []string {
 	environ := slices.DeleteFunc(os.Environ(), func(s string) bool { return strings.HasPrefix(s, "RUNNER_") })
-	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} { // their defaults depend on HOME, which TestDocs changes
+	// the defaults of these variables depend on HOME, which TestDocs changes
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOENV"} {
 		environ = append(environ, name+"="+strings.TrimSpace(goOutput(t, "env", name)))
 	}
 	return append(environ, "USER=ann", "RUNNER_FORCE_TTY=80", "NO_COLOR=1", "LC_ALL=C.UTF-8",

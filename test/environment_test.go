@@ -43,7 +43,8 @@ func TestEnvironmentVariablesAreDocumented(t *testing.T) {
 			return true
 		})
 	}
-	for _, found := range regexp.MustCompile(`\$(RUNNER_[A-Z_]+)`).FindAllStringSubmatch(manual, -1) { // set options of work and serve
+	// the manual page names the variables that set options of the commands work and serve
+	for _, found := range regexp.MustCompile(`\$(RUNNER_[A-Z_]+)`).FindAllStringSubmatch(manual, -1) {
 		used[found[1]] = true
 	}
 	delete(used, "GOGC") // belongs to the Go runtime

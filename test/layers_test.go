@@ -15,7 +15,7 @@ import (
 
 type layer struct {
 	path         string
-	ours, others []string // packages of this module and of others that the package may import; an entry in others includes subpackages
+	ours, others []string // packages of this module, and of other modules with their subpackages, that the package may import
 	not          []string // packages that the package must not import, and words that its source must not contain
 }
 
@@ -24,7 +24,8 @@ type layer struct {
 var layers = []layer{
 	{path: "internal/jsonscan"},
 	{path: "internal/gather", not: []string{"os"}},
-	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}}, // must not import jobs, because jobs imports it
+	// must not import jobs, because jobs imports this package
+	{path: "internal/taskjson", ours: []string{"internal/jsonscan"}, not: []string{"os"}},
 	{path: "jobs", ours: []string{"internal/gather", "internal/taskjson"}, // defines types; must not use a clock or I/O
 		not: []string{"os", "os/exec", "io/fs", "database/sql", "log/slog", "time.Now("}},
 	{path: "internal/taskspec", ours: []string{"internal/jsonscan", "internal/taskjson",
@@ -43,7 +44,7 @@ var layers = []layer{
 	{path: "internal/taskoption", ours: []string{"jobs", "internal/humanize", "internal/taskspec", "internal/tasktext",
 		"internal/timetext"},
 		others: []string{"al.essio.dev/pkg/shellescape"}},
-	{path: "internal/taskoption/sample", ours: []string{"internal/taskspec", "jobs"}}, // only tests import it
+	{path: "internal/taskoption/sample", ours: []string{"internal/taskspec", "jobs"}}, // only tests import this package
 	{path: "internal/errcode"},
 	{path: "internal/pattern"},
 	{path: "internal/supervisor", others: []string{"golang.org/x/sys"}},
@@ -59,7 +60,7 @@ var layers = []layer{
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db/internal/postgres", ours: []string{"db/internal/engine", "db/internal/sqltext", "db/schema", "jobs", "internal/errcode",
 		"internal/pattern"},
-		others: []string{"github.com/jmoiron/sqlx"}, // must not import pgx; internal/pgdriver does that
+		others: []string{"github.com/jmoiron/sqlx"}, // must not import pgx, because only internal/pgdriver does
 		not:    []string{"log/slog", "os/exec", "os/signal", "os.Exit("}},
 	{path: "db", ours: []string{"db/internal/engine", "db/internal/sqlite", "db/internal/postgres", "db/internal/sqltext",
 		"db/internal/owner", "internal/lifecycle", "internal/lines", "db/schema", "internal/taskspec", "internal/taskjson", "jobs",
@@ -69,13 +70,13 @@ var layers = []layer{
 	{path: "db/transfer", ours: []string{"db", "db/internal/engine", "db/internal/sqltext", "internal/errcode", "jobs"}},
 	{path: "internal/pgdriver", ours: []string{"db", "jobs"}, others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "db/internal/statementtest", ours: []string{"db/internal/sqltext"},
-		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import it
-	{path: "internal/pgserver"}, // only tests and the package selftest import it
+		others: []string{"github.com/jmoiron/sqlx"}}, // only tests import this package
+	{path: "internal/pgserver"}, // only tests and the package selftest import this package
 	{path: "db/dbtest", ours: []string{"db", "internal/taskspec", "internal/taskjson", "jobs", "internal/lifecycle", "internal/taskoption",
 		"internal/taskoption/sample", "internal/pgdriver"}},
-	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import it
+	{path: "db/dbtest/fault", others: []string{"modernc.org/sqlite", "modernc.org/libc"}}, // only tests import this package
 	{path: "runner/internal/cron", ours: []string{"internal/lifecycle", "internal/taskspec", "jobs"}, not: []string{"os", "time.Now("}},
-	{path: "runner/internal/cron/crontest"}, // only tests import it
+	{path: "runner/internal/cron/crontest"}, // only tests import this package
 	{path: "runner/internal/notify", not: []string{"os"}},
 	{path: "internal/follow"},
 	{path: "runner/internal/exec", ours: []string{"internal/follow", "internal/lifecycle", "internal/lines", "internal/taskspec", "db",
@@ -89,13 +90,13 @@ var layers = []layer{
 	{path: "runner", ours: []string{"internal/taskspec", "internal/lifecycle", "db", "internal/access", "internal/errcode",
 		"internal/taskjson", "jobs",
 		"runner/internal/cron", "runner/internal/engine", "runner/internal/exec", "runner/internal/notify"},
-		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages
-	{path: "internal/testkit"}, // only tests import it
-	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import it
-	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import it
+		not: []string{"os/signal", "flag", "os.Exit(", "fmt.Print"}}, // only the command line may use these packages and functions
+	{path: "internal/testkit"}, // only tests import this package
+	{path: "internal/testkit/runnerkit", ours: []string{"runner", "jobs"}}, // only tests import this package
+	{path: "internal/testkit/pgkit", ours: []string{"internal/pgserver", "db/schema"}, // only tests import this package
 		others: []string{"github.com/jackc/pgx/v5"}},
 	{path: "runner/postgres", ours: []string{"runner", "internal/access", "internal/pgdriver", "jobs"},
-		others: []string{"github.com/jackc/pgx/v5"}}, // uses only the type pgx.Tx
+		others: []string{"github.com/jackc/pgx/v5"}}, // this package uses only the type Tx of pgx
 	{path: "runner/runnertest", ours: []string{"runner", "db", "internal/access", "internal/taskspec", "jobs"},
 		others: []string{"modernc.org/sqlite"},
 		not:    []string{"os/exec", "os.Exit("}},
@@ -115,7 +116,7 @@ var layers = []layer{
 		not:    []string{"os/exec", "os/signal", "database/sql", "os.Exit("}},
 	{path: "internal/term", ours: []string{"internal/humanize", "jobs"},
 		others: []string{"golang.org/x/term", "github.com/mattn/go-runewidth"}},
-	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // only tests import it
+	{path: "internal/term/termtest", ours: []string{"internal/term"}}, // only tests import this package
 	{path: "internal/failure", ours: []string{"internal/humanize", "internal/present", "internal/term", "jobs"}},
 	{path: "internal/signals", ours: []string{"jobs", "runner"}},
 	{path: "internal/invocation", ours: []string{"internal/failure", "internal/humanize", "internal/taskspec", "jobs"}},
@@ -152,7 +153,7 @@ var layers = []layer{
 		"internal/output", "internal/record", "internal/signals", "internal/taskflags", "internal/term", "jobs", "runner"}},
 	{path: "internal/selftestrole", ours: []string{"internal/failure", "internal/pgserver", "internal/selftest",
 		"internal/signals", "jobs", "runner", "runner/postgres", "web"}},
-	{path: "", // must not import db; the command line uses only the library
+	{path: "", // the command line must not import db, because it uses only the library
 		ours: []string{"web", "runner", "runner/postgres", "jobs",
 			"internal/admin",
 			"internal/await",
@@ -186,7 +187,7 @@ var layers = []layer{
 		others: []string{"al.essio.dev/pkg/shellescape",
 			"github.com/coreos/go-systemd/v22"},
 		not: []string{"database/sql"}},
-	{path: "test/codeblock"}, // only tests import it
+	{path: "test/codeblock"}, // only tests import this package
 	{path: "test/picture"},
 	{path: "test/sample"}, // prints random sentences and comments for a review
 	{path: "test"},        // contains only tests
@@ -199,7 +200,7 @@ type listed struct {
 	Imports, GoFiles []string
 }
 
-// TestPackagesImportOnlyLowerLayers compares the imports of all packages with the list layers.
+// TestPackagesImportOnlyLowerLayers compares the imports of all packages with the list in the variable "layers".
 func TestPackagesImportOnlyLowerLayers(t *testing.T) {
 	packages := map[string]listed{}
 	decoder := json.NewDecoder(strings.NewReader(goOutput(t, "list", "-json=ImportPath,Dir,Imports,GoFiles", "./...")))

@@ -31,7 +31,7 @@ func ofTheProgram(t *testing.T) map[string][]string {
 			continue
 		}
 		for _, name := range globbed(t, filepath.Join(p.Dir, "*.go")) {
-			if _, err := os.Stat(name); err != nil { // after a change of a file that Stat has read, go test runs the test again
+			if _, err := os.Stat(name); err != nil { // go test reuses no cached result after a change of a file that Stat has read
 				t.Error(err)
 			}
 		}

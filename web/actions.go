@@ -358,7 +358,7 @@ func (a *actionRequest) scheduleAction(ctx context.Context) (actionResult, error
 		d.line = "schedule " + name + " resumed"
 		return d, a.h.r.ResumeSchedule(ctx, name)
 	}
-	return a.h.last.once(ctx, name, func(ctx context.Context) (actionResult, error) {
+	return a.h.last.doOnce(ctx, name, func(ctx context.Context) (actionResult, error) {
 		t, err := a.h.r.RunSchedule(ctx, name)
 		d.line = fmt.Sprintf("task %d of schedule %s enqueued", t.ID, name)
 		return d, err

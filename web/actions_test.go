@@ -117,7 +117,7 @@ func TestAnActionChangesOnlyTheTasksOfItsQuestion(t *testing.T) {
 		old = append(old[1:], added)
 	}
 
-	// If a task of the question does not match the query any more, the page does not ask again, because workers take tasks at any time.
+	// The page does not ask again if a task of the question no longer matches the query, because workers take tasks at any time.
 	form := url.Values{"query": {"state:failed"}, "back": {"/tasks"}}
 	_, body := s.post("/actions/retry", form)
 	confirm(t, form, body)

@@ -50,9 +50,9 @@ type apiTask struct {
 	Duration    *float64        `json:"duration"`
 	ExitCode    *int            `json:"exit_code"`
 	Signal      *int            `json:"signal"`
-	Error       *string         `json:"error"`      // null if arguments are hidden
-	Args        json.RawMessage `json:"args"`       // null if arguments are hidden
-	ErrorLine   *string         `json:"error_line"` // null if arguments are hidden
+	Error       *string         `json:"error"`      // error of the task; null if the server hides arguments
+	Args        json.RawMessage `json:"args"`       // arguments of the task; null if the server hides arguments
+	ErrorLine   *string         `json:"error_line"` // last line of the failed command; null if the server hides arguments
 }
 
 // apiTasks is the response to a search.

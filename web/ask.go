@@ -80,9 +80,9 @@ type lastAction struct {
 	result actionResult
 }
 
-// The method named once does an action. If the same action was done within doubleClick, it does nothing and returns the result of the first
-// call.
-func (l *lastAction) once(ctx context.Context, key string, do func(context.Context) (actionResult, error)) (actionResult, error) {
+// doOnce does an action with the function "do". If the same action was done less than doubleClick ago, it does nothing and returns the
+// result of the earlier call.
+func (l *lastAction) doOnce(ctx context.Context, key string, do func(context.Context) (actionResult, error)) (actionResult, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.key == key && time.Since(l.at) < doubleClick {

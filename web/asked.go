@@ -19,12 +19,12 @@ import (
 // confirmation only if the tasks are still exactly the same.
 type askedSets struct {
 	mu   sync.Mutex
-	sets []askedSet // oldest first
+	sets []askedSet // sets of the last questions, the oldest first
 }
 
 type askedSet struct {
 	key string
-	ids []int64 // ascending
+	ids []int64 // ids of the tasks in ascending order
 }
 
 const (
@@ -61,9 +61,9 @@ func (s *askedSets) add(ids []int64) string {
 	return key
 }
 
-// The method "others" counts the ids that are not in the set that a question named. If the server does not know that set, it counts all
-// ids, unless the key shows that they are exactly the ids of the set.
-func (s *askedSets) others(key string, ids []int64) (n int, known bool) {
+// newTasks counts the ids that are not in the set with this key, which a question named. A server that no longer knows the set can only
+// compare keys. It then counts no id if the ids have the same key, and all ids otherwise. In the last case the result "known" is false.
+func (s *askedSets) newTasks(key string, ids []int64) (n int, known bool) {
 	s.mu.Lock()
 	i := slices.IndexFunc(s.sets, func(set askedSet) bool { return set.key == key })
 	var asked []int64
@@ -85,10 +85,10 @@ func (s *askedSets) others(key string, ids []int64) (n int, known bool) {
 	return n, true
 }
 
-// changedText says why the page asks for confirmation again: other tasks match than when it asked before. It returns an empty text if the
-// earlier question was about the tasks with these ids.
+// changedText says why the page asks for confirmation again: tasks match now that did not match when the page asked before. It returns an
+// empty text if all tasks with these ids were part of the earlier question.
 func (a *actionRequest) changedText(ids []int64) string {
-	n, known := a.h.asked.others(a.form.Get("set"), ids)
+	n, known := a.h.asked.newTasks(a.form.Get("set"), ids)
 	if n == 0 {
 		return ""
 	}

@@ -48,7 +48,8 @@ type visit struct {
 	then       func()
 }
 
-// press returns a function that clicks a button until another element exists. The arguments are the selectors of both.
+// press returns a function that clicks a button until another element exists. Its arguments are the selectors of the button and of the
+// other element.
 func (b *browser) press(button, shown string) func() {
 	return func() {
 		b.t.Helper()
@@ -87,7 +88,7 @@ func visits(b *browser, tasks map[string]string) []visit {
 	}
 }
 
-// eachVisit calls check for each page in all themes and at two widths.
+// eachVisit calls the function "check" for each page in all themes and at two widths.
 func eachVisit(b *browser, pages []visit, themes []string, check func(name string, width int, theme string)) {
 	b.t.Helper()
 	for _, width := range []int{390, 1280} {

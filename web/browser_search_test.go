@@ -34,7 +34,8 @@ func TestTheSearchOfEveryPageCompletesWords(t *testing.T) {
 		offers("state:failed queue:media", `state:failed label:"night run"`)
 	}
 	before := strings.Count(strings.Join(b.seen(), "\n"), "/words")
-	testkit.Equal(t, "requests for words", before, 5) // of the 6 pages, only /tasks contains the words itself
+	// 5 of the 6 pages request the words that the search field offers; the page /tasks contains them
+	testkit.Equal(t, "requests for words", before, 5)
 }
 
 // timezoneOverride sets the zone of the browser.
@@ -58,7 +59,7 @@ func TestTheZoneIsChosenWithOneClick(t *testing.T) {
 	testkit.Contains(t, eval[string](b, "document.querySelector('#chart .axis').textContent"), "Times in JST")
 	testkit.Equal(t, "the chosen zone is not offered again", eval[bool](b, "document.querySelector('#local').hidden"), true)
 	choose(".zone a[href*='zone=UTC']", "UTC")
-	choose(".zone a[href*='zone=server']", "UTC") // the zone of the server
+	choose(".zone a[href*='zone=server']", "UTC") // choose the zone of the server, which is UTC
 
 	b.run(chromedp.Click("#zone"))
 	testkit.Equal(t, "field of the zone", eval[string](b, "document.querySelector('#zone').value"), "")

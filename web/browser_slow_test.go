@@ -27,7 +27,7 @@ type proxy struct {
 	work   sync.WaitGroup
 
 	mu    sync.Mutex
-	open  chan struct{} // closed channel while the proxy forwards bytes; open while it is stopped
+	open  chan struct{} // channel that is closed while the proxy forwards bytes, and not closed while the proxy is stopped
 	delay time.Duration // delay of each piece of data
 	conns []net.Conn
 	ended bool
@@ -223,7 +223,8 @@ func TestTheStreamOfEventsIsNeverSilent(t *testing.T) {
 	defer res.Body.Close()
 	var text strings.Builder
 	piece := make([]byte, 1000)
-	for !strings.Contains(text.String(), "event: alive\ndata: ") { // not a comment, which the browser hides from the page
+	// wait for an event and not for a comment, because the browser hides comments from the page
+	for !strings.Contains(text.String(), "event: alive\ndata: ") {
 		n, err := res.Body.Read(piece)
 		if text.Write(piece[:n]); err != nil {
 			t.Fatalf("got the events %q and the error %v, want an event of type alive", text.String(), err)

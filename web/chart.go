@@ -101,9 +101,9 @@ func (c *chart) setPercentiles(whole admin.TimeBucket, steps []admin.TimeBucket)
 	c.Run = percentiles{durations(r50), durations(r95), humanize.Took(whole.RunP50), humanize.Took(whole.RunP95)}
 }
 
-// endedIn returns the URL of a list: the tasks that ended in the given state during a period, which begins at the parameter "at".
+// endedIn returns the URL of the list of the tasks that ended in the given state during a period. The period begins at the parameter "at".
 func (p page) endedIn(at time.Time, length time.Duration, state string) string {
-	const format = "2006-01-02T15:04:05.999Z" // with ms, because the time in until: is 1 ms before the next period
+	const format = "2006-01-02T15:04:05.999Z" // with milliseconds, because a period ends 1 ms before the next one begins
 	return p.Find(search.KeyState, state, search.KeySince, at.UTC().Format(format),
 		search.KeyUntil, at.Add(length-time.Millisecond).UTC().Format(format))
 }

@@ -60,8 +60,9 @@ func TestFailuresHaveAScaleOfTheirOwn(t *testing.T) {
 		total += height
 		listed += strings.Count(s.page(links[i]), `<tr id="t`)
 	}
-	// If all three failures are in one minute, the scale ends at 4, and their bar has 3/4 of that height and "of 43" in its title. If
-	// the next minute begins between the failures, they are in two bars: the scale ends at 2, and the titles have "of 41" and "of 42".
+	// Usually all three failures are in one minute. Then the scale ends at 4, the bar has 3/4 of the height of the plot, and its title
+	// contains "of 43". If the next minute begins between two failures, there are two bars. Then the scale ends at 2, and the titles of the
+	// bars contain "of 41" and "of 42".
 	if total < 30 {
 		t.Errorf("got %v px for 3 failures beside 40 completed tasks, want at least 30", heights)
 	}

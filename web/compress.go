@@ -12,7 +12,7 @@ import (
 // the response refer to the file. Compression can reveal a secret by the length of a page, but no page contains a secret.
 type compressor struct {
 	http.ResponseWriter
-	zip    *gzip.Writer // nil if the response is not compressed
+	zip    *gzip.Writer // writer of the compressed response; nil if the response is not compressed
 	header bool         // whether the header has been written
 }
 

@@ -24,7 +24,7 @@ type queueCounts struct {
 	fresh   bool          // whether no action has changed tasks since the last read
 	took    time.Duration // duration of the last read
 	reading chan struct{} // closed at the end of the read in progress; nil if there is none
-	changed func()        // called at the end of a read, if a page was sent without waiting for it
+	changed func()        // function to call at the end of a read, if a page was sent without waiting for this read
 	behind  bool          // whether a page was sent without waiting for the read in progress
 }
 
@@ -61,7 +61,7 @@ func (c *queueCounts) read(ctx context.Context, r *runner.Runner) (queues []runn
 	return slices.Clone(c.last), 0, c.err
 }
 
-// older returns new counts of the queues, except that it keeps the last count of the pending tasks. It also returns the age of that count.
+// older returns new counts of the queues, but the last count of the pending tasks. It also returns the age of this last count.
 func (c *queueCounts) older(ctx context.Context, r *runner.Runner, done chan struct{}) ([]runner.Queue, time.Duration, error) {
 	c.mu.Lock()
 	pending, age := slices.Clone(c.pending), time.Since(c.at)
@@ -89,14 +89,14 @@ func (c *queueCounts) startLocked(r *runner.Runner) chan struct{} {
 	return c.reading
 }
 
-// count reads the counts and closes the channel done. It has its own time limit, because several requests may wait for it.
+// count reads the counts and then closes the channel "done". The read has its own time limit, because several requests may wait for it.
 func (c *queueCounts) count(r *runner.Runner, done chan struct{}) {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), readTimeout, errSlow)
 	defer cancel()
 	began := time.Now()
 	list, err := r.Queues(ctx)
 	c.mu.Lock()
-	current := c.reading == done // if false, an action has changed tasks during this read, and a later read counts them
+	current := c.reading == done // false if an action has changed tasks during this read; a later read then counts the tasks again
 	if current || c.last == nil {
 		c.last, c.err, c.took = list, err, time.Since(began)
 		c.pending, c.total = pendingCounts(list)

@@ -47,7 +47,8 @@ func cronWords(cron string) string {
 	return ""
 }
 
-// everyN returns a text such as "every 5 minutes" if the step divides the period, and "" otherwise.
+// everyN returns a text such as "every 5 minutes" for the number in the argument "text". It returns "" if the number does not divide the
+// period.
 func everyN(text string, period int, unit string) string {
 	if n, ok := cronNumber(text, period); ok && n > 1 && period%n == 0 {
 		return fmt.Sprintf("every %d %s", n, unit)

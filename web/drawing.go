@@ -98,9 +98,9 @@ func (d *drawing) bars(summary string) template.HTML {
 	return template.HTML(d.b.String())
 }
 
-// bar draws one part of the bar of time bucket i: n tasks in a state. This part stands on another part, whose height is the argument
-// "below", or 0 if there is none. The result is the height of both together. Each part is at least a pixel high, and is a link. The link of
-// a completed or failed part also covers the empty space of the plot, so that it is easier to hit with a pointer.
+// bar draws a part of the bar of time bucket i: the part for the n tasks in a state. It draws this part on top of the earlier parts of the
+// bar, whose height is the argument "below". The result is the height of the bar with the new part. Each part is at least a pixel high, and
+// is a link. The link of a completed or failed part also covers the empty space of the plot, so that it is easier to hit with a pointer.
 func (d *drawing) bar(i int, state jobs.State, n int, below float64) float64 {
 	if n == 0 {
 		return below

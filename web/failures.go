@@ -51,7 +51,7 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 		return nil, err
 	}
 	if c.known == nil || len(c.known)+len(tasks) > 3*present.MaxGrouped {
-		c.known = c.only(marks)
+		c.known = c.knownOf(marks)
 	}
 	for _, t := range tasks {
 		if t.State == jobs.Failed {
@@ -63,15 +63,15 @@ func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.F
 	}
 	list := make([]present.Failure, 0, len(marks))
 	for _, m := range marks {
-		if isKnown(m) { // skip a task that has changed since the times were read
+		if isKnown(m) { // skip a task that has changed since its time was read
 			list = append(list, c.known[m.ID])
 		}
 	}
 	return list, nil
 }
 
-// The method named only returns the known failures of the tasks in the argument "marks". It leaves out all other known failures.
-func (c *failureCache) only(marks []admin.TimeMark) map[int64]present.Failure {
+// knownOf returns the known failures of the tasks in the argument "marks".
+func (c *failureCache) knownOf(marks []admin.TimeMark) map[int64]present.Failure {
 	known := make(map[int64]present.Failure, len(marks))
 	for _, m := range marks {
 		if f, ok := c.known[m.ID]; ok {

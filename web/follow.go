@@ -49,7 +49,7 @@ func (h *handler) log(w http.ResponseWriter, req *http.Request) {
 		w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="task-%d-attempt-%d.log"`, id, n))
 	}
 	s := newStream(w, kind)
-	f := &follower{h: h, attempt: a, to: to, stream: s, resumed: resumed, seq: from.first()}
+	f := &follower{h: h, attempt: a, to: to, stream: s, resumed: resumed, seq: from.lastSent()}
 	if !follow {
 		err = f.sendAll(req.Context())
 	} else {

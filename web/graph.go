@@ -19,7 +19,7 @@ const (
 	maxLinks     = 5000 // maximum number of dependencies in the drawing
 	maxRelated   = 1000 // maximum number of tasks in the list of dependencies, in each direction
 	nameInNode   = 20   // maximum number of characters of a name in the drawing
-	minBundle    = 4    // minimum number of tasks with the same dependencies and dependents for which the drawing has a frame
+	minBundle    = 4    // tasks with the same dependencies and dependents share a frame if there are at least this many
 	bundleHeight = 24   // maximum number of tasks above each other in a frame
 )
 
@@ -27,11 +27,11 @@ const (
 type relatedTasks struct {
 	page
 	Task           jobs.Task
-	before, behind [][]int64 // ids of the tasks, grouped by their distance from the task of the page
+	before, behind [][]int64 // ids of the dependencies and of the dependents, grouped by their distance from the task of the page
 	names          map[int64]jobs.Task
 	N              int           // number of tasks, without the task of the page
 	More           bool          // whether there may be more than N tasks
-	Drawing        template.HTML // empty on the page with the list
+	Drawing        template.HTML // drawing of the dependencies; empty on the page with the list
 	NotDrawn       int           // number of tasks that are not in the drawing
 	Missing        int           // number of dependencies whose lines are too long for the drawing
 	Summary        string        // how many of the drawn tasks are in each state
@@ -68,7 +68,7 @@ func (v *relatedTasks) Name(id int64) string {
 	return ""
 }
 
-// StateOf returns the state of a task, or the word deleted.
+// StateOf returns the state of a task, or "deleted" if the task no longer exists.
 func (v *relatedTasks) StateOf(id int64) jobs.State { return cmp.Or(v.names[id].State, "deleted") }
 
 // drawn returns the ids of the tasks of the drawing: the task itself and the nearest ones in both directions.
@@ -81,7 +81,7 @@ func (v *relatedTasks) drawn() []int64 {
 	return slices.Concat(before, []int64{v.Task.ID}, behind)
 }
 
-// draw adds the drawing.
+// draw makes the drawing and its summary.
 func (v *relatedTasks) draw(ctx context.Context, h *handler) error {
 	ids := v.drawn()
 	if err := v.read(ctx, h, ids); err != nil {

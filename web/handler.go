@@ -80,14 +80,14 @@ type Options struct {
 	// Log is the logger for errors of the database and for the actions of users. Defaults to no log.
 	Log *slog.Logger
 
-	auth *authenticator // set by Listen, which uses it instead of Authorize
+	auth *authenticator // check of the token for the server of Listen; nil for Handler, which uses Authorize instead
 }
 
 // The limits of a request.
 const (
-	readTimeout   = 2 * time.Second  // database reads of a page
-	actionTimeout = time.Minute      // an action on many tasks
-	writeTimeout  = 30 * time.Second // sending a response that is not a stream
+	readTimeout   = 2 * time.Second  // time limit for the database reads of a page
+	actionTimeout = time.Minute      // time limit for an action on many tasks
+	writeTimeout  = 30 * time.Second // time limit for sending a response that is not a stream
 	maxBody       = 1 << 20
 )
 

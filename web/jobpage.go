@@ -20,10 +20,10 @@ type jobView struct {
 	page
 	Kind, Name string // Kind is job or label
 	Tasks      string // URL of the list of all tasks of this job or label
-	Runs       *runs  // nil if no task has started
+	Runs       *runs  // history of the job or label; nil if no task has started
 	More       bool   // whether there may be older tasks than those in Runs
 	Looked     int    // number of tasks that the server may examine to find Runs
-	Further    string // URL of this page with a larger number in Looked; empty if that page would not show more
+	Further    string // URL of this page with a larger value of Looked; empty if no larger value would show more tasks
 }
 
 func (h *handler) job(ctx context.Context, req *http.Request) (string, view, error) {
@@ -53,9 +53,9 @@ func (h *handler) job(ctx context.Context, req *http.Request) (string, view, err
 	return "job", v, nil
 }
 
-// started returns the last tasks of a filter that run or have finished, the newest first. No index contains the jobs, so started looks at
-// no more tasks than the number in look. It begins at the tasks that have ended last, because there may be many newer tasks that are
-// pending. The result "whole" says whether it has looked at all tasks.
+// started returns the last tasks that a filter selects and that run or have finished, the newest first. No index contains the jobs, so
+// started examines at most as many tasks as the parameter "look" says. It begins at the tasks that have ended last, because there may be
+// many newer tasks that are pending. The result "whole" says whether it has examined all tasks.
 func (h *handler) started(ctx context.Context, filter jobs.Filter, look int) (list []jobs.Task, whole bool, err error) {
 	const sampled = 100
 	latest, _, err := admin.ListByTimeBounded(ctx, h.r, jobs.Filter{States: jobs.Finished()}, admin.TimeOrder{Limit: sampled}, sampled)

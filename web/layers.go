@@ -28,8 +28,8 @@ type graphItem struct {
 	before     []*graphItem // items at which the lines to this item begin
 	behind     []*graphItem // items at which the lines from this item end
 	x, y, w, h float64
-	right      float64 // x of the right edge of its layer
-	wanted     float64 // mean y of the items at the other ends of its lines; decides its place in the layer
+	right      float64 // x of the right edge of the layer of this item
+	wanted     float64 // mean y of the items at the other ends of the lines of this item; decides its place in the layer
 }
 
 // graphLine is the line between two items, with the points between them.

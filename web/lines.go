@@ -55,8 +55,8 @@ func htmlOf(list []logLine, zone *time.Location) template.HTML {
 
 var streams = [2]string{"stdout", "stderr"}
 
-// cursor says where the complete lines of each stream end. Its elements are in the order of the variable streams. A page that has lost its
-// connection sends the cursor to get the lines after it.
+// cursor says where the complete lines of each stream end. Its first element is for stdout, and its second element is for stderr. A page
+// that has lost its connection sends the cursor to get the lines after it.
 type cursor [2]streamOffset
 
 // streamOffset is a byte of a stream: a chunk, and an offset in this chunk.
@@ -69,7 +69,7 @@ func (c cursor) String() string {
 	return fmt.Sprintf("%d.%d.%d.%d", c[0].seq, c[0].skip, c[1].seq, c[1].skip)
 }
 
-// parseCursor returns the cursor that String has written. It reports whether text is a cursor.
+// parseCursor returns the cursor in a text that String has written. It reports whether the text contains a cursor.
 func parseCursor(text string) (c cursor, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 4 {
@@ -85,14 +85,14 @@ func parseCursor(text string) (c cursor, ok bool) {
 	return cursor{{n[0], int(n[1])}, {n[2], int(n[3])}}, true
 }
 
-// The method named first returns the number of the last chunk that a client with this cursor does not need.
-func (c cursor) first() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
+// lastSent returns the number of the last chunk that need not be sent again to a client with this cursor.
+func (c cursor) lastSent() int64 { return max(min(c[0].seq, c[1].seq)-1, 0) }
 
 // lineSplitter splits chunks of output into lines of HTML, for each stream separately.
 type lineSplitter struct {
 	lines   lines.Splitter[string]
 	styles  map[string]*textStyle // style at the end of the last line of each stream
-	from    cursor                // end of the complete lines
+	from    cursor                // position after the last complete line of each stream
 	started bool
 }
 

@@ -135,8 +135,7 @@ func (s *stream) write(text []byte) error {
 }
 
 // events sends an event of type "rev" to a page soon after the page connects, and then after each change. It sends events of type "alive"
-// so that the page notices a server that does not answer. These are not comments in the stream, because browsers hide comments from
-// scripts.
+// so that the page notices a server that does not answer. Comments in the stream would not do, because browsers hide comments from scripts.
 func (h *handler) events(w http.ResponseWriter, req *http.Request) {
 	subscriber, err := h.live.subscribe()
 	if err != nil {

@@ -33,7 +33,7 @@ type logView struct {
 	Cut      bool          // whether the output has more lines before the shown lines
 	Searched string        // size of the part that was searched; empty if the whole output was searched
 	Tail     template.HTML // last lines of a failed attempt
-	TailOf   string        // stream of Tail
+	TailOf   string        // stream of the lines in Tail: stdout or stderr
 	Link     string        // URL of the whole output as a file
 	Follow   string        // URL of the stream with later output; empty if the attempt has ended
 	End      string        // how the attempt ended; empty while the attempt runs

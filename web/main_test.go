@@ -65,7 +65,7 @@ func state(t testing.TB, r *runner.Runner, id int64) jobs.State {
 // site is a server with a client that has signed in.
 type site struct {
 	t      testing.TB
-	url    string // without a slash at the end
+	url    string // URL of the server, without a slash at the end
 	token  string
 	client *http.Client
 }

@@ -243,8 +243,8 @@ func (g *histogram) addTo(f *family, pairs ...string) {
 type histograms struct {
 	once  sync.Once
 	mu    sync.Mutex
-	runs  map[[2]string]*histogram // histograms by queue and job
-	waits map[string]*histogram    // histograms by queue
+	runs  map[[2]string]*histogram // how long attempts ran, by queue and job
+	waits map[string]*histogram    // how long due tasks waited for an attempt, by queue
 	usage map[string]*jobs.Usage   // resources of the commands, by queue; MaxRSS is the largest value
 }
 

@@ -47,7 +47,8 @@ func TestEveryNumberIsThatOfItsList(t *testing.T) {
 	page := s.page("/")
 	testkit.Contains(t, page, `<b>5</b> <small>18 failures</small>`, "3 tasks failed in media in 24h", "2 tasks failed in mail in 24h",
 		"with 1 task waiting: disk is full", "no worker runs, and 4 tasks are unfinished")
-	chart := regexp.MustCompile(`(?s)<section class="panel" id="chart".*?</section>`) // leave out the chart, which counts ends, not tasks
+	// leave out the chart: if a task has failed twice, the chart counts both failures
+	chart := regexp.MustCompile(`(?s)<section class="panel" id="chart".*?</section>`)
 	page = chart.ReplaceAllString(page, "")
 	checked := 0
 	for i, re := range linkedNumbers {

@@ -29,7 +29,7 @@ type overviewView struct {
 	MoreProblems []problemView // problems that are shown after a click
 	Empty        bool          // whether the database has no task
 	Alive        int           // number of workers that are not lost
-	Slots        int           // number of slots of these workers
+	Slots        int           // number of slots of the workers that are not lost
 	Running      int
 	Waiting      int
 	Oldest       time.Time // due time of the oldest pending task
@@ -38,7 +38,7 @@ type overviewView struct {
 	Counted      string    // age of the count of the pending tasks; empty if it is new
 	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because there are very many
 	Done         int
-	Chart        *chart // nil if no task has ended
+	Chart        *chart // chart of the ended tasks; nil if no task has ended
 	Queues       []queueView
 	Workers      []workerView
 }
@@ -49,10 +49,10 @@ const maxProblems = 6
 // problemView is a problem and its remedy.
 type problemView struct {
 	page
-	Key           string // identifies the problem; has no spaces
+	Key           string // text that identifies the problem; it has no spaces
 	Message, Hint string
 	Cause         string // most frequent cause of the failures; empty if the problem is not about failures
-	Link, Label   string // page that shows the problem, and the text of the link
+	Link, Label   string // URL of the page that shows the problem, and the text of its link
 	Action        string // action of the form: "resume"; empty if the problem has no form
 	Critical      bool   // whether no task can run
 	Queue         string
@@ -63,9 +63,10 @@ type queueView struct {
 	Pending, Blocked, Retrying, Running, Scheduled, FailedDay int
 	Paused                                                    bool
 	PauseText                                                 string
-	Limit, Rate                                               string // running limit (1/2) and rate limit (100/1m); empty without a limit
-	Limited                                                   bool   // whether a limit blocks every start now
-	Hour                                                      template.HTML
+	// running tasks and their limit (1/2), and the rate limit (100/1m); each empty without this limit
+	Limit, Rate string
+	Limited     bool // whether a limit blocks every start now
+	Hour        template.HTML
 }
 
 type workerView struct {
@@ -197,8 +198,9 @@ func (v *overviewView) titleText() string {
 	return "Overview"
 }
 
-// Failures returns the text beside the number of tasks that are still failed: the number of failures, such as "18 failures", or an empty
-// text if both numbers are equal. If the first number counts failures itself, the text is the word "failures".
+// Failures returns the text beside the number of tasks that are still failed. The text has the number of failures, such as "18 failures",
+// or is empty if both numbers are equal. If the page shows the number of failures instead of that of the tasks, the text is the word
+// "failures".
 func (v *overviewView) Failures(failures, tasks int) string {
 	switch {
 	case v.FailuresOnly && tasks > 0:

@@ -36,7 +36,7 @@ type page struct {
 	Nav      string // entry of this page in the navigation; empty if the page has no entry
 	URL      string // URL of the page; the browser returns to it after an action
 	Search   string
-	Now      time.Time // in the time zone of the page
+	Now      time.Time // present time, in the time zone of the page
 	ReadOnly bool
 	HideArgs bool
 }
@@ -156,7 +156,7 @@ type cachedPage struct {
 
 const (
 	maxPages = 64
-	freshFor = 900 * time.Millisecond // tabs that are notified of the same change share one rendering
+	freshFor = 900 * time.Millisecond // how long open tabs share a rendering; so all tabs that are notified of a change need only one
 )
 
 // entry returns the cache entry of a URL in a time zone. If the cache is full, it removes the entry that was not used for the longest

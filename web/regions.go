@@ -21,7 +21,7 @@ var liveTag = pattern.Lazy(`<([a-z]+) [^<>]*\bid="([^"]*)"[^<>]*\bdata-live\b[^<
 	`<([a-z]+) [^<>]*\bdata-live\b[^<>]*\bid="([^"]*)"[^<>]*>`)
 
 // changedRegions returns the text of a page without the regions that the browser already shows: those whose hashes are in the argument
-// have. An empty element stands for each of these regions. The text begins with the hashes of all regions.
+// "have". An empty element stands for each of these regions. The text begins with the hashes of all regions.
 func changedRegions(text []byte, have string) []byte {
 	known := strings.Fields(have)
 	var out bytes.Buffer

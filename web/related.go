@@ -25,12 +25,12 @@ const (
 type taskLinks struct {
 	page
 	List []runner.Dependency
-	More bool // whether there are more tasks than List shows
+	More bool // whether there are more tasks than those in List
 }
 
 // earlierRuns are the earlier tasks of the same schedule or job.
 type earlierRuns struct {
-	Of   string // the word "schedule" or the word "job"
+	Of   string // what the tasks have in common: the word "schedule" or the word "job"
 	Runs []earlierRun
 	Took string // median duration of the earlier tasks, and the duration of this task
 }

@@ -21,8 +21,8 @@ type runs struct {
 	Longest               string        // duration of a task whose bar is as high as the strip
 	Shown                 int           // number of bars in Strip
 	P50, P95              string
-	P50Over, P95Over      template.HTML // drawings of the percentiles of consecutive groups of tasks
-	P50Top, P95Top        string        // largest percentile in each of these drawings
+	P50Over, P95Over      template.HTML // drawings of the 50th and the 95th percentile over time, for consecutive groups of tasks
+	P50Top, P95Top        string        // largest value in the drawing of each percentile
 	Since                 time.Time     // time at which the oldest task of the history was created
 	Slowest               []jobs.Task
 	Errors                []runError // last failed tasks, the latest first

@@ -26,7 +26,7 @@ import (
 
 // ServerOptions are the options of Listen. The zero ServerOptions listens on 127.0.0.1:8484 and requires a token.
 type ServerOptions struct {
-	Options // the server ignores Authorize, because the token replaces it
+	Options // the server ignores the field Authorize, because the token replaces Authorize
 	// Listen is HOST:PORT or unix:PATH. Defaults to 127.0.0.1:8484.
 	Listen string
 	// PublicURL is the URL of the server for browsers that connect through a proxy. The server accepts requests
@@ -48,7 +48,7 @@ type Server struct {
 	listen  net.Listener
 	socket  string // path of the unix socket; empty if there is none
 	address string
-	token   string // empty if no token is required
+	token   string // token that a request needs; empty if no token is required
 	file    string // path of the token file
 	log     *slog.Logger
 }

@@ -22,7 +22,7 @@ type slotDrawing struct {
 	worker  admin.WorkerRuns
 	s       span
 	at      time.Time // time at the right end of the drawing
-	from    time.Time // the attempts before this time are unknown
+	from    time.Time // time before which no attempts are known
 	rows    [][]admin.Run
 	Hidden  int // number of attempts in slots that are not drawn
 	bars    []*slotBar
@@ -167,7 +167,7 @@ func (d *slotDrawing) known() time.Time {
 	return laterOf(laterOf(d.begin(), d.from), d.worker.StartedAt)
 }
 
-// The method "until" returns the end of the worker in the drawing, or the right end of the drawing if the worker still ran.
+// The method "until" returns the time at which the worker ended, or the time at the right end of the drawing if the worker still ran then.
 func (d *slotDrawing) until() time.Time {
 	if !d.worker.EndedAt.IsZero() && d.worker.EndedAt.Before(d.at) {
 		return laterOf(d.worker.EndedAt, d.begin())

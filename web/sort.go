@@ -86,8 +86,9 @@ func (h *handler) list(ctx context.Context, req *http.Request, v *tasksView, fil
 }
 
 // part returns a part of a list of the tasks that a filter selects. The argument "limit" is the maximum number of tasks. The URL says where
-// the part begins: "before=ID" or "from=TIME.ID". The result next is this parameter in the URL of the following part, or "" if there is
-// none. The result "stopped" reports whether the search stopped because it has looked at as many tasks as the argument "look" says.
+// the part begins: "before=ID" or "from=TIME.ID". The result "next" is the same parameter for the URL of the following part, or "" if there
+// is no such part. The result "stopped" reports whether the search has stopped at the maximum number of tasks that it examines, the
+// argument "look".
 func (h *handler) part(ctx context.Context, req *http.Request, filter jobs.Filter, order string, limit, look int) (tasks []jobs.Task,
 	next string, stopped bool, err error) {
 	var after func(last jobs.Task) string

@@ -21,17 +21,18 @@ const (
 	maxCount     = 10_000                // the pages show a larger count as 10,000+
 	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
 	lookTasks    = 15_000                // maximum number of tasks that a search examines without an index
-	lookPlain    = 100_000               // the same maximum for a list in the order of ids, if the search has neither a text nor metadata
-	lookFurther  = 10                    // a continued search examines 10 times as many tasks as the search before it
-	maxLook      = 50_000_000
+	// maximum number of tasks that a search in the order of ids examines, if it has neither a text nor metadata
+	lookPlain   = 100_000
+	lookFurther = 10 // a continued search examines 10 times as many tasks as the search before it
+	maxLook     = 50_000_000
 )
 
 type tasksView struct {
 	page
 	Query      string
-	QueryError string   // error in the query; then no task is listed
+	QueryError string   // error in the query; the page then lists no tasks
 	DidYouMean string   // query that the user probably meant; empty if there is none
-	Corrected  string   // URL of that query
+	Corrected  string   // URL of the query in DidYouMean
 	Words      []string // terms that the search field offers
 	Terms      []searchTerm
 	Tabs       []tab
@@ -45,7 +46,7 @@ type tasksView struct {
 	Older      string
 	Newest     string // URL of the first page; empty on the first page
 	Looked     int    // number of tasks that the search has examined
-	Further    string // URL of the search that examines more tasks; empty if the search has examined all
+	Further    string // URL of the search that examines more tasks; empty if this search has examined all tasks
 	Actions    []queryAction
 	Can        []string // verbs that can change a task of this page
 }
@@ -53,7 +54,7 @@ type tasksView struct {
 // tab links to the tasks of one state. The rest of the query stays the same.
 type tab struct {
 	Name, Link string
-	N          string // number of tasks; empty if not counted
+	N          string // number of tasks in this state; empty if the server has not counted them
 	Selected   bool
 }
 
@@ -293,7 +294,8 @@ func (h *handler) taskRow(p page, t jobs.Task, holds admin.Holds) taskRow {
 	return row
 }
 
-// withoutTexts returns the task as it is. With HideArgs it returns the task without the texts that its function has chosen.
+// withoutTexts removes the texts that a function has chosen, the error and the text of the progress, from its task if HideArgs is set.
+// Otherwise it returns the task unchanged.
 func (h *handler) withoutTexts(t jobs.Task) jobs.Task {
 	if h.o.HideArgs {
 		t.Error = ""

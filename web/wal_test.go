@@ -27,7 +27,7 @@ func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 	defer touch(t, dir+"/go")
 	testkit.Eventually(t, "the task runs", func() bool { return state(t, r, id) == jobs.Running })
 	s := serve(t, r, webOptions)
-	for range 10 { // open pages
+	for range 10 { // the events of ten open pages
 		res, err := s.client.Do(s.request("GET", "/events", nil))
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +46,7 @@ func TestOpenPagesDoNotKeepTheWriteAheadLogFromBeingReused(t *testing.T) {
 			lines.Add(1)
 		}
 	}()
-	more := func() { // waits for another line of the output, which must still arrive
+	more := func() { // waits for another line, to check that the output still arrives
 		n := lines.Load()
 		testkit.Eventually(t, "another line", func() bool { return lines.Load() > n })
 	}

@@ -57,7 +57,7 @@ func (v *workersPage) ShortZone() string { return v.zoneName(v.Now) }
 
 // workerStrip is a worker with a drawing of its slots over time.
 type workerStrip struct {
-	Name, State string // State is as in runner.Worker, or "ended"
+	Name, State string // State is the state of the worker as in runner.Worker, or "ended"
 	Queues      string
 	Slots       string // number of slots
 	EndedAt     time.Time
@@ -72,7 +72,7 @@ type runsCache struct {
 	spans map[string]workerRuns
 }
 
-// workerRuns are the attempts of all workers in a span. The field at is the time at which the span ends.
+// workerRuns are the attempts of all workers in a span. The field "at" is the time at which the span ends.
 type workerRuns struct {
 	at, from time.Time
 	list     []admin.WorkerRuns

@@ -60,7 +60,7 @@ func TestTasksStartInTheOrderOfPriorityAndID(t *testing.T) {
 	onBothEngines(t, func(t *testing.T, r *runner.Runner, ahead int) {
 		const urgent = 151
 		started := recordStarts(r, func(id int64) {
-			if id == 150 { // the last task of priority 2
+			if id == 150 { // task 150 is the last one with priority 2
 				_, err := r.Enqueue(t.Context(), count.With(0, jobs.Priority(3)))
 				testkit.NoError(t, err)
 			}
@@ -92,7 +92,8 @@ func TestAWorkerThatStopsGivesTheTasksBackThatItHasClaimedAhead(t *testing.T) {
 		})
 		enqueueAll(t, r, 300, func(int) int { return 0 })
 		testkit.NoError(t, r.Work(ctx))
-		if got := most > 2; got != (ahead > 0) { // without claiming ahead, at most one task runs and one more has an unwritten outcome
+		// a worker that does not claim ahead has at most two claimed tasks: one that runs, and one whose outcome is not written yet
+		if got := most > 2; got != (ahead > 0) {
 			t.Errorf("got at most %d tasks claimed at once, want more than two: %v", most, ahead > 0)
 		}
 		testkit.Between(t, "tasks that started", len(*started), 150, 150+ahead)

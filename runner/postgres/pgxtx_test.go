@@ -92,7 +92,7 @@ func TestATransactionOfPgxHasAllCalls(t *testing.T) {
 	inPgx(t, conn, func(_ pgx.Tx, tx *sql.Tx) {
 		_, err := r.CancelTx(t.Context(), tx, ids[1:2], runner.CancelOptions{})
 		testkit.NoError(t, err)
-		testkit.NoError(t, tx.Commit()) // a commit of either handle ends the transaction
+		testkit.NoError(t, tx.Commit()) // the handle of database/sql can commit the transaction, too
 		_, err = postgres.Tx(t.Context(), nil)
 		testkit.ErrorIs(t, err, jobs.ErrInvalid)
 	})
@@ -102,7 +102,8 @@ func TestATransactionOfPgxHasAllCalls(t *testing.T) {
 	}
 }
 
-// TestAnErrorInATransactionOfPgxRollsItBack checks that a later commit of either handle fails.
+// TestAnErrorInATransactionOfPgxRollsItBack makes a step, a statement or an enqueue fail in a transaction of pgx. After a failed step or
+// statement, pgx must not commit this transaction.
 func TestAnErrorInATransactionOfPgxRollsItBack(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{})

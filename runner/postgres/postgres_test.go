@@ -281,7 +281,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.Equal(t, "number of tasks after the rollback", n, 0)
 	testkit.NoError(t, err)
 	within(true, add)
-	within(true, func(tx *sql.Tx) error { // a task with a lane needs more reads than one without a lane
+	within(true, func(tx *sql.Tx) error { // test a lane, too, because EnqueueTx reads more for a task with a lane
 		_, err := r.EnqueueTx(t.Context(), tx, count.With(2, jobs.Lane("l")))
 		return err
 	})
@@ -308,7 +308,7 @@ func TestATransactionOfTheCallerEnqueuesAndFinishes(t *testing.T) {
 	testkit.NoError(t, app.QueryRow(`SELECT count(*) FROM app.orders`).Scan(&orders))
 	testkit.Equal(t, "orders", orders, 2)
 	elsewhere := open(t, pgkit.Address(t), runner.Options{})
-	within(false, func(tx *sql.Tx) error { // the tables of this other Runner are in another schema, which is no error
+	within(false, func(tx *sql.Tx) error { // EnqueueTx accepts a Runner with another schema
 		_, err := elsewhere.EnqueueTx(t.Context(), tx, count.With(3))
 		return err
 	})

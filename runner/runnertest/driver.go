@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	_ "modernc.org/sqlite" // the driver that wrapper wraps
+	_ "modernc.org/sqlite" // registers the driver that the type wrapper wraps
 
 	"example.com/runner/db"
 	"example.com/runner/internal/access"
@@ -153,15 +153,15 @@ func (t transaction) Commit() error {
 	return err
 }
 
-// commit calls the function "do", which commits. If FailBeforeCommit or FailAfterCommit has chosen this commit, the function
-// commit returns ErrInjected.
+// commit calls the function "do", which commits a transaction. For a commit that FailBeforeCommit has chosen, it returns ErrInjected
+// without that call. For one that FailAfterCommit has chosen, it returns ErrInjected after a successful call.
 func commit(path string, do func() (driver.Result, error)) (driver.Result, error) {
-	before, any := take(path)
-	if any && before {
+	before, fails := take(path)
+	if fails && before {
 		return nil, ErrInjected
 	}
 	done, err := do()
-	if any && err == nil {
+	if fails && err == nil {
 		return nil, ErrInjected
 	}
 	return done, err

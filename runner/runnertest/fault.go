@@ -17,8 +17,8 @@ import (
 )
 
 // CrashAfterClaim claims at most n due tasks and returns them. It acts like a worker whose machine crashes right after the claim. It calls
-// no function, so the tasks stay in state running. The next Drain, or the next Work, takes over these tasks at once. Each of them then has
-// one more loss, and a task with more losses than MaxLosses fails. Until then a further call of CrashAfterClaim does not claim these tasks
+// no function, so the tasks stay in state running. The next Drain, or the next Work, takes over these tasks at once. Each task then has one
+// more loss, and a task with more losses than MaxLosses fails. Before that, a further call of CrashAfterClaim does not claim these tasks
 // again. To test a task that fails after several losses, call Crash in its function, or set jobs.MaxLosses(0).
 func CrashAfterClaim(t testing.TB, r *runner.Runner, n int) []jobs.Task {
 	t.Helper()
@@ -80,8 +80,8 @@ func Lose(ctx context.Context, r *runner.Runner) error {
 	})
 }
 
-// withWorker registers another worker on the same file and calls the function "do" with it. The other worker has an old boot id. So other
-// workers conclude that its machine has rebooted and that it is dead.
+// withWorker registers a new worker on the file of r and calls the function "do" with this worker. The record of the new worker has an old
+// boot id. So all other workers conclude that its machine has rebooted and that the new worker is dead.
 func withWorker(r *runner.Runner, do func(*db.Worker) error) error {
 	store, err := db.Open(context.Background(), r.Path(), db.Options{Normal: true})
 	if err != nil {
@@ -145,16 +145,16 @@ func forget(path string) {
 	delete(faults.next, path)
 }
 
-// take counts a commit of the file at path. The result "any" reports whether this commit must fail, and the result "before" reports whether
-// it must fail before it takes effect.
-func take(path string) (before, any bool) {
+// take counts a commit of the file at path. The result "fails" reports whether this commit must fail, and the result "before" reports
+// whether the commit must fail before it takes effect.
+func take(path string) (before, fails bool) {
 	faults.mu.Lock()
 	defer faults.mu.Unlock()
-	next, any := faults.next[path]
-	if next.commit--; any && next.commit > 0 {
+	next, fails := faults.next[path]
+	if next.commit--; fails && next.commit > 0 {
 		faults.next[path] = next
 		return false, false
 	}
 	delete(faults.next, path)
-	return next.before, any
+	return next.before, fails
 }

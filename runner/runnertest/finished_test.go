@@ -34,7 +34,7 @@ func runOutcome(_ context.Context, how string) error {
 type collector struct {
 	mu   sync.Mutex
 	ends []jobs.Task
-	err  error // error that handle returns
+	err  error // error that the method "handle" returns
 }
 
 func (c *collector) handle(_ context.Context, task jobs.Task) error {

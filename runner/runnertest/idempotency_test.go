@@ -35,7 +35,7 @@ func TestRepeatedEnqueuesRunOnce(t *testing.T) {
 
 func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	runs := map[string]int{}
-	faulted := false // whether a function has made a write of this worker fail
+	faulted := false // whether a task of this worker has already caused a fault
 	fault := func() bool {
 		switch random.IntN(3) {
 		case 0:
@@ -60,7 +60,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 			testkit.ErrorIs(t, err, runnertest.ErrInjected) // the fault kept the worker from starting
 		}
 	}
-	work := func() { // does what may happen between two calls of Enqueue
+	work := func() { // simulates what can happen between two calls of Enqueue: tasks run, a worker crashes or time passes
 		switch random.IntN(6) {
 		case 0, 1:
 			drain()
@@ -74,7 +74,7 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 	waiting, deleted := []string{"a", "b", "c", "d", "e", "f"}, 0
 	for len(waiting) > 0 {
 		if random.IntN(4) == 0 {
-			fault() // this fault may also hit a write of the worker
+			fault() // the commit that fails may also be one of the worker
 		}
 		work()
 		i := random.IntN(len(waiting))
@@ -92,7 +92,8 @@ func testRepeatedEnqueues(t *testing.T, r *runner.Runner, random *rand.Rand) {
 		if task.UniqueKey != to {
 			t.Errorf("got task %+v, want one with the key %q", task, to)
 		}
-		if !failing || random.IntN(2) == 0 { // some callers lose even this result, and call Enqueue again
+		// half of the calls that succeed in spite of a fault are repeated, as if the caller had lost the result
+		if !failing || random.IntN(2) == 0 {
 			waiting = append(waiting[:i], waiting[i+1:]...)
 		}
 	}
@@ -215,12 +216,13 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 						runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 							handle := runnertest.OpenDB(t, r)
 							reached := runnertest.FailCommit(t, r, n, before)
-							once(t, r, func() error { return enqueue(t.Context(), r, handle, sendEmail.With(email{"ann"}, options...)) })
+							call := func() error { return enqueue(t.Context(), r, handle, sendEmail.With(email{"ann"}, options...)) }
+							testOneRun(t, r, call)
 							failed = reached()
 						})
 					}
 					t.Logf("%d commits", n-2)
-					if n < 6 { // the 4 commits are the call, the start of the worker, the claim and the outcome
+					if n < 6 { // at least 4 commits: the call, the start of the worker, the claim and the outcome
 						t.Errorf("got %d commits, want at least 4", n-2)
 					}
 				})
@@ -229,8 +231,9 @@ func TestACommitFaultAtAnyPointCausesOneRun(t *testing.T) {
 	}
 }
 
-// The function named once repeats a call that adds a task, with a worker between the calls, and checks that the task runs once.
-func once(t *testing.T, r *runner.Runner, enqueue func() error) {
+// testOneRun repeats a call that adds a task until the call has succeeded twice. After each call it runs a worker. In the end, the task
+// must have run exactly once.
+func testOneRun(t *testing.T, r *runner.Runner, enqueue func() error) {
 	runs := 0
 	r.Register(sendEmail.Handler(func(context.Context, email) error { runs++; return nil }))
 	for succeeded := 0; succeeded < 2; {

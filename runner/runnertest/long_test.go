@@ -16,7 +16,7 @@ import (
 // running 3600 tasks.
 func TestAnHourWithATaskEachSecond(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
-		var delays []time.Duration // from the creation of each task to its start
+		var delays []time.Duration // times from the creation to the start of each task
 		r.Register(sendEmail.Handler(func(ctx context.Context, _ email) error {
 			task, _ := runner.TaskFrom(ctx)
 			delays = append(delays, time.Since(task.CreatedAt))

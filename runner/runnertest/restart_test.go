@@ -42,7 +42,7 @@ func TestACursorContinuesAfterEachRestart(t *testing.T) {
 		want := []string{"4 cancelled cancelled", "5 cancelled dependency", "1 failed lost", "6 cancelled expired", "2 failed error",
 			"3 cancelled dependency"}
 
-		var got []string // finished tasks for which handle returned nil
+		var got []string // finished tasks that the function has handled without an error
 		for range want {
 			if err := r.Close(); err != nil {
 				t.Fatal(err)

@@ -196,9 +196,9 @@ func Advance(t testing.TB, d time.Duration) {
 	orderAccess()
 }
 
-// orderAccess locks and unlocks a mutex, so that the race detector knows the order of memory accesses. Accesses by the test before an
-// Advance precede accesses by functions during that Advance, and these precede accesses by the test after it. So a test can share a
-// variable with its functions without a lock.
+// orderAccess locks and unlocks a mutex, so that the race detector knows the order of memory accesses: first those of the test before an
+// Advance, then those of the functions during this Advance, and then those of the test after this Advance. So a test can share a variable
+// with its functions without a lock.
 func orderAccess() {
 	accessMu.Lock()
 	defer accessMu.Unlock()
@@ -213,7 +213,7 @@ var accessMu sync.Mutex
 //
 // Drain also enqueues the ticks of schedules that are due, including ticks during such a wait. If the tasks of a schedule wait for a full
 // batch, each tick may begin another wait, so the clock may advance by hours. In such a test run Work in another goroutine, and call
-// Advance. Do so in a test that counts ticks, too: after an Advance without Work, Drain enqueues one task for all missed ticks.
+// Advance. A test that counts ticks should do the same: after an Advance without Work, Drain enqueues one task for all missed ticks.
 //
 // If Options.Keep is set, Drain deletes old tasks when it begins. It deletes none if no worker ran for more than a day: see
 // runner.DeletionPause.

@@ -25,7 +25,7 @@ import (
 // text is a comment or a sentence, with its location and the context in which people read it.
 type text struct {
 	at, words string
-	context   string // printed below the words; may be empty
+	context   string // line that is printed below the text; may be empty
 }
 
 func main() {
