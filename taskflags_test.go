@@ -130,7 +130,8 @@ func TestTheCommandOfATaskEnqueuesTheSameTask(t *testing.T) {
 		s := c.base.With()
 		setSample(o, &s)
 		c.compare(o.Key, s, false)
-		if o.Key != "in" && o.Key != "expires_at" { // leave out in and expires_at, because they contradict run_at and expires_in
+		// leave out the options "in" and "expires_at", which contradict "run_at" and "expires_in"
+		if o.Key != "in" && o.Key != "expires_at" {
 			setSample(o, &all)
 		}
 	}

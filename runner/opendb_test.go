@@ -31,7 +31,8 @@ func opened(t testing.TB, path string) *sql.DB {
 	return handle
 }
 
-// readThenWrite adds 1 to the only number of the table numbers, in one transaction. After the read it calls the parameter "between".
+// readThenWrite adds 1 to the only number in the table "numbers". Its transaction first reads the number, then calls the function
+// "between", and then writes the number.
 func readThenWrite(ctx context.Context, handle *sql.DB, between func()) error {
 	tx, err := handle.BeginTx(ctx, nil)
 	if err != nil {

@@ -47,7 +47,7 @@ func Step[T any](ctx context.Context, name string, do func(context.Context) (T, 
 	return decodeStep[T](engine.Step(ctx, name, encodeStep(name, do)))
 }
 
-// encodeStep returns a function that calls the function "do" and encodes its value.
+// encodeStep returns a function that calls the function "do" and returns its value as JSON.
 func encodeStep[T any](name string, do func(context.Context) (T, error)) func(context.Context) (json.RawMessage, error) {
 	return func(ctx context.Context) (json.RawMessage, error) {
 		value, err := do(ctx)

@@ -37,8 +37,8 @@ func TestTickIsOnTime(t *testing.T) {
 	})
 }
 
-// TestATickThatMiddlewareRefusesStaysDue uses middleware that rejects the task of a tick for a minute. The overlap policy replace must not
-// cancel the earlier task before the new task can be added.
+// TestATickThatMiddlewareRefusesStaysDue uses middleware that rejects the task of a tick for a minute. The overlap policy "replace" must
+// not cancel the earlier task before the new task can be added.
 func TestATickThatMiddlewareRefusesStaysDue(t *testing.T) {
 	testSchedules(t, func(c *scheduleTest) {
 		var refused atomic.Int64

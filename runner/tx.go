@@ -43,8 +43,8 @@ func (r *Runner) AddTx(ctx context.Context, tx *sql.Tx, specs ...jobs.Spec) ([]E
 	return enqueued(done), err
 }
 
-// CancelTx cancels tasks as part of a transaction of the caller, as Cancel does. The workers of running tasks stop them after the commit.
-// If tx is rolled back, no task is cancelled. EnqueueTx documents the requirements of tx and the errors jobs.ErrInvalid and jobs.ErrBusy.
+// CancelTx cancels tasks as part of a transaction of the caller, as Cancel does. If a task runs, its worker stops it after the commit. If
+// tx is rolled back, no task is cancelled. EnqueueTx documents the requirements of tx and the errors jobs.ErrInvalid and jobs.ErrBusy.
 func (r *Runner) CancelTx(ctx context.Context, tx *sql.Tx, ids []int64, options CancelOptions) ([]ActionResult, error) {
 	results, err := r.store.CancelTx(ctx, tx, ids, r.cancelText(options), options.Now, now())
 	return actionResults(results), err
@@ -61,9 +61,9 @@ func (r *Runner) RetryTx(ctx context.Context, tx *sql.Tx, ids []int64, in time.D
 	return actionResults(results), err
 }
 
-// GetTx returns a task as a transaction of the caller sees it: with the earlier changes of tx, and without later changes of others. The
-// error is jobs.ErrNotFound if there is no such task. For the reasons that EnqueueTx documents it is jobs.ErrInvalid or jobs.ErrBusy. GetTx
-// does not take the write lock, so tx can be read-only.
+// GetTx returns a task as a transaction of the caller sees it: with the earlier changes of tx, and without later changes by other
+// transactions. The error is jobs.ErrNotFound if there is no such task. For the reasons that EnqueueTx documents it is jobs.ErrInvalid or
+// jobs.ErrBusy. GetTx does not take the write lock, so tx can be read-only.
 func (r *Runner) GetTx(ctx context.Context, tx *sql.Tx, id int64) (jobs.Task, error) {
 	task, found, err := r.store.TaskTx(ctx, tx, id)
 	if err == nil && !found {

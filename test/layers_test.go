@@ -15,7 +15,7 @@ import (
 
 type layer struct {
 	path         string
-	ours, others []string // packages of this module, and of other modules with their subpackages, that the package may import
+	ours, others []string // packages that the package may import: those of this module, and those of other modules with their subpackages
 	not          []string // packages that the package must not import, and words that its source must not contain
 }
 

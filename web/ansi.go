@@ -95,8 +95,8 @@ func (k *textStyle) set(parameters string) {
 	}
 }
 
-// html returns a line, without its newline, as HTML. It changes k to the style at the end of the line, which applies to
-// the next line, too.
+// html returns a line, without its newline, as HTML. It changes the style k to the style at the end of the line, which applies to the next
+// line, too.
 func (k *textStyle) html(line string) template.HTML {
 	line = strings.TrimRight(line, "\r")
 	line = line[strings.LastIndexByte(line, '\r')+1:] // a terminal overwrites the text before a carriage return

@@ -162,8 +162,8 @@ func (h *handler) apiSearch(ctx context.Context, req *http.Request) (apiTasks, e
 	return list, nil
 }
 
-// apiOrder returns the order of the tasks of a response. It returns an error if this search cannot be in the requested order. A request
-// may have the parameter "before" only with the order by id, and the parameter "from" only with another order.
+// apiOrder returns the order of the tasks of a response. It returns an error if the tasks of this search cannot have the requested order. A
+// request may have the parameter "before" only with the order by id, and the parameter "from" only with another order.
 func apiOrder(req *http.Request, filter jobs.Filter) (string, error) {
 	asked := cmp.Or(req.FormValue("sort"), sortByID)
 	order, _ := sortOf(asked, filter.States)

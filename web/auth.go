@@ -25,7 +25,7 @@ type authenticator struct {
 }
 
 // isOwnHost reports whether the Host header of a request names this server. Without this check, the owner of another site could make the
-// name of that site resolve to this address. Then scripts of that site could read all pages.
+// name of that site resolve to the address of this server. Then scripts of that site could read all pages.
 func (a *authenticator) isOwnHost(req *http.Request) bool {
 	if a.public != nil && strings.EqualFold(req.Host, a.public.Host) {
 		return true

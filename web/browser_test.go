@@ -34,7 +34,7 @@ var browserFlags = []chromedp.ExecAllocatorOption{chromedp.Headless, chromedp.No
 	chromedp.Flag("disable-sync", true), chromedp.Flag("disable-dev-shm-usage", true), chromedp.Flag("hide-scrollbars", true),
 	chromedp.Flag("host-resolver-rules", "MAP * ~NOTFOUND , EXCLUDE 127.0.0.1")}
 
-// browser is a tab. At the end, the test fails on unexpected console messages and on requests to other servers.
+// browser is a tab of Chromium. At the end, the test fails on unexpected console messages and on requests to other servers.
 type browser struct {
 	t    testing.TB
 	ctx  context.Context
@@ -43,7 +43,7 @@ type browser struct {
 	mu       sync.Mutex
 	messages []string
 	requests []string
-	expected []string // texts; a console message that contains one of them is expected
+	expected []string // a console message is expected if it contains one of these texts
 }
 
 // chromium starts a browser. It skips the test if Chromium is not installed.
@@ -246,7 +246,7 @@ func TestPagesInABrowser(t *testing.T) {
 			for _, theme := range themes {
 				b.screen(width, theme)
 				b.open(path)
-				// the texts that change from run to run become long fixed ones
+				// replace the texts that change from run to run by long fixed texts
 				eval[int](b, `document.querySelectorAll(".trends b").forEach(e => { e.textContent = "12m34s" }) || 0`)
 				eval[int](b, `document.querySelectorAll(".next .dim time").forEach(e => { e.textContent = "22 Nov 22:44 CEST" }) || 0`)
 				broken := eval[string](b, `[...document.querySelectorAll(".schedules .chip")].filter(e => e.offsetHeight >

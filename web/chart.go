@@ -52,8 +52,8 @@ type chart struct {
 type chartRow struct {
 	admin.TimeBucket
 	Failed     int
-	FailedLink string // URL of the tasks that failed in this period
-	Link       string // URL of all tasks that ended in this period
+	FailedLink string // URL of the list of the tasks that failed in the period of this row
+	Link       string // URL of the list of all tasks that ended in the period of this row
 }
 
 // percentiles contains drawings of the 50th and the 95th percentile over time, and their values for the whole time range.

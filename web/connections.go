@@ -20,13 +20,13 @@ const releaseThreshold = 200
 // request. A user therefore gets pages even while other clients hold all connections.
 type connections struct {
 	mu        sync.Mutex
-	waiting   list.List // net.Conn without a request, in the order of their last request
-	busy      list.List // net.Conn with a request, in the order of its start
+	waiting   list.List // connections (net.Conn) without a request, in the order of their last requests
+	busy      list.List // connections (net.Conn) with a request, in the order in which the requests began
 	positions map[net.Conn]position
 	peak      int // largest number of open connections since the last release of memory
 }
 
-// position is the position of a connection in one of the two lists.
+// position is the place of a connection in the list "waiting" or in the list "busy".
 type position struct {
 	list    *list.List
 	element *list.Element

@@ -23,7 +23,7 @@ type queueCounts struct {
 	at      time.Time     // end of the last read; zero if there was none
 	fresh   bool          // whether no action has changed tasks since the last read
 	took    time.Duration // duration of the last read
-	reading chan struct{} // closed at the end of the read in progress; nil if there is none
+	reading chan struct{} // channel that is closed at the end of the read in progress; nil if there is none
 	changed func()        // function to call at the end of a read, if a page was sent without waiting for this read
 	behind  bool          // whether a page was sent without waiting for the read in progress
 }
@@ -61,7 +61,8 @@ func (c *queueCounts) read(ctx context.Context, r *runner.Runner) (queues []runn
 	return slices.Clone(c.last), 0, c.err
 }
 
-// older returns new counts of the queues, but the last count of the pending tasks. It also returns the age of this last count.
+// older returns new counts of the queues, except for the pending tasks: their number is from the last count. It also returns the age of
+// this last count.
 func (c *queueCounts) older(ctx context.Context, r *runner.Runner, done chan struct{}) ([]runner.Queue, time.Duration, error) {
 	c.mu.Lock()
 	pending, age := slices.Clone(c.pending), time.Since(c.at)
@@ -153,8 +154,8 @@ func (c *queueCounts) add(list []admin.PendingCount, sign int) {
 	}
 }
 
-// The method "around" calls the function "do", which changes the tasks with these ids. It then corrects the last count of the pending tasks
-// by the difference.
+// The method "around" calls the function "do", which changes the tasks with these ids. It then adds the change in the number of pending
+// tasks to their last count.
 func (c *queueCounts) around(ctx context.Context, r *runner.Runner, ids []int64, do func() error) error {
 	if !c.many() {
 		return do()

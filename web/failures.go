@@ -21,8 +21,8 @@ type failureCache struct {
 // latest failures in the order of their ends.
 const fewUnknown = 500
 
-// read returns failed tasks that a filter selects, the latest failure first. The argument "most" is their maximum number. If hide is set,
-// the failures have no error lines.
+// read returns failed tasks that a filter selects, the latest failure first. The argument "most" is their maximum number. If the argument
+// "hide" is true, the failures have no error lines.
 func (c *failureCache) read(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int, hide bool) ([]present.Failure, error) {
 	marks, err := admin.FailureMarks(ctx, r, filter, most)
 	if err != nil {

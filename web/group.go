@@ -24,7 +24,7 @@ func (h *handler) failureGroups(ctx context.Context, filter jobs.Filter) ([]pres
 	return present.Group(list), err
 }
 
-// causesOf is the number of failed tasks that the overview groups by cause. The overview takes the latest failures.
+// causesOf is how many of the latest failures the overview groups by cause.
 const causesOf = 500
 
 // causes returns the most frequent cause of the latest failures of each queue.
@@ -82,7 +82,7 @@ func (h *handler) groups(ctx context.Context, v *tasksView, filter jobs.Filter) 
 	return err
 }
 
-// groupIDs returns the ids of the tasks of the group that the form names. It sets the field cause to the cause of this group.
+// groupIDs returns the ids of the tasks of the group that the form names. It sets the field "cause" to the cause of this group.
 func (a *actionRequest) groupIDs(ctx context.Context) ([]int64, error) {
 	list, err := a.h.failureGroups(ctx, a.filter)
 	if err != nil {

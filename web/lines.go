@@ -146,8 +146,8 @@ func (s *lineSplitter) unfinished() (list []logLine) {
 	return list
 }
 
-// newLogLine converts a line to HTML. The parameter "style" is the text style at the beginning of the line. newLogLine
-// changes it to the style at the end of the line.
+// newLogLine converts a line to HTML. The parameter "style" is the text style at the beginning of the line. newLogLine changes this style
+// to the style at the end of the line.
 func newLogLine(stream string, l lines.Line, style *textStyle) logLine {
 	raw := strings.TrimSuffix(string(l.Text), "\n")
 	return logLine{at: l.At, stream: stream, raw: raw, text: style.html(raw)}

@@ -131,7 +131,7 @@ func (h *handler) lastLines(ctx context.Context, v *taskView, a jobs.Attempt, n 
 }
 
 // readTail returns the last chunks of the output of an attempt, oldest first. It reads until the chunks have the given number of lines or
-// bytes. It reports whether they are the whole output.
+// bytes. The result "whole" reports whether these chunks are the whole output.
 func (h *handler) readTail(ctx context.Context, a jobs.Attempt, most, size int) (chunks []jobs.Chunk, whole bool, err error) {
 	var parts [][]jobs.Chunk // the newest part comes first
 	count, found, bytes := 0, 0, 0

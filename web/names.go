@@ -20,7 +20,7 @@ type nameCache struct {
 
 const namesFreshFor = 5 * time.Second
 
-// names returns the names that a search can use, such as those of queues, by the key of the search.
+// names returns the names that a search can use, such as the names of the queues. The result maps a key of the search to its names.
 func (h *handler) names(ctx context.Context) (search.Names, error) {
 	h.known.mu.Lock()
 	defer h.known.mu.Unlock()

@@ -36,7 +36,7 @@ type overviewView struct {
 	Failed       int       // failures in the last 24 hours; a task that failed twice counts twice
 	StillFailed  int       // tasks that failed in the last 24 hours and are still in the failed state
 	Counted      string    // age of the count of the pending tasks; empty if it is new
-	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because there are very many
+	FailuresOnly bool      // whether StillFailed counts failures instead of tasks, because very many tasks failed
 	Done         int
 	Chart        *chart // chart of the ended tasks; nil if no task has ended
 	Queues       []queueView
@@ -63,7 +63,7 @@ type queueView struct {
 	Pending, Blocked, Retrying, Running, Scheduled, FailedDay int
 	Paused                                                    bool
 	PauseText                                                 string
-	// running tasks and their limit (1/2), and the rate limit (100/1m); each empty without this limit
+	// running tasks and their limit (1/2), and the rate limit (100/1m); each is empty if there is no such limit
 	Limit, Rate string
 	Limited     bool // whether a limit blocks every start now
 	Hour        template.HTML

@@ -126,7 +126,7 @@ func (p page) Job(t jobs.Task) string {
 	return humanize.Safe(truncate(present.JobText(t), maxJobText))
 }
 
-// truncate returns the argument "text". If the text is longer than limit bytes, it returns only these bytes and an ellipsis.
+// truncate cuts a text to the number of bytes in the argument "limit". If it has cut the text, it adds an ellipsis.
 func truncate(text string, limit int) string {
 	if len(text) <= limit {
 		return text
@@ -156,7 +156,7 @@ type cachedPage struct {
 
 const (
 	maxPages = 64
-	freshFor = 900 * time.Millisecond // how long open tabs share a rendering; so all tabs that are notified of a change need only one
+	freshFor = 900 * time.Millisecond // how long open tabs share a rendering, so that a change needs only one rendering for all tabs
 )
 
 // entry returns the cache entry of a URL in a time zone. If the cache is full, it removes the entry that was not used for the longest
@@ -185,7 +185,7 @@ func (p *pageCache) entry(url string) *cachedPage {
 	return m
 }
 
-// view is the data of a template: a struct that embeds page.
+// view is the data of a template: a struct that embeds the struct "page".
 type view interface{ common() *page }
 
 func (p *page) common() *page { return p }

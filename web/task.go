@@ -42,7 +42,7 @@ type taskView struct {
 	Earlier     *earlierRuns
 	Link        string // URL of this page without the number of an attempt
 	CanRetry    bool
-	Now         bool       // whether a retry would only make the task due now
+	Now         bool       // whether the task is unfinished, so that a retry only makes it due now
 	Cause       *causeView // failed tasks with the same cause; nil if the task has not failed
 	CanStop     bool
 	CanHold     bool // whether the task waits, so that the user can hold it, or release it if it is held

@@ -20,7 +20,7 @@ const (
 	perPage      = 50
 	maxCount     = 10_000                // the pages show a larger count as 10,000+
 	countTimeout = 40 * time.Millisecond // time limit for counting the tasks of a query
-	lookTasks    = 15_000                // maximum number of tasks that a search examines without an index
+	lookTasks    = 15_000                // maximum number of tasks that a search without an index examines
 	// maximum number of tasks that a search in the order of ids examines, if it has neither a text nor metadata
 	lookPlain   = 100_000
 	lookFurther = 10 // a continued search examines 10 times as many tasks as the search before it

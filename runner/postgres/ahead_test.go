@@ -33,8 +33,8 @@ func onBothEngines(t *testing.T, test func(t *testing.T, r *runner.Runner, ahead
 	}
 }
 
-// recordStarts registers a function for the job "count". The function appends the id of its task to the list started, and
-// then calls the parameter "each" with this id.
+// recordStarts registers a function for the job "count". The function appends the id of its task to the list "started", and then calls the
+// function "each" with this id.
 func recordStarts(r *runner.Runner, each func(id int64)) (started *[]int64) {
 	started = new([]int64)
 	r.Register(count.Handler(func(ctx context.Context, _ int) error {

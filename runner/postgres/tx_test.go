@@ -13,7 +13,7 @@ import (
 )
 
 // TestWorkersNoticeTheCommitOfACaller commits tasks, and then their cancellation, in transactions of the caller. Without notices the worker
-// would look for tasks and requests every ten minutes.
+// would look for new tasks and for cancel requests only every ten minutes.
 func TestWorkersNoticeTheCommitOfACaller(t *testing.T) {
 	at := pgkit.Address(t)
 	r := open(t, at, runner.Options{Lease: time.Hour})

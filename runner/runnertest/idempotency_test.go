@@ -146,7 +146,7 @@ func TestEnqueueSaysThatATaskWasKept(t *testing.T) {
 		runnertest.Drain(t, r)
 		check("finished", jobs.Completed)
 		runnertest.Advance(t, 30*time.Minute)
-		runnertest.Drain(t, r) // deletes the task
+		runnertest.Drain(t, r) // also deletes the finished task, because the time Keep is over
 		check("deleted", "")
 		runnertest.Advance(t, 30*time.Minute)
 		if task := runnerkit.Enqueue(t, r, spec); task.Kept || task.ID == first.ID {
