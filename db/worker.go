@@ -17,30 +17,32 @@ var insertWorker = command(`INSERT INTO {workers} (id, name, host, boot_id, pid,
 	pid_namespace, "user", uid, version, slots, queues, jobs, state,
 	lease, started_at, beat_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 'ready', ?, ?, ?) RETURNING number`)
 
-// touchWorker records a heartbeat of worker [2] at [1]. beatWorker records a heartbeat of worker [3] at [1], and sets the worker's number
-// of leaked functions to [2].
+// touchWorker and beatWorker record a heartbeat of a worker. beatWorker also records the number of leaked functions. The parameters are in
+// the order of the columns: the time, for beatWorker the number of leaked functions, and the number of the worker.
 var (
 	touchWorker = command(`UPDATE {workers} SET beat_at = ? WHERE number = ?`)
 	beatWorker  = command(`UPDATE {workers} SET beat_at = ?, leaked = ? WHERE number = ?`)
 )
 
-// setWorkerState sets the state of worker [2] to [1], unless the worker is draining.
+// setWorkerState sets the state of a worker, unless the worker is draining. Parameters: [1] the new state, [2] the number of the worker.
 var setWorkerState = command(`UPDATE {workers} SET state = ? WHERE number = ? AND state <> 'draining'`)
 
 var endWorker = command(`UPDATE {workers} SET ended_at = ?, beat_at = ? WHERE number = ?`)
 
-// loseWorker records at time [1] that worker [2] is dead. It does not change the time of the last heartbeat.
+// loseWorker records that a worker is dead. It does not change the time of the last heartbeat. Parameters: [1] the current time, [2] the
+// number of the worker.
 var loseWorker = command(`UPDATE {workers} SET ended_at = ? WHERE number = ? AND ended_at IS NULL`)
 
-// selectOwners lists the workers that have not ended, and those that have ended but still have running tasks. It leaves out worker [1].
-// Indexes: workers_live, tasks_running.
+// selectOwners lists the workers that have not ended, and those that have ended but still have running tasks. It leaves out the worker
+// whose number is the parameter [1]. Indexes: workers_live, tasks_running.
 var selectOwners = query(`SELECT number, id, host, boot_id, pid, pid_namespace, uid, EXISTS (SELECT 1 FROM {tasks}
 	WHERE worker = workers.number AND state = 'running') AS busy
 FROM {workers} WHERE ended_at IS NULL AND number <> ?1
 UNION ALL SELECT number, id, host, boot_id, pid, pid_namespace, uid, TRUE FROM {workers}
 WHERE number IN (SELECT worker FROM {tasks} WHERE state = 'running' AND worker <> ?1) AND ended_at IS NOT NULL`)
 
-// selectWorkers lists the workers that have not ended and whose last heartbeat is at or after [1]. Index: workers_live.
+// selectWorkers lists the workers that have not ended and whose last heartbeat is not older than the time in the parameter [1]. Index:
+// workers_live.
 var selectWorkers = query(`SELECT id, name, host, pid, "user", version, slots, queues, jobs, state, lease, leaked, started_at, beat_at,
 	(SELECT {json_list}(id) FROM (SELECT id FROM {tasks} WHERE worker = workers.number AND state = 'running'
 	ORDER BY id) AS claims) AS running
@@ -85,7 +87,7 @@ type Worker struct {
 	attemptCounter attemptCounter
 	hooks          jobs.Hooks   // hooks that apply to tasks without hooks of their own
 	leaked         atomic.Int64 // the number that SetLeaked has set
-	slowPath       atomic.Int64 // how many of the next calls of Cycle take the slow path (fastpath.go); 0 or less for none
+	slowPath       atomic.Int64 // number of next calls of Cycle that must not try the fast path (fastpath.go); 0 or less for none
 }
 
 // Number returns the number that identifies the worker in the rows of tasks and attempts.
@@ -140,12 +142,13 @@ func (w *Worker) SetState(ctx context.Context, state string) error {
 // SetLeaked sets the number of functions that still run although the worker has released their slots. The next Beat records it.
 func (w *Worker) SetLeaked(n int64) { w.leaked.Store(n) }
 
-// Sync makes a durable commit, and returns when all earlier commits are durable, too.
+// Sync writes a heartbeat and waits until its commit is on the disk. All earlier commits are then on the disk, too.
 func (w *Worker) Sync(ctx context.Context, now time.Time) error {
 	return w.db.update(ctx, synced, func(t *tx) error { return t.run(touchWorker, now.UnixMilli(), w.number) })
 }
 
-// End records the end of the worker, and writes the counts of attempts that are not in the database yet.
+// End records the end of the worker. In the same transaction it writes the numbers of ended attempts that the worker has counted since its
+// last write.
 func (w *Worker) End(ctx context.Context, now time.Time) error {
 	return w.attemptCounter.write(func(run func(*tx) error) error { return w.db.update(ctx, normal, run) }, func(t *tx) error {
 		return t.run(endWorker, now.UnixMilli(), now.UnixMilli(), w.number)

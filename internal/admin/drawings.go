@@ -18,17 +18,18 @@ type (
 	DependencyLink = db.DependencyLink
 )
 
-// RunsByWorker returns attempts, grouped by worker: those that run, and those that ended at or after the time in the parameter "since". The
-// parameter "most" is the maximum number of attempts that one of its SQL statements reads. If there are more attempts, those that ended
-// first are missing: the list is complete only for attempts that ended at or after the time in the result "from". Otherwise from equals
-// since.
+// RunsByWorker returns the running attempts, and the attempts that ended at or after the time in the parameter "since", grouped by worker.
+// It reads the attempts with several SQL statements; the parameter "most" is the maximum number of rows of each statement. If a statement
+// reaches this maximum, the attempts that ended first are missing. The result "from" is the time from which on the ended attempts are
+// complete. If no attempt is missing, it equals since.
 func RunsByWorker(ctx context.Context, r *runner.Runner, since time.Time, most int) (workers []WorkerRuns, from time.Time, err error) {
 	return store(r).RunsByWorker(ctx, since, most)
 }
 
-// Related returns the ids of the tasks that a task depends on (before), and of the tasks that depend on it (behind). The first element of
-// each list has the tasks with a direct dependency, the second element has the tasks with one task in between, and so on. The parameter
-// most limits each list. The result "more" reports whether there may be further tasks.
+// Related returns the ids of the tasks that a task depends on, in the result "before", and of the tasks that depend on it, in the result
+// "behind". The first element of each result has the direct neighbours of the task. The second element has the neighbours of these in the
+// same direction, and so on. The parameter "most" limits the number of ids in each result. The result "more" reports whether there may be
+// further tasks.
 func Related(ctx context.Context, r *runner.Runner, id int64, most int) (before, behind [][]int64, more bool, err error) {
 	return store(r).Related(ctx, id, most)
 }

@@ -43,7 +43,7 @@ func ReadHolds(ctx context.Context, r *runner.Runner) (h Holds, err error) {
 	return h, err
 }
 
-// Limited reports whether a task waits for a limit in Closed.
+// Limited reports whether one of the limits in the field Closed stops a task from starting.
 func (h Holds) Limited(t jobs.Task) bool {
 	for _, target := range lifecycle.LimitTargets(&t) {
 		if _, closed := h.Closed[target]; closed {

@@ -20,14 +20,14 @@ type OrphanProcess struct {
 	State     string // state letter as in ps; "D" means that no signal reaches the process until its current system call returns
 	UID       int    // user who runs the process
 	TaskID    int64
-	Alone     bool // whether no worker of the database lives, so that none will kill the process
-	Unawaited bool // whether the attempt has ended although this process still lives, because the worker may not kill it
+	Alone     bool // true if all workers of the database are dead, so that no worker will kill the process
+	Unawaited bool // true if the worker ended the attempt without waiting for this process, which it has no permission to kill
 }
 
 const (
-	orphanWait = 2 * time.Second        // in this time a guardian or another worker kills every process that it may kill
+	orphanWait = 2 * time.Second        // longest time that a guardian or another worker needs to kill an orphan process
 	orphanLook = 100 * time.Millisecond // interval between two searches
-	stopWait   = 5 * time.Second        // a worker ends an attempt at most this long after kill_after
+	stopWait   = 5 * time.Second        // time after kill_after within which a worker ends an attempt
 )
 
 // OrphanProcesses returns the processes of this user that should be dead but still run. Workers may be killing some of them at this moment,

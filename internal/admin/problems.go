@@ -25,8 +25,8 @@ import (
 //	no_worker        no worker is ready, although this number of Tasks is unfinished and this number of Schedules is active
 //	no_queue         no ready worker serves Queue, and this number of Tasks waits in it
 //	no_job           no ready worker that serves Queue can run Job, and this number of Tasks waits for that
-//	failed           this number of Tasks of Queue failed in the last 24 hours and is still in state failed; if Ends is set, it is the
-//	                 number of failures instead, and a task may have failed more than once
+//	failed           this number of Tasks of Queue failed in the last 24 hours and is still in state failed; but if Ends is set, Tasks
+//	                 is the number of failures in these hours, including failures of tasks that have completed since
 //	schedule_failed  the last task of Schedule has failed
 //	schedule_late    no task of Schedule has completed since Since, which is longer ago than AlertAfter of the schedule
 //	schedule_waits   Schedule has no task for its tick at Since, because no worker has the function for it or the function fails
@@ -92,8 +92,8 @@ func Problems(queues []runner.Queue, pauses runner.Pauses, workers []runner.Work
 	return s.found
 }
 
-// FailuresOnly reports whether runner.Queue.Failed is the number of failures, including failures of tasks that have completed since. With
-// fewer than 1000 failed tasks, the field is the number of tasks that are still failed.
+// FailuresOnly reports whether the field Failed of the queues counts all failures, including those of tasks that have completed since. This
+// is so if the sum of the field over all queues is 1000 or more. Otherwise the field counts the tasks that are still failed.
 func FailuresOnly(queues []runner.Queue) bool {
 	failed := 0
 	for _, q := range queues {
@@ -182,7 +182,7 @@ func (s *snapshot) checkWorkers() {
 		case w.State == WorkerLost, w.State == WorkerDraining:
 		default:
 			s.ready = append(s.ready, w)
-			if w.State != WorkerReady { // the other states, overloaded and low_memory, are also codes of problems
+			if w.State != WorkerReady { // overloaded or low_memory: the state is also the code of the problem
 				s.add(Problem{Code: w.State, Worker: w.Name})
 			}
 			if w.Leaked > 0 {
@@ -237,8 +237,9 @@ func Ticking(schedules []jobs.Schedule) (n int) {
 	return n
 }
 
-// LiveWorkers returns the number of workers that are not lost, the sum of their busy slots, and the sum of all their slots. Tasks that one
-// call of a function handles together share a slot, so a worker may run more tasks than it has slots. All its slots are then busy.
+// LiveWorkers returns the number of workers that are not lost, the sum of their busy slots, and the sum of all their slots. A worker may
+// run more tasks than it has slots, because tasks that one call of a function handles together share a slot. All its slots then count as
+// busy.
 func LiveWorkers(workers []runner.Worker) (alive, busy, slots int) {
 	for _, w := range workers {
 		if w.State != WorkerLost {

@@ -88,8 +88,8 @@ func OutputBefore(ctx context.Context, r *runner.Runner, attempt jobs.Attempt, s
 	return store(r).OutputBefore(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }
 
-// HeadSize returns how many bytes a worker stores from the start of an output that is longer than limit. The other bytes that it stores are
-// from the end of the output.
+// HeadSize returns how many bytes a worker stores from the start of an output that is longer than limit bytes. The worker also stores bytes
+// from the end of such an output, and drops the middle.
 func HeadSize(limit int64) int64 { return access.HeadSize(limit) }
 
 // LastBackup returns the time of the last backup that runner made, or the zero time if it made none.
@@ -101,9 +101,9 @@ type TimeOrder = db.TimeOrder
 // TimeMark is a position in a list of tasks that is sorted by a time.
 type TimeMark = db.TimeMark
 
-// ListBounded returns the newest tasks that a filter selects, at most as many as limit says. If no index serves the filter, it examines at
-// most as many tasks as the parameter "look" says. The result "rest" is then the id of the last task that it examined. To continue the
-// search, call ListBounded for the tasks with ids below rest.
+// ListBounded returns the newest tasks that a filter selects. The parameter "limit" is the maximum number of tasks that it returns. If no
+// index serves the filter, the parameter "look" is the maximum number of tasks that it examines. The result "rest" is then the id of the
+// last task that it examined. To continue the search, call ListBounded for the tasks with ids below rest.
 func ListBounded(ctx context.Context, r *runner.Runner, filter jobs.Filter, limit, look int) (tasks []jobs.Task, rest int64, err error) {
 	return store(r).ListBounded(ctx, filter, limit, look)
 }

@@ -29,7 +29,7 @@ const (
 	longLog       = 1 << 30          // bytes of the write-ahead log that a standby has not applied, or that a replication slot keeps
 	lateReplica   = time.Minute      // delay with which a standby applies the log
 	manyDead      = 100_000          // number of dead rows; a problem only if the table has fewer live rows
-	vacuumOverdue = 10 * time.Minute // time since the last VACUUM of a table with that many dead rows
+	vacuumOverdue = 10 * time.Minute // time since the last VACUUM of a table that has more than manyDead dead rows
 )
 
 // Health describes the health of the database server. It returns nil for a database in a file.
@@ -102,8 +102,8 @@ func ServerProblems(h *ServerHealth, now time.Time) (found []Problem) {
 	return found
 }
 
-// appliesLate reports whether a replica has received parts of the log that it has not applied yet, and has applied its last commit more
-// than a minute ago. If it has applied no commit since its start, appliesLate returns false.
+// appliesLate reports whether a replica is late in applying the log: it has received parts of the log that it has not applied, and the last
+// commit that it applied is more than a minute old. If it has applied no commit since its start, appliesLate returns false.
 func appliesLate(r Replica, now time.Time) bool {
 	return r.Bytes > 0 && !r.Applied.IsZero() && now.Sub(r.Applied) > lateReplica
 }

@@ -106,7 +106,7 @@ func Whole(buckets []TimeBucket) TimeBucket {
 			ended += n
 		}
 		whole.Sampled += b.Sampled
-		for j := range b.runs { // b.waits has as many elements as b.runs
+		for j := range b.runs { // each sampled task has an element in b.waits and one in b.runs
 			weight := float64(max(ended, b.Sampled)) / float64(b.Sampled)
 			waits, runs = append(waits, weighted{b.waits[j], weight}), append(runs, weighted{b.runs[j], weight})
 		}
@@ -116,7 +116,7 @@ func Whole(buckets []TimeBucket) TimeBucket {
 	return whole
 }
 
-// weighted is the duration of a sampled task, and the number of ended tasks that this task stands for.
+// weighted is the duration of a sampled task. The weight is the number of ended tasks that the sampled task stands for.
 type weighted struct {
 	d      time.Duration
 	weight float64

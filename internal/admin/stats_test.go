@@ -22,14 +22,14 @@ func TestThePercentilesOfAWholePeriodWeighTheTasks(t *testing.T) {
 	})
 	for name, got := range map[string]time.Duration{"wait p50": whole.WaitP50, "wait p95": whole.WaitP95, "run p50": whole.RunP50,
 		"run p95": whole.RunP95} {
-		testkit.Equal(t, name, got, time.Second) // if each sample counted once, this would be an hour
+		testkit.Equal(t, name, got, time.Second) // without weights, 10 of the 12 samples would make this an hour
 	}
 	testkit.Equal(t, "sampled tasks", whole.Sampled, 12)
 	testkit.Equal(t, "completed tasks", whole.Ended[jobs.Completed], 998)
 	testkit.Equal(t, "failed tasks", whole.Ended[jobs.Failed], 2)
 	testkit.Equal(t, "start", whole.At, at)
 
-	// If a bucket has more sampled tasks than its field Ended says, each sampled task has the weight 1.
+	// The field Ended may count fewer tasks than the sample of a bucket has. Each sampled task then has the weight 1.
 	whole = Whole([]TimeBucket{
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 1}, Sampled: 10, waits: hours, runs: hours},
 		{At: at, Ended: map[jobs.State]int{jobs.Completed: 2}, Sampled: 2, waits: seconds, runs: seconds},

@@ -132,7 +132,7 @@ const (
 // each call, so that poll uses at most a fifth of the time if there are many commits. Changes returns when poll returns true or an error.
 // If ctx ends, Changes returns its cause.
 func Changes(ctx context.Context, r *runner.Runner, poll func() (done bool, err error)) error {
-	var next time.Time // poll is not called before this time
+	var next time.Time // time before which poll must not be called again
 	err := r.Changes(ctx, func() (bool, error) {
 		if err := sleepUntil(ctx, next); err != nil {
 			return false, err

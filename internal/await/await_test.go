@@ -40,7 +40,7 @@ func TestAwaitEachSeesEveryEnd(t *testing.T) {
 	err := Each(t.Context(), r, ids[:4], func(task jobs.Task) (bool, error) {
 		seen, states = append(seen, task.ID), append(states, task.State)
 		switch len(seen) {
-		case 2: // before the next poll one task ends, and another task ends and is deleted
+		case 2: // before the next poll, end one task, and end and delete another one
 			steer(ids[2], false)
 			steer(ids[3], true)
 		}

@@ -15,8 +15,8 @@ const (
 	NoResult       = 125 // the task has no result, for example because it was cancelled
 )
 
-// ExitStatus returns the exit status for a task that has ended, and the reason as text. The reason is empty if the output of the task tells
-// it. A task with an empty state was deleted.
+// ExitStatus returns the exit status for a task that has ended, and the reason as text. The reason is empty if the task completed, or if
+// its command failed with an exit status: the output of the command then says why. A task with an empty state was deleted.
 func ExitStatus(t jobs.Task) (status int, why string) {
 	line := FirstLine(t.Error)
 	what := fmt.Sprintf("task %d %s: %s", t.ID, t.State, line)
@@ -63,8 +63,8 @@ func FirstLine(text string) string {
 	return line
 }
 
-// Finish returns an error with the exit status of a task that has ended, and prints the reason to stderr. It prints nothing if the output
-// of the task or its JSON record already tells the reason.
+// Finish returns an error with the exit status of a task that has ended. It also prints the reason to stderr, but not with --json, and not
+// if ExitStatus returns an empty reason.
 func Finish(p *term.Printer, t jobs.Task) error {
 	status, why := ExitStatus(t)
 	switch {

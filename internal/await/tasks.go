@@ -76,8 +76,8 @@ func (w Tasks) Announce(ctx context.Context, r *runner.Runner, p *term.Printer) 
 	return nil
 }
 
-// The method One waits until the first of the tasks ends, and calls show for this task. The error end contains the exit status of the task.
-// The error err is set if the wait ended early.
+// The method One waits until the first of the tasks ends, and calls the function "show" for this task. The result "end" is an error that
+// contains the exit status of the task. The result "err" is set if the wait ended early.
 func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
 	err = Each(ctx, r, w.IDs, func(t jobs.Task) (more bool, err error) {
 		err = show(t)
@@ -90,8 +90,8 @@ func (w Tasks) One(ctx context.Context, r *runner.Runner, p *term.Printer, show 
 	return end, nil
 }
 
-// All waits until all tasks have ended, and calls show for each. The error end contains the exit status; it is nil if all tasks exist and
-// have completed. The error err is set if the wait ended early.
+// All waits until all tasks have ended, and calls the function "show" for each of them. The result "end" is an error that contains the exit
+// status, or nil if all tasks exist and have completed. The result "err" is set if the wait ended early.
 func (w Tasks) All(ctx context.Context, r *runner.Runner, p *term.Printer, show func(jobs.Task) error) (end, err error) {
 	failed, err := All(ctx, r, p, w.IDs, show)
 	switch {

@@ -37,7 +37,7 @@ type Options struct {
 	Stdin     io.Reader
 	Base      jobs.Spec // defaults for the fields of each line
 	Caller    invocation.Invocation
-	NoResolve bool                                                       // whether only the worker looks for the programs of commands
+	NoResolve bool                                                       // if true, only the worker looks for the program of a command
 	KeepGoing bool                                                       // whether to add the valid lines and report the invalid ones
 	Notes     func(context.Context, *runner.Runner, *term.Printer) error // prints notes after the tasks are added
 	// Wait waits for the added tasks; nil if the caller does not wait. With --json Wait prints the records of the tasks, so Run prints
@@ -48,7 +48,7 @@ type Options struct {
 // Run adds the tasks of a batch.
 func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) error {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(50) // keeps the process below 100 MB for 1 million tasks, whose ids take 16 MB, and costs no time
+		debug.SetGCPercent(50) // with 1 million tasks, this keeps the process below 100 MB and is not slower
 	}
 	o.Base.Batch = jobs.NewBatch
 	b, err := openBatch(p, o)
@@ -90,8 +90,8 @@ func Run(ctx context.Context, r *runner.Runner, p *term.Printer, o Options) erro
 	return o.Wait(waiting, added)
 }
 
-// untilSignal returns a context that ends at a signal, if the caller waits for the tasks. Otherwise a signal ends the process. Call
-// untilSignal only after the batch has been read: a context cannot interrupt a read from a pipe.
+// untilSignal returns a context for adding the tasks and waiting for them. If the caller waits for the tasks, the context ends at a signal.
+// Otherwise a signal ends the process. Call untilSignal only after the batch has been read: a context cannot interrupt a read from a pipe.
 func (b *batch) untilSignal(ctx context.Context) (context.Context, func()) {
 	if b.wait == nil {
 		return ctx, func() {}
@@ -136,7 +136,7 @@ func openBatch(p *term.Printer, o Options) (*batch, error) {
 func (b *batch) close() {
 	if b.kept != nil && b.in != io.Reader(b.kept) {
 		b.kept.Close()
-		os.Remove(b.kept.Name()) // for systems on which keep could not remove the file because it was open
+		os.Remove(b.kept.Name()) // for systems such as Windows, on which "keep" cannot remove the open file
 	}
 	if b.opened != nil {
 		b.opened.Close()
@@ -178,7 +178,7 @@ func (b *batch) check() (int, error) {
 		n++
 		b.bar.Step(n)
 	}
-	b.ids = &lineIDs{wanted: b.first.wanted, at: map[string]int{}}
+	b.ids = &lineIDs{wanted: b.first.wanted, positions: map[string]int{}}
 	_, err = b.kept.Seek(b.from, io.SeekStart)
 	return n, err
 }
@@ -202,7 +202,7 @@ func (b *batch) specs() iter.Seq[jobs.Spec] {
 // read yields the task of each line, or the line's error.
 func (b *batch) read(in io.Reader, validate bool) iter.Seq2[jobs.Spec, *LineError] {
 	return func(yield func(jobs.Spec, *LineError) bool) {
-		for drafts := range beside(parts(in, b.lines.end), func(p part) []lineDraft {
+		for drafts := range mapAhead(parts(in, b.lines.end), func(p part) []lineDraft {
 			return b.lines.drafts(p, validate, b.ids == nil)
 		}) {
 			for i := range drafts {
@@ -298,7 +298,7 @@ func (b *batch) keepGoing(ctx context.Context, r *runner.Runner) error {
 		}
 		return b.print(ctx, r, added, begun)
 	}
-	b.ids = &lineIDs{at: map[string]int{}}
+	b.ids = &lineIDs{positions: map[string]int{}}
 	b.bar.Start("enqueueing", 0)
 	for spec, wrong := range b.read(b.in, true) {
 		if wrong != nil {

@@ -67,10 +67,10 @@ func lastSeparator(path string) int {
 	return -1
 }
 
-// pattern is a parsed word of the command: texts, with a placeholder between two texts.
+// pattern is a parsed word of the command. Between two elements of texts there is a placeholder.
 type pattern struct {
 	texts  []string
-	values []int // placeholders between the texts, as indexes of the list placeholders
+	values []int // indexes of these placeholders in the variable placeholders
 }
 
 func newPattern(word string) pattern {
@@ -94,8 +94,8 @@ func newPattern(word string) pattern {
 	return p
 }
 
-// The method "with" returns the word for a line: it replaces the placeholders by their values.
-func (p pattern) with(line string) string {
+// wordFor returns the word for a line: it replaces the placeholders by their values.
+func (p pattern) wordFor(line string) string {
 	if len(p.values) == 0 {
 		return p.texts[0]
 	}
@@ -131,18 +131,19 @@ type lineCommand struct {
 	path     string // path of the shell; empty without --shell
 	label    bool
 	text     bool // whether all words of the command are valid UTF-8
-	plain    bool // whether every short line is valid, because the program is fixed and the words are few and short
+	plain    bool // whether every short line makes a valid command; see surelyValid
 }
 
-// With these limits the arguments of a command, as JSON, are always shorter than taskspec.MaxArgs. A byte becomes at most six bytes of
-// JSON.
+// A command within these limits is always valid: the JSON of its arguments is shorter than taskspec.MaxArgs. A byte of an argument becomes
+// at most six bytes of JSON.
 const (
-	shortLine    = 4096 // bytes of a line; no path on Linux is longer
-	shortCommand = 32 << 10
-	fewReplaced  = 16 // number of placeholders
+	shortLine    = 4096     // maximum bytes of a line; no path on Linux is longer
+	shortCommand = 32 << 10 // maximum bytes of the words of the command
+	fewReplaced  = 16       // maximum number of placeholders in the command
 )
 
-// surelyValid returns true only for a valid line. If it returns false, the caller must make the Spec to find out whether the line is valid.
+// surelyValid returns true for a line that is short and contains no NUL byte, if the command has no placeholder in its program and is
+// within the limits above. Such a line is valid. For any other line, the caller must make and validate the Spec.
 func (c *lineCommand) surelyValid(text []byte) bool {
 	return c.plain && len(text) <= shortLine && bytes.IndexByte(text, 0) < 0
 }
@@ -178,13 +179,13 @@ func newLineCommand(e *Each) *lineCommand {
 func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	argv := make([]string, len(c.patterns))
 	for i := range c.patterns {
-		argv[i] = c.patterns[i].with(line)
+		argv[i] = c.patterns[i].wordFor(line)
 	}
 	if strings.IndexByte(line, 0) >= 0 {
 		return failure.Usage("holds a NUL byte, which no argument can hold").Hint("-0, if NUL separates the names")
 	}
 	var err error
-	if c.text && utf8.ValidString(line) { // this way takes half the time of jobs.Command.With
+	if c.text && utf8.ValidString(line) { // jobs.Command.With would take twice as long
 		s.Args, err = taskjson.Marshal(argv)
 	} else {
 		made := jobs.Command{Argv: argv}.With()
@@ -200,7 +201,7 @@ func (c *lineCommand) fill(s *jobs.Spec, line string) error {
 	return nil
 }
 
-// The method "each" makes the Spec of one line of --each. The result does not refer to the memory of text.
+// The method "each" makes the Spec of one line of --each. The caller may overwrite text afterwards, because the Spec contains a copy.
 func (l *lineReader) each(text []byte) (jobs.Spec, lineNames, error) {
 	s := l.defaults()
 	err := l.command.fill(&s, string(text))

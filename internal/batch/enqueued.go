@@ -24,13 +24,13 @@ func PrintEnqueued(ctx context.Context, r *runner.Runner, p *term.Printer, added
 		}
 		for _, one := range part {
 			i := slices.IndexFunc(tasks, func(t jobs.Task) bool { return t.ID == one.ID })
-			if i < 0 && one.Kept { // the unique key belongs to an older task, which was deleted
+			if i < 0 && one.Kept { // an older task that was deleted still holds the unique key
 				if err := p.Record(record.Record{{Key: "id", Value: one.ID}, {Key: "enqueued", Value: record.WasKept}}); err != nil {
 					return err
 				}
 			}
 			if i < 0 {
-				continue // the task was deleted after it had finished
+				continue // the task is no longer in the database
 			}
 			if err := p.Record(EnqueuedRecord(tasks[i], one, p.Now())); err != nil {
 				return err

@@ -60,8 +60,8 @@ func newLineReader(o Options) *lineReader {
 	return l
 }
 
-// drafts parses the lines of a part. It skips blank lines. If counting is set, the caller needs only the number of lines. drafts then
-// leaves out the Specs of lines that need no check.
+// drafts parses the lines of a part. It skips blank lines. If the parameter "counting" is true, the caller needs only the number of lines
+// and their errors. Then drafts makes no Spec for a line of --each that is surely valid, except for the first line.
 func (l *lineReader) drafts(p part, validate, counting bool) []lineDraft {
 	if p.err != nil {
 		return []lineDraft{{line: p.line, err: p.err}}
@@ -106,8 +106,8 @@ func (l *lineReader) trim(text []byte, first bool) []byte {
 	return text
 }
 
-// spec parses one line of JSON: an object, or an array with the words of a command. The result does not refer to the memory of text. The
-// Spec is complete but not validated.
+// spec parses one line of JSON: an object, or an array with the words of a command. It does not validate the Spec. The caller may overwrite
+// text afterwards, because the Spec contains copies.
 func (l *lineReader) spec(text []byte) (jobs.Spec, lineNames, error) {
 	if !utf8.Valid(text) {
 		return jobs.Spec{}, lineNames{}, errors.New("is not UTF-8")

@@ -66,10 +66,10 @@ func lineName(raw []byte) (string, bool) {
 
 // lineIDs maps the id of each line to its task.
 type lineIDs struct {
-	wanted map[string]bool // ids that other lines refer to; nil with --keep-going, which adds all ids to the field at
-	at     map[string]int  // maps the id of a line to the position of its task in the batch, from 0
-	n      int             // number of lines so far
-	done   []int64         // database ids of the committed tasks, which are the first tasks of the batch
+	wanted    map[string]bool // ids of lines that "positions" must contain, because other lines refer to them; nil for all
+	positions map[string]int  // maps the id of a line to the position of its task in the batch, from 0
+	n         int             // number of lines so far
+	done      []int64         // database ids of the tasks that are already committed, in the order of the batch
 }
 
 // want stores the ids that a line refers to. The first pass calls it.
@@ -90,7 +90,7 @@ func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 		earlier *[]int
 	}{{"after", names.after, &spec.After, &spec.Earlier}, {"after_any", names.afterAny, &spec.AfterAny, &spec.EarlierAny}} {
 		for _, name := range side.names {
-			at, known := l.at[name]
+			at, known := l.positions[name]
 			switch {
 			case !known:
 				text := name
@@ -106,10 +106,10 @@ func (l *lineIDs) resolve(spec *jobs.Spec, names lineNames) error {
 		}
 	}
 	if names.id != "" && (l.wanted == nil || l.wanted[names.id]) {
-		if _, double := l.at[names.id]; double {
+		if _, double := l.positions[names.id]; double {
 			return &jobs.FieldError{Field: "id", Msg: "an earlier line has it, and others name it"}
 		}
-		l.at[names.id] = l.n
+		l.positions[names.id] = l.n
 	}
 	l.n++
 	return nil

@@ -14,7 +14,7 @@ import (
 const (
 	lineLongest = 32 << 20 // maximum bytes of a line; the JSON of the largest task is not longer
 	partBytes   = 16 << 10 // bytes of a part; a part with a long line is longer
-	partsAtOnce = 2        // number of parts that are parsed at the same time; more do not help, because adding the tasks takes longer
+	partsAtOnce = 2        // number of parts that are parsed at once; two are enough, because adding the tasks takes longer
 )
 
 // part is a piece of a batch that consists of whole lines.
@@ -62,10 +62,10 @@ func parts(in io.Reader, lineEnd byte) iter.Seq[part] {
 	}
 }
 
-// The function "beside" calls f with each value of seq and yields the results in order. It calls f in other goroutines, before the consumer
-// needs the results. When the consumer stops, the function "beside" returns at once: it does not wait for running calls of f, or for seq,
-// which may be blocked by a pipe.
-func beside[T, R any](seq iter.Seq[T], f func(T) R) iter.Seq[R] {
+// mapAhead calls f for each value of seq, and yields the results in the order of the values. It calls f in other goroutines, before the
+// consumer needs the results. When the consumer stops, mapAhead returns at once. It does not wait for running calls of f, and not for seq,
+// which may be reading from a pipe.
+func mapAhead[T, R any](seq iter.Seq[T], f func(T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		results, over := make(chan chan R, partsAtOnce-1), make(chan struct{})
 		defer close(over)

@@ -93,7 +93,7 @@ func TestAnInvalidLineOfASlowPipeIsReportedAtOnce(t *testing.T) {
 
 func TestBesideKeepsTheOrder(t *testing.T) {
 	got := 0
-	for n := range beside(func(yield func(int) bool) {
+	for n := range mapAhead(func(yield func(int) bool) {
 		for i := range 10_000 {
 			if !yield(i) {
 				return

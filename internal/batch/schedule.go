@@ -68,7 +68,7 @@ func ReadSchedule(text []byte, caller invocation.Invocation) (s jobs.Schedule, e
 		return s, v.err
 	}
 	if paused {
-		s.PausedAt = time.Unix(0, 0) // any time will do, because the database sets the current time
+		s.PausedAt = time.Unix(0, 0) // any time but the zero time: the database stores the current time instead
 	}
 	s.Spec, err = readScheduleTask(keys["task"], caller)
 	if err != nil {

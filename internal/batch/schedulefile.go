@@ -25,8 +25,8 @@ const maxScheduleFile = 64 << 20
 type ScheduleFile struct {
 	Name      string // name of the file in messages
 	Schedules []jobs.Schedule
-	Notes     []string // remarks about parts of a crontab that runner cannot do
-	Unchanged string   // sentence for errors; it says that the database is as before
+	Notes     []string // remarks about features of a crontab that runner does not support
+	Unchanged string   // last sentence of errors, which says that the command changed nothing
 
 	text    []byte
 	lines   []int // line numbers of the schedules, in the same order
@@ -37,7 +37,7 @@ type ScheduleFile struct {
 type refusal struct {
 	line    int
 	err     *failure.Error // error whose message contains the number of the line
-	setting bool           // whether the entries below this line depend on it
+	setting bool           // whether the line sets a variable, on which the entries below it depend
 }
 
 // ReadScheduleFile reads a file, or stdin if the name is "-". The text in the parameter "unchanged" tells the user that the database is as

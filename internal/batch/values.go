@@ -21,16 +21,17 @@ import (
 	"example.com/runner/jobs"
 )
 
-// These constants are the positions of keys that are no task options. The positions of the task options follow, in the order of
-// taskspec.OptionList.
+// These constants are the indexes of keys in lineValues.raw, for the keys that are not task options. The indexes of the task options
+// follow, in the order of taskspec.OptionList.
 const (
 	keyJob = iota
 	keyArgs
 	keyShell
-	keyID         // id of the line, which later lines use in after and after_any
-	keyInputBytes // size of the input; if it is above 0 but the line has no input, the record was printed without --reveal: it is refused
-	keyState      // state of the task whose record the line is; the record of a finished task is refused
-	keyHeldSince  // set if the record is that of a held task; the new task is then held, too
+	keyID // id of the line, which later lines use in after and after_any
+	// The following keys come from the JSON record of an existing task.
+	keyInputBytes // size of the input; a record with a size above 0 but without the input is refused (see hiddenInput)
+	keyState      // state of the task; the record of a finished task is refused
+	keyHeldSince  // time since which the task is held; if it is set, the new task is held, too
 	firstOption
 )
 
@@ -42,7 +43,7 @@ const mostKeys = 64
 // lineKeys maps the known keys of a line to their indexes in lineValues.raw.
 type lineKeys map[string]int
 
-// newLineKeys returns the known keys of a line. A key of otherKeys, which is ignored, gets the index mostKeys.
+// newLineKeys returns the known keys of a line. The keys in otherKeys get the index mostKeys, which means that their values are ignored.
 func newLineKeys() lineKeys {
 	keys := lineKeys{}
 	for i, name := range plainKeys {
@@ -253,8 +254,8 @@ func (v *lineValues) args(s *jobs.Spec) {
 	}
 }
 
-// texts parses an object whose values are strings: metadata, or the environment of a command. The value null in an environment means that
-// the record hides the value.
+// texts parses an object whose values are strings: metadata, or the environment of a command. A null in an environment is an error: it
+// stands for a value that the record does not show.
 func (v *lineValues) texts(k int, to *map[string]string) {
 	raw := v.raw[k]
 	if v.err != nil {

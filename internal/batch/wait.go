@@ -18,7 +18,7 @@ func Wait(ctx context.Context, r *runner.Runner, p *term.Printer, added []runner
 	ctx, stop := await.Context(ctx, timeout)
 	defer stop()
 	await.NoteMissingWorker(ctx, r, p, "--wait-timeout")
-	byID := make(map[int64]runner.Enqueued, len(added)) // lines with the same unique key may have the same task
+	byID := make(map[int64]runner.Enqueued, len(added)) // added has the same id several times if lines have the same unique key
 	for _, one := range added {
 		if _, twice := byID[one.ID]; !twice {
 			byID[one.ID] = one

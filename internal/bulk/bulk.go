@@ -25,13 +25,13 @@ import (
 type Action struct {
 	Verb, Done  string // the verb in two forms, such as "cancel" and "cancelled"
 	Selection   cli.Selection
-	Group       string // key of a group of similar failed tasks; if it is set, only tasks of this group are selected
-	Nothing     bool   // whether the selection is surely empty, because the verb does not apply to tasks of the selected states
+	Group       string // key of a group of similar failed tasks: select only its tasks; empty for no group
+	Nothing     bool   // true if the verb applies to none of the states that the user selected
 	yes, DryRun bool
 }
 
-// BatchSize is the maximum number of tasks that one call of Change.Apply changes, unless AtOnce is set. After each call, the command prints
-// the lines of the tasks.
+// BatchSize is the maximum number of tasks that one call of Change.Apply changes. After each call, the command prints the lines of the
+// tasks. If Change.AtOnce is set, a single call changes all tasks.
 const BatchSize = 500
 
 func Options(a *cli.App, more ...cli.Flag) []cli.Flag {
@@ -191,7 +191,7 @@ func (o *Outcomes) Line(id int64, state, remark string, record any) {
 	number := strconv.FormatInt(id, 10)
 	switch {
 	case o.p.JSON:
-		_ = o.p.Record(record) // Flush will report errors of writing to stdout
+		_ = o.p.Record(record) // ignore the error, because Flush will return it again
 	case !o.p.Stdout.TTY:
 		o.p.Fields(number, state)
 	case o.lines <= ShownLines:

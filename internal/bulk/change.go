@@ -15,7 +15,7 @@ type Change struct {
 	Refusal func(jobs.Task) string
 	// Apply changes tasks.
 	Apply func(ctx context.Context, ids []int64) ([]runner.ActionResult, error)
-	// Print prints the result for a task. The parameter t is empty unless Read is set.
+	// Print prints the result for a task. The parameter t is the changed task if Read is set, and empty otherwise.
 	Print func(out *Outcomes, result runner.ActionResult, t jobs.Task)
 	// After is called when all tasks are changed. It may be nil.
 	After func(out *Outcomes) error

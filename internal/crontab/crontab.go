@@ -233,7 +233,7 @@ func cutCommand(text string) (script string, input []byte) {
 	escaped := false
 	for i := range len(text) {
 		switch c := text[i]; {
-		case escaped && c == '%': // keep the %, without its backslash
+		case escaped && c == '%': // replace the backslash before this % by the %
 			command[len(command)-1] = c
 			escaped = false
 		case c == '%':

@@ -28,9 +28,9 @@ const (
 
 // These are the limits that the checks use.
 const (
-	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes; SQLite truncates it unless a reader prevents that
-	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; on a disk below 50 GiB, if it has less than 2 % free
-	clockSlack   = 5 * time.Second    // accept this difference between the clocks of two machines, or between two readings of one clock
+	walWarn      = 64 << 20           // warn if the write-ahead log has more bytes: a reader probably keeps SQLite from truncating it
+	diskWarn     = 1 << 30            // warn if the disk has fewer free bytes; for a disk below 50 GiB, the limit is 2 % of its size
+	clockSlack   = 5 * time.Second    // accept a difference up to this between the clocks of two machines, or two readings of a clock
 	maxTickDelay = time.Minute        // warn if the tick of a schedule is overdue by more than this
 	backupWarn   = 8 * 24 * time.Hour // warn if the last backup is older than this
 	otherTimeout = time.Second        // maximum time for reading each other database
@@ -42,21 +42,22 @@ type Doctor struct {
 	Now       time.Time
 	Full      bool     // whether to check every page of the file
 	Path      string   // path of the database
-	Others    []string // databases that runner would use without --db, or without an environment variable
+	Others    []string // other databases that runner uses if --db or an environment variable is not set
 	OpenError error    // why the database cannot be opened; nil if it can
 }
 
 // reportFunc prints the result of a check. The parameter "try" is a command or value that the user can type, or an empty string.
 type reportFunc func(status, message, try string)
 
-// check is a check, with the name that the output shows.
+// check is one of the checks of doctor. The output shows its name.
 type check struct {
 	name string
 	run  func(context.Context, reportFunc) error
 	open bool // whether the check reads the database
 }
 
-// checks returns the checks for this kind of database, which is a file or on a server. Their order is a part of the JSON format.
+// checks returns the checks for this database. A database on a server has other checks than a file. The order of the checks is a part of
+// the JSON format.
 func (d *Doctor) checks() []check {
 	tasks := []check{{"clock", d.clock, true}, {"workers", d.workers, true}, {"queues", d.queues, true}, {"schedules", d.schedules, true}}
 	other := check{"other db", d.otherDB, false}
@@ -66,9 +67,9 @@ func (d *Doctor) checks() []check {
 		return slices.Concat(file, tasks, []check{{"backup", d.backup, true}, other})
 	}
 	server := []check{{"database", d.server, false}, {"messages", d.messages, true}, {"sessions", d.sessions, true},
-		{"vacuum", d.vacuum, true}, {"replication", d.replication, true}, {"filesystem", says("managed by the server"), false},
-		{"permissions", d.rights, false}, {"integrity", d.tables, true}, {"wal", says("managed by the server"), true}}
-	return slices.Concat(server, tasks, []check{{"backup", says("made by the tools of the server"), true}, other})
+		{"vacuum", d.vacuum, true}, {"replication", d.replication, true}, {"filesystem", reportsOnly("managed by the server"), false},
+		{"permissions", d.rights, false}, {"integrity", d.tables, true}, {"wal", reportsOnly("managed by the server"), true}}
+	return slices.Concat(server, tasks, []check{{"backup", reportsOnly("made by the tools of the server"), true}, other})
 }
 
 // hasLocalFile reports whether the database is a file of this host. doctor checks such a file itself, and leaves the files of a server to
@@ -298,7 +299,7 @@ func (d *Doctor) orphans(ctx context.Context, report reportFunc) error {
 				fmt.Sprintf("as root or as that user: kill %d", p.PID))
 		case p.Alone:
 			report(Warn, name+" still runs although its worker has ended", "runner work kills it before it runs the task again")
-		default: // a worker has already tried to kill the process
+		default: // a worker lives, so it has already tried to kill the process
 			report(Fail, name+" cannot be killed, so the task cannot start again", fmt.Sprintf("as root: cat /proc/%d/stack",
 				p.PID))
 		}

@@ -38,7 +38,8 @@ func oldPrograms(workers []runner.Worker, report reportFunc) {
 	const try = "systemctl restart runner     or stop it, and start it again"
 	local, _ := localWorkers(workers)
 	for _, w := range local {
-		program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.PID)) // empty on other systems than Linux, and for processes of other users
+		// The path is empty on systems other than Linux, and for processes of other users.
+		program, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", w.PID))
 		switch {
 		case w.Version != runner.Version:
 			report(Warn, fmt.Sprintf("worker %s runs version %s; this is version %s", w.Name, w.Version, runner.Version), try)
@@ -128,7 +129,7 @@ func missingFile(s *jobs.Spec, path string) string {
 		if s.Cwd != "" && isMissing(filepath.Join(s.Cwd, program)) {
 			return "program " + filepath.Join(s.Cwd, program) + " not found"
 		}
-	case runtime.GOOS != "windows": // Windows also tries the file name with each extension in PATHEXT
+	case runtime.GOOS != "windows": // not on Windows, which also tries each extension in PATHEXT
 		for _, dir := range filepath.SplitList(path) {
 			if !isMissing(filepath.Join(dir, program)) {
 				return ""

@@ -10,8 +10,8 @@ import (
 	"example.com/runner/runner"
 )
 
-// otherDB checks the databases that runner would use without --db or without some environment variables. The user may have added tasks
-// there by mistake, and no worker may run them.
+// otherDB checks the databases that runner uses if --db or an environment variable is not set. The user may have added tasks to such a
+// database by mistake. otherDB warns if it contains unfinished tasks and has no worker.
 func (d *Doctor) otherDB(ctx context.Context, report reportFunc) error {
 	ok := true
 	for _, path := range d.Others {

@@ -62,8 +62,8 @@ func (o Options) Add(ctx context.Context, r *runner.Runner, p *term.Printer) err
 	return o.PrintNotes(ctx, r, p, true)
 }
 
-// noteKept tells the user that nothing was added, because the task with the given id has the unique key, and why that task still has the
-// key. It prints only to a terminal. It returns the state of that task.
+// noteKept tells the user that nothing was added, because an existing task holds the unique key. It also says why this task still holds the
+// key. It prints only to a terminal. The parameter "id" is the id of the existing task, whose state noteKept returns.
 func noteKept(ctx context.Context, r *runner.Runner, p *term.Printer, id int64) (jobs.State, error) {
 	t, err := r.Get(ctx, id)
 	until := t.CreatedAt.Add(t.UniqueFor)
@@ -122,7 +122,7 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 		defer live.Close()
 	}
 	added, err := admin.AddThen(ctx, r, o.Spec, func(added runner.Enqueued) error {
-		_ = live.Bind(added.ID) // without a socket no live output arrives; the stored output is printed instead
+		_ = live.Bind(added.ID) // ignore an error: without the socket, Follow prints the stored output
 		return nil
 	})
 	if s, ok := errors.AsType[signals.Received](err); ok { // the signal came before the task was added
@@ -157,7 +157,8 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	}
 	if !p.JSON && !o.Result {
 		live.Serve(jobs.Task{ID: id})
-		// If the task is new, show all attempts: the first one may already have ended.
+		// Print all attempts of a new task, because the first one may already have ended. Of an older task, print the latest attempt and
+		// those after it.
 		tasks := map[int64]*output.Cursor{id: {Live: live, Range: output.Range{All: !added.Kept, Lines: -1}}}
 		if err := output.Follow(ctx, r, []int64{id}, tasks, to); err != nil {
 			return o.stopped(ctx, r, p, live, err, added)
@@ -179,8 +180,8 @@ func (o Options) AddAndWait(ctx context.Context, r *runner.Runner, p *term.Print
 	return to.Complete(end)
 }
 
-// stopped handles a wait that ended early because of err, and returns the error to report. After a signal it cancels the task if this
-// process has added it and runs it. Until the task has ended, the parameter "live" goes on printing the output of the task.
+// stopped handles a wait that ended early because of err, and returns the error to report. If this process added the task and runs it
+// itself, a signal also cancels the task. The parameter "live" prints the output of the task until the task has ended.
 func (o Options) stopped(ctx context.Context, r *runner.Runner, p *term.Printer, live *output.Live, err error,
 	added runner.Enqueued) error {
 	if s, ok := errors.AsType[signals.Received](err); ok && o.Here && !added.Kept {

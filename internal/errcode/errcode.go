@@ -28,12 +28,12 @@ const (
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
 	TablesDiffer      = "tables_differ"       // after a move has copied all data, the two databases differ; the subject is the source
-	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id
+	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id of the task
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
 	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, with other tables, made or moved the file
-	UniqueKeyHolder   = "unique_key_holder"   // a new task with a unique key would replace a task that it waits for; the subject is the id
+	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace the task that has its unique key, but also waits for that task; the subject is its id
 )
 
 // Codes of package runner.

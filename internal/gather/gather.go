@@ -22,9 +22,9 @@ type Group struct {
 	mu      sync.Mutex
 	absent  int           // number of members that have called neither Join nor Arrive
 	waiting []entry       // members that have joined and are not yet in a Call
-	all     chan struct{} // closed when absent is 0
+	all     chan struct{} // closed when every member has called Join or Arrive
 	calls   int           // number of Calls that have begun and not ended
-	idle    func()        // called when the last Call ends; may be nil
+	idle    func()        // function to call when the last Call ends; nil for none
 
 	ctx    context.Context // ends when somebody stops the group
 	cancel context.CancelCauseFunc

@@ -38,7 +38,7 @@ func TestFindSearchesAsAShellDoes(t *testing.T) {
 	here := Invocation{Dir: dir + "/sub", Path: dir + "/a:" + dir + "/b:" + dir + "/c"}
 	for _, test := range []struct {
 		path, name, cwd string
-		want            string // path below dir, or the beginning of the error
+		want            string // path of the program without dir, or the beginning of the error
 		exit            int
 	}{
 		{here.Path, "tool", "", "/a/tool", 0},

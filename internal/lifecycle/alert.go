@@ -11,10 +11,10 @@ import (
 
 // These constants say when the run of a task counts as unusually long.
 const (
-	UsualRuns = 100 // maximum number of earlier runs to compare with
-	leastRuns = 20  // minimum number of earlier runs to compare with
-	slowTimes = 2   // a task is slow after this multiple of the 95th percentile, because one task in 20 exceeds the percentile
-	leastSlow = time.Second
+	UsualRuns = 100         // maximum number of earlier runs to compare with
+	leastRuns = 20          // minimum number of earlier runs to compare with
+	slowTimes = 2           // a run is slow if it takes more than this multiple of the 95th percentile
+	leastSlow = time.Second // a run of at most this duration is never slow
 )
 
 // Usual returns the 95th percentile of durations, or 0 if there are fewer than 20.
@@ -42,7 +42,8 @@ func Slow(s *jobs.Schedule, now time.Time) bool {
 }
 
 // AlertSpec returns the task that runs the hook for an alert of a schedule. The event is EventLate or EventSlow. The parameter h contains
-// the hooks of the schedule's tasks, with their defaults; AlertSpec uses OnFailure. If OnFailure is empty, it returns false.
+// the hooks of the schedule's tasks, with their defaults. The hook for an alert is OnFailure. If OnFailure is empty, AlertSpec returns
+// false.
 func AlertSpec(s *jobs.Schedule, event string, h jobs.Hooks, now time.Time) (jobs.Spec, bool) {
 	if h.OnFailure == "" {
 		return jobs.Spec{}, false

@@ -55,7 +55,8 @@ func TestBackoffGrows(t *testing.T) {
 		b := jobs.Backoff{Strategy: rapid.SampledFrom(strategies).Draw(t, "strategy"),
 			Delay: time.Duration(rapid.Int64Range(0, int64(taskspec.MaxDelay)).Draw(t, "delay")), Max: taskspec.MaxDelay}
 		id, n := rapid.Int64().Draw(t, "id"), rapid.IntRange(1, 100).Draw(t, "n")
-		// Without jitter, delays do not decrease. With it, a later delay is at least 0.9 / 1.1 of an earlier one.
+		// Without jitter, a later delay is not shorter than an earlier one. Jitter changes both delays by up to 10 %, so the later one is
+		// at least 0.9 / 1.1 of the earlier one.
 		if a, z := Delay(b, id, n), Delay(b, id, n+rapid.IntRange(1, 100).Draw(t, "more")); float64(z) < float64(a)*0.9/1.1-1 {
 			t.Fatalf("%+v: got %v after attempt %d and %v after a later one, want no shorter delay", b, a, n, z)
 		}
@@ -71,7 +72,8 @@ func TestBackoffIsRepeatableAndDiffersBetweenTasks(t *testing.T) {
 		}
 		seen[d.Round(10*time.Millisecond)] = true
 	}
-	if len(seen) < 150 { // rounded to 10 ms, there are 200 delays between 9 s and 11 s
+	// The delays are between 9 s and 11 s. Rounded to 10 ms, 200 different delays are possible.
+	if len(seen) < 150 {
 		t.Errorf("got %d different delays for 1000 tasks, want at least 150", len(seen))
 	}
 }

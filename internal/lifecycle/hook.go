@@ -17,7 +17,7 @@ import (
 // The task that runs a hook has these options, not the options of the task that has ended.
 const (
 	HookLines    = 50          // maximum number of lines of output that the hook gets on its stdin
-	hookPriority = 1000        // lowest priority of a hook, so that it starts before other tasks of its queue
+	hookPriority = 1000        // minimum priority of a hook, so that it starts before other tasks of its queue
 	hookAttempts = 10          // maximum number of attempts
 	hookTimeout  = time.Minute // maximum duration of an attempt
 	maxHookText  = 4 << 10     // maximum bytes of the output, and of the command, in the environment of the hook
@@ -84,10 +84,9 @@ var hookFlags = map[string]string{taskspec.EventFailed: "on-failure", taskspec.E
 	taskspec.EventLate: "on-failure", taskspec.EventSlow: "on-failure"}
 
 // HookSpec returns the task that runs a hook. The parameter t is the task that has ended, o is the outcome of its last attempt, and c is
-// its new state and error. The parameter "output" has the last lines that the task printed.
-//
-// The hook gets the metadata of the task that has ended, but not its environment file and its working directory. One of these may be
-// missing, and this may be the reason why the task failed.
+// its new state and error. The parameter "output" has the last lines that the task printed. The hook gets the metadata of the task that has
+// ended. It does not get the environment file and the working directory of that task, because the task may have failed just because one of
+// these is missing.
 func HookSpec(h Hook, t jobs.Task, o Outcome, c Change, output []byte) jobs.Spec {
 	output = output[max(len(output)-maxHookInput, 0):]
 	s := jobs.Shell(plainText(h.Command)).With(jobs.Queue(t.Queue), jobs.Priority(max(t.Priority, hookPriority)),

@@ -23,7 +23,7 @@ func NewTask(s *jobs.Spec, now time.Time) jobs.Task {
 	}
 	if t.RunAt.After(now) {
 		t.State = jobs.Scheduled
-	} else if t.Tick.IsZero() { // the due time of a missed tick stays in the past, because the expiry counts from it
+	} else if t.Tick.IsZero() { // a missed tick keeps its due time, because the expiry counts from it
 		t.RunAt = now
 	}
 	t.UniqueKey = uniqueKey(s, t.RunAt)

@@ -14,7 +14,7 @@ type Change struct {
 	Reason jobs.Reason
 	Error  string
 	Result json.RawMessage
-	RunAt  time.Time // next due time; only if State is retrying or scheduled
+	RunAt  time.Time // time of the next start; only set if State is retrying or scheduled
 
 	Attempt int // new number of attempts
 	Losses  int // new number of losses
@@ -35,7 +35,8 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 		}
 		return c.end(jobs.Cancelled, jobs.ReasonCancelled)
 	}
-	again := func(to jobs.State, in time.Duration) Change { // sets the next state of the task; cancels the task if somebody has asked to
+	// again returns the change for another start of the task. If somebody has asked to cancel the task, it cancels the task instead.
+	again := func(to jobs.State, in time.Duration) Change {
 		if asked {
 			return cancelled()
 		}
@@ -83,8 +84,8 @@ func Next(t jobs.Task, o Outcome, now time.Time) Change {
 	}
 }
 
-// Suspect reports whether the task may be the reason why its workers died. That is so after its first loss if MaxLosses is at most 2. With
-// a higher MaxLosses it is so after MaxLosses-1 losses.
+// Suspect reports whether the task may be the reason why its workers died. If MaxLosses is at most 2, a task is a suspect after its first
+// loss. If MaxLosses is higher, a task is a suspect after MaxLosses-1 losses.
 //
 // A worker runs a suspect alone, so a suspect that kills its worker causes no loss of another task. Tasks that were lost only because they
 // ran beside the suspect can then complete.

@@ -168,7 +168,9 @@ func TestFailEndsATaskThatHasAttemptsLeft(t *testing.T) {
 		t.Errorf(`got state %s (%s) and error %q, want %s (%s) and "mail: no such address"`, c.State, c.Reason, c.Error, jobs.Failed,
 			jobs.ReasonError)
 	}
-	o.Reason = jobs.ReasonTimeout // the function may have returned its error only because the worker stopped the attempt
+	// After a timeout the error of the function does not count, because the function may have returned it only when the worker stopped the
+	// attempt.
+	o.Reason = jobs.ReasonTimeout
 	if c := Next(task, o, at); c.State != jobs.Retrying {
 		t.Errorf("after a timeout: got state %s, want %s", c.State, jobs.Retrying)
 	}
@@ -193,7 +195,7 @@ func FuzzNext(f *testing.F) {
 		maxAttempts = max(1, maxAttempts&0x7fffffff)
 		maxLosses &= 0x7fffffff
 		task := jobs.Task{ID: id, Attempt: 1 + (attempt&0x7fffffff)%maxAttempts, MaxAttempts: maxAttempts, MaxLosses: maxLosses,
-			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // at most MaxLosses+1, which a user can write with SQL
+			Losses: (losses & 0x7fffffff) % (maxLosses + 2), // a user can write up to MaxLosses+1 with SQL
 			Options: jobs.Options{Backoff: jobs.Backoff{
 				Strategy: []jobs.Strategy{jobs.Fixed, jobs.Linear, jobs.Exponential, "?"}[which%4], Delay: time.Duration(delay),
 				Max: time.Duration(most)}}}

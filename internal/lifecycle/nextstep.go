@@ -43,9 +43,9 @@ func (s *Steps) Reload(stored []jobs.Step) {
 // Len returns the number of stored steps.
 func (s *Steps) Len() int { return len(s.stored) }
 
-// Stored returns the stored step or sleep with this name. It returns false if no attempt has stored it yet. The error matches
-// ErrStep. Stored returns it if the name is invalid, if this attempt has already used the name, if the task would have too many steps, or
-// if the caller wants a step and the name belongs to a sleep, or the reverse.
+// Stored returns the stored step or sleep with this name. It returns false if no attempt has stored it yet. The errors match ErrStep. There
+// is an error if the name is invalid, if this attempt has already used the name, or if the task would have too many steps. There is also an
+// error if the name belongs to a sleep and the caller wants a step, or if it belongs to a step and the caller wants a sleep.
 func (s *Steps) Stored(name string, sleep bool) (jobs.Step, bool, error) {
 	step, ok := s.stored[name]
 	var err error

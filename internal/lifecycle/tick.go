@@ -10,7 +10,7 @@ import (
 
 const (
 	maxCatchUp   = 100         // maximum number of tasks that CatchUpAll enqueues at once
-	onTimeWithin = time.Minute // a due tick counts as missed after this time
+	onTimeWithin = time.Minute // a tick counts as missed if it has been due for longer than this
 )
 
 // AtBoot reports whether a cron expression means one tick whenever a machine boots, instead of ticks at times.
@@ -30,9 +30,9 @@ func TickSpec(s *jobs.Schedule, tick time.Time) jobs.Spec {
 	return spec
 }
 
-// CaughtUp returns the due ticks that get a task at the time now, oldest first. If several ticks are due, or the last one is more than a
-// minute late, CatchUp of the schedule decides which of them get a task. The function "newest" returns the last n ticks between its
-// parameter from and now, oldest first.
+// CaughtUp returns the due ticks that get a task now, oldest first. If several ticks are due, or the last one is more than a minute late,
+// the schedule's option CatchUp decides which of them get a task. The function "newest" returns the last n ticks from the time "from" until
+// now, oldest first.
 func CaughtUp(s *jobs.Schedule, newest func(from time.Time, n int) []time.Time, now time.Time) []time.Time {
 	last := newest(s.NextAt, 1)
 	onTime := len(last) > 0 && now.Sub(last[0]) <= onTimeWithin

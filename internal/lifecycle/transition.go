@@ -6,7 +6,7 @@ import (
 	"example.com/runner/jobs"
 )
 
-// move is a change of a task from one state to another. By is the action that causes the change.
+// move is a change of a task from one state to another. The field By names the action that causes the change.
 type move struct {
 	From, To jobs.State
 	By       string

@@ -47,7 +47,7 @@ func canonical(text json.RawMessage) []byte {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&value); err != nil {
-		return text // there are no arguments
+		return text // the text is empty, because the task has no arguments
 	}
 	sorted, err := taskjson.Marshal(value)
 	if err != nil {
@@ -70,7 +70,8 @@ func KeyHeldUntil(s *jobs.Spec, task *jobs.Task) (until time.Time) {
 	return until
 }
 
-// DeletedTask returns a task for Enqueue to return if the unique key of the Spec still belongs to task id, which has been deleted.
+// DeletedTask returns the task that Enqueue returns if the unique key of the Spec still belongs to a deleted task. The parameter "id" is
+// the id of the deleted task.
 func DeletedTask(id int64, s *jobs.Spec, now time.Time) jobs.Task {
 	return jobs.Task{ID: id, UniqueKey: NewTask(s, now).UniqueKey, Kept: true}
 }

@@ -70,8 +70,8 @@ func (s *Splitter[Source]) Partials() (list []Source) {
 	return list
 }
 
-// The function Last returns the last n lines in a list of pieces. The result "enough" is false if an earlier piece may belong to these
-// lines.
+// The function Last returns the last n lines in a list of pieces. The result "enough" is false if the first of these lines may begin in an
+// earlier piece, or if the list has fewer than n lines.
 func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	if n == 0 {
 		return nil, true
@@ -80,7 +80,7 @@ func Last(chunks []jobs.Chunk, n int) (last []jobs.Chunk, enough bool) {
 	for i, c := range slices.Backward(chunks) {
 		end := len(c.Data)
 		if i == len(chunks)-1 {
-			end-- // the final newline ends a line and does not begin another one
+			end-- // skip a final newline, because no further line begins after it
 		}
 		for end >= 0 {
 			at := bytes.LastIndexByte(c.Data[:end], '\n')
@@ -107,7 +107,7 @@ func Shown(chunks []jobs.Chunk, n int) (list []string) {
 	var text []byte
 	for i, c := range chunks {
 		if i > 0 && c.Stream != chunks[i-1].Stream && len(text) > 0 && text[len(text)-1] != '\n' {
-			text = append(text, '\n') // a line must not contain text of two streams
+			text = append(text, '\n') // end the line here, because the next piece belongs to another stream
 		}
 		text = append(text, c.Data...)
 	}

@@ -55,7 +55,8 @@ func isJournal(w io.Writer, journalStream string) bool {
 	if err != nil {
 		return false
 	}
-	sys := reflect.Indirect(reflect.ValueOf(info.Sys())) // reflection, because the type depends on the operating system
+	// The type of info.Sys() depends on the operating system, so this code reads its fields by reflection.
+	sys := reflect.Indirect(reflect.ValueOf(info.Sys()))
 	if sys.Kind() != reflect.Struct {
 		return false
 	}
@@ -80,7 +81,7 @@ type logHandler struct {
 	style Style
 	level slog.Level
 	mu    *sync.Mutex // protects the stream
-	group string      // prefix for the keys of the attributes that follow
+	group string      // prefix for the keys of further attributes; WithGroup sets it
 	attrs string      // attributes that WithAttrs added, already formatted
 }
 

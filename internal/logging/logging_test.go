@@ -144,7 +144,8 @@ func TestLogStyleFollowsStderr(t *testing.T) {
 		{"auto", "", term.Stream{Writer: io.Discard}, Plain},
 		{"auto", "", term.Stream{Writer: file, TTY: true}, Terminal},
 		{"auto", journal, term.Stream{Writer: file}, Journal},
-		{"auto", "1:2", term.Stream{Writer: file}, Plain}, // as if systemd had started a shell that redirected the log to a file
+		// $JOURNAL_STREAM names another file than the log, as if systemd had started a shell that redirected the log.
+		{"auto", "1:2", term.Stream{Writer: file}, Plain},
 		{"auto", journal, term.Stream{Writer: io.Discard}, Plain},
 		{"text", journal, term.Stream{Writer: file, TTY: true}, Plain},
 		{"json", journal, term.Stream{Writer: file, TTY: true}, JSON},

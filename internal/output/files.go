@@ -52,10 +52,10 @@ type outputFile struct {
 }
 
 const (
-	ownerFile  = "database" // this file names the database to which the output in the directory belongs
+	ownerFile  = "database" // name of a file that contains the path of the database whose output is in the directory
 	oldEnd     = ".1"       // suffix of the name of a full file
 	sweepEvery = 10 * time.Minute
-	sweepTasks = 500 // number of tasks to look up at once
+	sweepTasks = 500 // maximum number of tasks that one query looks up
 )
 
 // outputName matches the name of a file with output.
@@ -76,7 +76,7 @@ func OpenFiles(r *runner.Runner, path string, most int64, log *slog.Logger) (*Fi
 		err = errors.New("other users can write it")
 	}
 	if err == nil {
-		err = own(root, admin.Directory(r))
+		err = claimDirectory(root, admin.Directory(r))
 	}
 	if err != nil {
 		_ = root.Close()
@@ -92,9 +92,9 @@ func directoryError(path string, err error) error {
 	return &failure.Error{Code: "permission", Exit: 1, What: "cannot use --log-dir " + path, Why: []string{err.Error()}, Cause: err}
 }
 
-// The function "own" records that the directory belongs to this database, or returns an error if it belongs to another one. Two databases
-// must not share a directory, because they may have tasks with the same ids.
-func own(root *os.Root, database string) error {
+// claimDirectory records that a directory belongs to this database. It returns an error if the directory belongs to another database. Two
+// databases must not share a directory, because they may have tasks with the same ids.
+func claimDirectory(root *os.Root, database string) error {
 	file, err := root.OpenFile(ownerFile, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err == nil {
 		_, err = file.WriteString(database + "\n")
@@ -113,7 +113,8 @@ func own(root *os.Root, database string) error {
 // Close closes the directory.
 func (f *Files) Close() error { return f.root.Close() }
 
-// Record returns a handler that runs h. During an attempt Copy writes the output of the attempt to a file of its own.
+// Record returns a copy of the handler h that also opens and closes a file for each attempt. Copy writes the output of the attempt to this
+// file.
 func (f *Files) Record(h jobs.Handler) jobs.Handler {
 	run := h.Run
 	h.Run = func(ctx context.Context, task jobs.Task) (json.RawMessage, error) {
@@ -216,10 +217,10 @@ func (f *Files) sweep(ctx context.Context, r *runner.Runner) (deleted int, err e
 	if err := errors.Join(err, dir.Close()); err != nil {
 		return 0, err
 	}
-	files := map[int64][]string{} // names of files by the id of the task
+	files := map[int64][]string{} // for each task id, the names of its files
 	for _, name := range names {
 		if match := outputName().FindStringSubmatch(name); match != nil {
-			id, _ := strconv.ParseInt(match[1], 10, 64) // cannot fail, because there are at most 18 digits
+			id, _ := strconv.ParseInt(match[1], 10, 64) // at most 18 digits always fit into an int64
 			files[id] = append(files[id], name)
 		}
 	}

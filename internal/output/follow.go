@@ -25,9 +25,9 @@ type Range struct {
 	Lines int       // number of last lines to print of the first attempt; -1 for all lines
 }
 
-// The method "first" returns a generation; only attempts with a higher generation can be in the range. If All, N and Began are not set,
-// these are the last attempt and those that start later. Otherwise, or if there is only one attempt, the result is 0.
-func (w Range) first(attempts []jobs.Attempt) int64 {
+// lastBefore returns the generation of the last attempt before the range, or 0 if the range can contain the first attempt. If All, N and
+// Began are not set, the range begins with the latest attempt.
+func (w Range) lastBefore(attempts []jobs.Attempt) int64 {
 	if w.All || w.N > 0 || !w.Began.IsZero() || len(attempts) < 2 {
 		return 0
 	}
@@ -42,13 +42,13 @@ func (w Range) shows(a jobs.Attempt) bool {
 // Cursor says which output of a task is already printed.
 type Cursor struct {
 	Range      Range
-	Live       *Live          // prints the attempts whose output workers send to this process; nil if workers cannot send any
+	Live       *Live          // prints the output that workers send to this process; nil if they cannot send it
 	generation int64          // generation of the task when its attempts were read last; 0 if they were not
 	attempts   []jobs.Attempt // attempts whose output is not completely printed
 	shown      int64          // generation of the last completely printed attempt
 	reading    int64          // generation of the attempt that is being printed
 	seq        int64          // number of the last printed piece of that attempt
-	bytes      int64          // number of bytes of that attempt that are printed or surely lost
+	bytes      int64          // number of printed or lost bytes of that attempt; too low after readLast
 	any        bool           // whether at least one attempt was printed
 }
 
@@ -60,10 +60,11 @@ func (f *Cursor) Advance(ctx context.Context, r *runner.Runner, t jobs.Task, to 
 		if err != nil {
 			return false, err
 		}
-		// If the task has changed since the caller read it, the list contains the running attempt twice. Keep the first, which is newer.
+		// If the task has changed since the caller read it, the list contains the running attempt twice. The first of the two is newer:
+		// keep only that one.
 		attempts = slices.CompactFunc(attempts, func(a, b jobs.Attempt) bool { return a.GenerationID == b.GenerationID })
 		if f.generation == 0 {
-			f.shown = f.Range.first(attempts)
+			f.shown = f.Range.lastBefore(attempts)
 		}
 		f.attempts = slices.DeleteFunc(attempts, func(a jobs.Attempt) bool {
 			return a.GenerationID <= f.shown || a.GenerationID != f.reading && !f.Range.shows(a)
@@ -103,8 +104,8 @@ func (f *Cursor) read(ctx context.Context, r *runner.Runner, t jobs.Task, a jobs
 	}
 	for {
 		chunks, err := r.Output(ctx, a, f.seq, pieces)
-		// If a worker sends the output of an attempt to this process, it connects before it stores the first piece. So when a read finds
-		// pieces of this attempt, Live already knows the attempt and prints it. Do not print these pieces twice.
+		// A worker that sends output to this process connects before it stores the first piece. So if the database has pieces of such an
+		// attempt, Live already knows the attempt and prints its output. Do not print these pieces a second time.
 		if err != nil || f.Live.attempt(a.GenerationID) != nil {
 			return err
 		}
@@ -143,16 +144,17 @@ func (f *Cursor) readLast(ctx context.Context, r *runner.Runner, t jobs.Task, a 
 	}
 }
 
-// show prints a piece of output. If bytes are missing before this piece, show tells the printer how many. A worker keeps the
-// first HeadSize bytes of an output and may drop bytes after them: c.DroppedBytes says how many. But this process may have printed some of
-// the dropped bytes before the worker dropped them. So HeadSize + DroppedBytes minus the number of printed bytes are missing.
+// show prints a piece of output. If bytes are missing before this piece, show tells the printer how many. A worker keeps the first HeadSize
+// bytes of an output and may drop bytes after these. c.DroppedBytes is the number of bytes that it dropped before this piece. This process
+// may have printed some bytes before the worker dropped them. So the number of missing bytes is HeadSize + DroppedBytes minus the number of
+// printed bytes.
 func (f *Cursor) show(t jobs.Task, c jobs.Chunk, to *LogPrinter) error {
 	missing := int64(0)
 	switch {
 	case c.DroppedBytes > 0:
 		missing = max(min(c.DroppedBytes, admin.HeadSize(t.OutputLimit)+c.DroppedBytes-f.bytes), 0)
 	case c.Seq > f.seq+1 && f.seq > 0:
-		missing = unknown // the pieces after the last printed one were deleted before this process could print them
+		missing = unknown // pieces before this one were deleted before this process could print them
 	}
 	f.seq = c.Seq
 	f.bytes += int64(len(c.Data)) + max(missing, 0)

@@ -27,7 +27,7 @@ func TestTailOf(t *testing.T) {
 	}{
 		{[]string{"a\nb\nc\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb\nc"}, 2, "b\nc", true},
-		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // an earlier piece might belong to the first line
+		{[]string{"a\nb\nc\n"}, 3, "a\nb\nc\n", false}, // line a might begin in an earlier piece
 		{[]string{"a\n", "b", "\n", "c\n"}, 2, "b\nc\n", true},
 		{[]string{"a\nb", "b\n"}, 1, "bb\n", true},
 		{[]string{"a\n", "b\n"}, 1, "b\n", true},
@@ -101,8 +101,8 @@ func TestLogPrinterCountsMissingBytes(t *testing.T) {
 	}
 	show(1, 0, "0123456789") // start of the output, which the worker always keeps
 	show(2, 0, "abcde")      // the worker drops this piece later
-	show(4, 12, "vwxyz")     // the worker has dropped 12 bytes before this piece: 5 that were printed, and 7 that were not
-	show(5, 12, "end")       // nothing more is missing here: DroppedBytes is still 12
+	show(4, 12, "vwxyz")     // before this piece, the worker dropped 12 bytes, of which 5 were printed
+	show(5, 12, "end")       // DroppedBytes is still 12, so no more bytes are missing
 	p.Flush()
 	testkit.Equal(t, "stdout", out.String(), "0123456789abcdevwxyzend")
 	testkit.Equal(t, "stderr", talk.String(), "--- 7 B not kept (--output-limit 20) ---\n")

@@ -109,7 +109,8 @@ func (s *LogPrinter) gap(t jobs.Task, missing int64) error {
 		what = binarySize(missing)
 	}
 	limit := "--output-limit"
-	if t.OutputLimit != taskspec.DefaultOutputLimit { // for the default, the --output-limit of the worker applies, which is unknown here
+	// For a task with the default limit, the --output-limit of the worker applies, which this process does not know.
+	if t.OutputLimit != taskspec.DefaultOutputLimit {
 		limit += " " + humanize.ExactSize(t.OutputLimit)
 	}
 	text := s.before(lineOf{t.ID, "stderr"}) + fmt.Sprintf("--- %s not kept (%s) ---\n", what, limit)

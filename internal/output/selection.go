@@ -132,8 +132,9 @@ func (o Selection) FollowIDs(ctx context.Context, r *runner.Runner, to *LogPrint
 	return failure.ExitStatus(3)
 }
 
-// overlap is how long before the previous poll the period begins in which FollowFilter looks for ended tasks. A worker reads the end time
-// of a task before it commits. So a task may have ended shortly before the previous poll, but become visible only after that poll.
+// overlap is the time by which the periods overlap in which FollowFilter looks for ended tasks: each period begins this long before the
+// previous poll. A worker reads the end time of a task before it commits. So a task may have an end time before the previous poll, but
+// become visible only after that poll.
 const overlap = 5 * time.Second
 
 // FollowFilter prints the output of the tasks that match a filter until ctx ends: of the tasks that run now, and of the tasks that start
@@ -170,14 +171,14 @@ func (o Selection) FollowFilter(ctx context.Context, r *runner.Runner, to *LogPr
 				shown[t.ID] = t
 			}
 		}
-		which.Lines = -1 // Lines applies to the first poll only; print later tasks completely
+		which.Lines = -1 // print all lines of tasks that appear after the first poll
 		maps.DeleteFunc(shown, func(_ int64, t jobs.Task) bool { return t.FinishedAt.Before(from.Add(-overlap)) })
 		return false, p.Flush()
 	})
 }
 
-// active returns the running tasks, the tasks that have ended at the time in since or later, and the tasks with the ids in known, sorted by
-// id.
+// active returns the running tasks and the tasks that ended at or after the time "since", if they match the filter, and the tasks with the
+// ids in the parameter "known". It sorts them by id.
 func (o Selection) active(ctx context.Context, r *runner.Runner, since time.Time, known []int64) ([]jobs.Task, error) {
 	var tasks []jobs.Task
 	filters := []jobs.Filter{o.Filter, o.Filter}

@@ -68,7 +68,8 @@ func readAll(result pgx.Rows, types *pgtype.Map) (*rows, error) {
 		r.values = append(r.values, values)
 	}
 	result.Close()
-	r.columns = result.FieldDescriptions() // read after the rows, because some modes of pgx do not know the columns earlier
+	// In some modes, pgx knows the columns only after the rows have been read.
+	r.columns = result.FieldDescriptions()
 	return r, result.Err()
 }
 
@@ -80,7 +81,7 @@ func valuesOf(result pgx.Rows, types *pgtype.Map) ([]driver.Value, error) {
 	for i, raw := range result.RawValues() {
 		column := &columns[i]
 		known, ok := types.TypeForOID(column.DataTypeOID)
-		if !ok { // pgx does not know the type void, which the statement that takes a lock returns
+		if !ok { // the type void: the statement that takes a lock returns it, but pgx does not know it
 			values[i] = string(raw)
 			continue
 		}

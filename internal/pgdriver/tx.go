@@ -16,8 +16,9 @@ const rollbackTimeout = 10 * time.Second
 // Tx makes a transaction of pgx usable as a *sql.Tx. See Tx of package runner/postgres.
 func Tx(ctx context.Context, tx pgx.Tx) (*sql.Tx, error) {
 	pool := sql.OpenDB(txConnector{&txConn{ctx: ctx, tx: tx}})
-	defer func() { _ = pool.Close() }() // this ends only the goroutine of pool; the transaction keeps its connection
-	// If ctx could end, database/sql would roll back in another goroutine, while the owner of tx may be using it.
+	defer func() { _ = pool.Close() }() // ends the goroutine of pool; the transaction goes on
+	// The context of BeginTx must not end. If it ended, database/sql would roll back in another goroutine, while the owner of tx may be
+	// using it.
 	return pool.BeginTx(context.WithoutCancel(ctx), nil)
 }
 
@@ -32,7 +33,7 @@ func (txConnector) Open(string) (driver.Conn, error) { return nil, errors.ErrUns
 
 // txConn is a connection of database/sql. Its only transaction is tx.
 type txConn struct {
-	ctx context.Context // Commit stops waiting for the server when ctx ends
+	ctx context.Context // context for Commit: when it ends, Commit stops waiting for the server
 	tx  pgx.Tx
 }
 

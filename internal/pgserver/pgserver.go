@@ -152,7 +152,8 @@ func (s *Server) run(ctx context.Context) error {
 	}
 	go func() {
 		_ = process.Wait()
-		_ = guard.Process.Kill() // kill the guard now, because another process may get the pid of the server
+		// The guard would send signals to the pid of the ended server, which another process may get. So kill the guard now.
+		_ = guard.Process.Kill()
 		_ = guard.Wait()
 		pipe.Close()
 		close(ended)

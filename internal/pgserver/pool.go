@@ -15,7 +15,8 @@ import (
 // ErrNoPooler is the error that Pool returns if PgBouncer is not installed.
 var ErrNoPooler = errors.New("pgbouncer not found in PATH")
 
-const poolPort = "6432" // PostgreSQL clients expect a port in the file name of the socket
+// poolPort is the port of PgBouncer. It listens only on a Unix socket, but PostgreSQL clients expect a port in the name of the socket file.
+const poolPort = "6432"
 
 // Pool starts PgBouncer in front of the server. It returns the address of a database behind PgBouncer. The mode is session, transaction or
 // statement. PgBouncer ends when the caller calls stop or this process ends. A server has at most one pool at a time.

@@ -14,11 +14,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// MaxGrouped is how many failed tasks the command line and the pages group. These are the tasks that failed last.
+// MaxGrouped is the maximum number of failed tasks that the command line and the pages read to group them. They read the tasks that failed
+// last.
 const MaxGrouped = 10_000
 
-// ReadFailures groups the failed tasks that a filter selects; the largest group is first. It reads only the latest failed tasks; the
-// parameter "most" is their maximum number.
+// ReadFailures reads the failed tasks that a filter selects, and groups them. The largest group is first. The parameter "most" is the
+// maximum number of tasks. If there are more, ReadFailures reads those that failed last.
 func ReadFailures(ctx context.Context, r *runner.Runner, filter jobs.Filter, most int) ([]FailureGroup, error) {
 	tasks, err := admin.Failures(ctx, r, filter, most)
 	return GroupFailures(tasks), err

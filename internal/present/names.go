@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	recentTasks = 1000 // ReadNames returns the names in this many of the newest tasks
-	mostNames   = 50   // maximum number of labels, and of lanes
+	recentTasks = 1000 // number of the newest tasks in which ReadNames looks for names
+	mostNames   = 50   // maximum number of labels, and maximum number of lanes
 )
 
 // ReadNames returns names to suggest in a search: the names of queues, workers and schedules, and the names that occur in the newest tasks.

@@ -114,7 +114,7 @@ func waitProblem(p admin.Problem) (message, try string) {
 		return fmt.Sprintf("no worker serves queue %s, and %s", p.Queue, waits), "runner work -q " + p.Queue
 	case "no_job":
 		try = "runner work -q " + p.Queue
-		if p.Job != jobs.CommandJob { // nothing says which program runs this job, so suggest a list of the tasks
+		if p.Job != jobs.CommandJob { // the program that runs this job is unknown, so suggest a list of the tasks
 			try = fmt.Sprintf("runner list -q %s -j %s -s pending", p.Queue, p.Job)
 		}
 		return fmt.Sprintf("no worker of queue %s has job %s, and %s", p.Queue, p.Job, waits), try

@@ -28,7 +28,7 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 	}
 	waits := queue("mail", map[jobs.State]int{jobs.Pending: 3, jobs.Retrying: 1}, map[string]int{"command": 1, "email.send": 2})
 	failed := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}, Failed: 1}
-	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // the 2 failed tasks were retried
+	again := runner.Queue{Queue: "media", Ended: map[jobs.State]int{jobs.Failed: 2, jobs.Completed: 9}} // both failed tasks were retried
 	problem := func(code, message, try, about string) present.Problem {
 		return present.Problem{Code: code, Message: message, Try: try, About: about}
 	}
@@ -58,7 +58,7 @@ func TestQueuesAndWorkersHaveProblems(t *testing.T) {
 		{[]runner.Queue{again}, []runner.Worker{command}, nil},
 		{[]runner.Queue{failed}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1 task failed in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
-		// If Failed is 1,000 or more, it counts failures, including those of tasks that have completed since.
+		// If the field Failed is 1,000 or more, it counts all failures, including those of tasks that have completed since.
 		{[]runner.Queue{{Queue: "media", Failed: 1234}}, []runner.Worker{command}, []present.Problem{
 			problem("failed", "1,234 failures in media in 24h", "runner list -q media -s failed --since 1d", "media")}},
 	} {

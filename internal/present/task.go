@@ -106,7 +106,7 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 	switch t.State {
 	case jobs.Scheduled, jobs.Retrying:
 		if !t.RunAt.After(now) {
-			return "due" // the task is due, but no worker has changed its state yet
+			return "due" // the due time has come, but no worker has made the task pending yet
 		}
 		return "in " + humanize.Age(humanize.Soon(t.RunAt.Sub(now)))
 	case jobs.Blocked:
@@ -121,7 +121,7 @@ func Note(t jobs.Task, h admin.Holds, now time.Time) string {
 			return "expired"
 		}
 		line, _, _ := strings.Cut(t.Error, "\n")
-		return humanize.Cut(line, noteMost) // the error says who cancelled the task, or which dependency failed
+		return humanize.Cut(line, noteMost) // this line says who cancelled the task, or which dependency failed
 	}
 	if t.Reason == jobs.ReasonLost {
 		return fmt.Sprintf("lost %d", t.Losses)

@@ -75,7 +75,7 @@ func Wait(w runner.Wait, t jobs.Task, now time.Time) string {
 			ahead = "more than " + humanize.Plural(mostAhead, "task")
 		}
 		text := fmt.Sprintf("behind %s, %d/%d slots busy", ahead, w.Busy, w.Slots)
-		if w.Estimate >= time.Minute { // leave out a shorter time: the number of tasks says enough
+		if w.Estimate >= time.Minute { // do not print an estimate below a minute
 			text += ", about " + humanize.Age(w.Estimate)
 		}
 		return text

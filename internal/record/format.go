@@ -42,7 +42,7 @@ func (f *Formatter) Record(v any) error {
 		return fmt.Errorf("write JSON: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.UseNumber() // without this, long integers would lose digits
+	decoder.UseNumber() // keeps all digits of long integers
 	var keys map[string]any
 	if err := decoder.Decode(&keys); err != nil {
 		return fmt.Errorf("--format: %w", err)
@@ -53,7 +53,7 @@ func (f *Formatter) Record(v any) error {
 		case slices.Contains(holders, key):
 			keys[key] = nothing{}
 		default:
-			keys[key] = "" // unlike null, an empty text prints nothing, and {{if}} treats it as false
+			keys[key] = "" // an empty text prints nothing, but a null would print "<no value>"
 		}
 	}
 	var text strings.Builder
@@ -68,11 +68,11 @@ func (f *Formatter) Record(v any) error {
 	return err
 }
 
-// holders lists the keys whose value is either null or an object or list.
+// holders lists the keys whose value is an object, a list or null.
 var holders = []string{"args", "env", "metadata", "progress", "queues", "result"}
 
-// A value of the type nothing replaces a null where a template may expect an object or a list. It prints as an empty text, and a {{range}}
-// over it does not execute its body.
+// The type nothing replaces the null of a key in holders. It prints as an empty text. A template can look for a key in it or use {{range}}
+// as with an empty object.
 type nothing map[string]any
 
 func (nothing) String() string { return "" }

@@ -27,7 +27,7 @@ func encoded(input []byte) *string {
 	return new(base64.StdEncoding.EncodeToString(input))
 }
 
-// texts returns the map, or nil if it is empty.
+// texts returns the map. Instead of an empty map it returns nil, which becomes null in JSON.
 func texts(byKey map[string]string) map[string]string {
 	if len(byKey) == 0 {
 		return nil

@@ -10,10 +10,11 @@ import (
 // Names contains the names that occur in a database. The key is the selector that takes a name as its value, such as queue.
 type Names map[string][]string
 
-// openKeys are the selectors that Words suggests without a value if it knows no values for them.
+// openKeys are selectors that Words suggests even if it knows no value for them. It then suggests only the selector, such as "lane:".
 var openKeys = []string{KeyLane, KeyBatch, KeyMeta, KeyUntil}
 
-// Words returns the suggestions for a search field: a term for each state, each known name and some ages, and selectors in openKeys.
+// Words returns the suggestions for a search field: a term for each state, for each known name and for some ages. It also suggests each
+// selector in openKeys for which there is no known name.
 func (n Names) Words() []string {
 	var words []string
 	add := func(key string, values ...string) {

@@ -80,7 +80,7 @@ func splitTerms(text string) ([]Term, error) {
 	return terms, nil
 }
 
-// addText adds a word to the text at the end of terms, or begins a text there.
+// addText adds a word to a list of terms. If the last term is a text, the word becomes a part of it. Otherwise the word begins a new text.
 func addText(terms []Term, word string) []Term {
 	if n := len(terms); n > 0 && terms[n-1].Key == "" {
 		terms[n-1].Value += " " + word

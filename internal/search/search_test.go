@@ -133,7 +133,7 @@ func TestAVerbSelectsTheStatesItAppliesTo(t *testing.T) {
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed, jobs.Cancelled}}, []jobs.State{jobs.Cancelled}, true},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Completed}}, nil, false},
 		{VerbRetry, jobs.Filter{States: []jobs.State{jobs.Running, jobs.Pending}}, nil, false}, // a task in these states cannot be retried
-		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true},                                   // with an id, the state does not matter
+		{VerbRetry, jobs.Filter{IDs: []int64{7}}, nil, true},                                   // a filter with ids is not changed
 		{VerbCancel, jobs.Filter{}, jobs.Unfinished(), true},
 		{VerbCancel, jobs.Filter{States: []jobs.State{jobs.Failed}}, nil, false},
 		{VerbDelete, jobs.Filter{States: []jobs.State{jobs.Failed, jobs.Pending}}, []jobs.State{jobs.Failed}, true},

@@ -10,7 +10,8 @@ import (
 	"example.com/runner/jobs"
 )
 
-// flags maps selectors to options of the command line, where these have a short or a different name.
+// flags maps a selector to its option on the command line, if the option is not "--" and the name of the selector. The empty selector
+// stands for a text to search for.
 var flags = map[string]string{KeyState: "-s", KeyQueue: "-q", KeyJob: "-j", "": "--match"}
 
 // Flag returns the option of the command line that has the same effect as the term.

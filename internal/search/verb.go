@@ -29,21 +29,21 @@ var waiting = []jobs.State{jobs.Scheduled, jobs.Pending, jobs.Blocked, jobs.Retr
 func (verb Verb) Filter(f jobs.Filter) (only jobs.Filter, ok bool) {
 	switch verb {
 	case VerbCancel:
-		return limited(f, jobs.Unfinished(), jobs.Unfinished())
+		return limitStates(f, jobs.Unfinished(), jobs.Unfinished())
 	case VerbDelete:
-		return limited(f, jobs.Finished(), jobs.Finished())
+		return limitStates(f, jobs.Finished(), jobs.Finished())
 	case VerbHold, VerbTop:
-		return limited(f, waiting, waiting)
+		return limitStates(f, waiting, waiting)
 	case VerbRelease:
 		f.Held = len(f.IDs) == 0
-		return limited(f, []jobs.State{jobs.Blocked}, []jobs.State{jobs.Blocked})
+		return limitStates(f, []jobs.State{jobs.Blocked}, []jobs.State{jobs.Blocked})
 	}
-	return limited(f, []jobs.State{jobs.Failed}, []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Retrying, jobs.Scheduled})
+	return limitStates(f, []jobs.State{jobs.Failed}, []jobs.State{jobs.Failed, jobs.Cancelled, jobs.Retrying, jobs.Scheduled})
 }
 
-// limited limits the states of a filter. If the filter has no states, they become those in defaults. Otherwise limited removes the states
-// that are not in possible. The result "ok" is false if no state remains. limited does not change a filter with ids.
-func limited(f jobs.Filter, defaults, possible []jobs.State) (only jobs.Filter, ok bool) {
+// limitStates restricts the states of a filter to those in the parameter "possible". If the filter has no states, it gets those in the
+// parameter "defaults". The result "ok" is false if no state remains. limitStates does not change a filter with ids.
+func limitStates(f jobs.Filter, defaults, possible []jobs.State) (only jobs.Filter, ok bool) {
 	switch {
 	case len(f.IDs) > 0:
 	case len(f.States) == 0:

@@ -14,26 +14,26 @@ import (
 	"example.com/runner/jobs"
 )
 
-// evidence is the input of the method "judge": the histories of a run, and measurements of the run.
+// evidence is the input of the method "judge": what a run of the selftest has recorded and measured.
 type evidence struct {
 	events    iter.Seq[event]
 	notes     []note
 	lifetimes []lifetime
-	lastSeen  map[attemptProcess]int64 // for each process of an attempt: when it was last seen alive; monotonic clock in µs
+	lastSeen  map[attemptProcess]int64 // when each process of an attempt was last seen alive, in µs of the monotonic clock
 	offset    int64                    // wall clock minus monotonic clock, in ms
-	drift     int64                    // change of offset during the run, in ms
+	drift     int64                    // change of the offset during the run, in ms
 	locked    []span                   // periods in which the nemesis kept all other processes from writing, in ms of the wall clock
 
 	lifetimesOf  map[int][]lifetime // lifetimes of the processes, by pid
-	kills        map[int][]int64    // by the pid of a worker: the times just before it was killed
+	kills        map[int][]int64    // times just before a worker was killed, by the pid of the worker
 	guardiansHit map[int]bool       // pids of workers whose guardians were killed or stopped
-	stoppedSpans map[int][]span     // by the pid of a worker: the periods in which the worker or one of its guardians was stopped
+	stoppedSpans map[int][]span     // periods in which a worker or one of its guardians was stopped, by the pid of the worker
 }
 
 // span is a period of time.
 type span struct{ from, to int64 }
 
-const staleLockAge = 3 * time.Minute // age from which the lock file of a worker that has ended is a violation
+const staleLockAge = 3 * time.Minute // the lock file of an ended worker is a violation if it is older than this
 
 const maxPerInvariant = 20 // maximum number of reported violations of one invariant
 
@@ -102,7 +102,8 @@ func (r *run) checkLeftovers(e *evidence, workers map[string]*workerHistory) {
 	locks, _ := filepath.Glob(r.databaseAddress() + ".d/*.lock")
 	ofHosts, _ := filepath.Glob(r.dir + "/host*/runner/*/*.lock")
 	locks = append(locks, ofHosts...)
-	for _, lock := range locks { // accept young files: a lock file stays for about a minute if a worker is killed while it cleans up
+	// Report only old lock files: if a worker is killed while it cleans up, its lock file stays for about a minute.
+	for _, lock := range locks {
 		info, err := os.Stat(lock)
 		id := strings.TrimSuffix(filepath.Base(lock), ".lock")
 		if workers[id] != nil && err == nil && time.Since(info.ModTime()) > staleLockAge {
@@ -137,7 +138,7 @@ func (e *evidence) judge(report *Report) map[string]*workerHistory {
 // wall converts a time in the notes to the clock of the history, which is the wall clock in ms.
 func (e *evidence) wall(at int64) int64 { return at/1000 + e.offset }
 
-// checkEnqueues compares the acknowledged enqueues with the tasks that exist (I1).
+// checkEnqueues checks rule I1 of docs/reliability.md: it compares the acknowledged enqueues with the tasks that exist.
 func (e *evidence) checkEnqueues(r *replay, report *Report) {
 	tried := map[string]bool{tickLabel: true}
 	var opens []time.Duration
@@ -165,14 +166,15 @@ func (e *evidence) checkEnqueues(r *replay, report *Report) {
 			report.add("I1", id, "exists, but no client enqueued label %q", t.label)
 		}
 	}
-	// use only the times of the first opens, which came after the kills during commits; the load of the run slows later opens
+	// Processes note how long they took to open the database. Use only the first notes, which came after the kills during commits, because
+	// the load of the run makes later opens slower.
 	if k := report.CommitKills; len(opens) >= k {
 		opens = opens[:k]
 	}
 	report.Figures.OpenP50, report.Figures.OpenMax = seconds(percentile(opens, 0.5)), seconds(percentile(opens, 1))
 }
 
-// checkEnds checks that each task ended in a way that its kind allows (I1, I5).
+// checkEnds checks the rules I1 and I5 of docs/reliability.md: each task ended in a way that its kind allows.
 func (e *evidence) checkEnds(r *replay, report *Report) {
 	cancelled := map[int64]bool{}
 	for _, n := range e.notes {
@@ -191,8 +193,8 @@ func (e *evidence) checkEnds(r *replay, report *Report) {
 	}
 }
 
-// checkExecutions checks rule I9 with the notes, the lines that commands and functions write while they run. Each execution needs a claim,
-// runs within the lease of this claim, and does not overlap with another execution of the task.
+// checkExecutions checks rule I9 of docs/reliability.md. It reads the notes that commands and functions write while they run. Each
+// execution needs a claim, runs within the lease of this claim, and does not overlap with another execution of the task.
 func (e *evidence) checkExecutions(r *replay, report *Report) {
 	type key struct{ task, generation int64 }
 	started, times := map[key]int{}, map[int64]int{}

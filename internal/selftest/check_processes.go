@@ -78,16 +78,16 @@ func overlap(spans []span, from, to int64) (sum int64) {
 
 func (e *evidence) lockedWithin(from, to int64) int64 { return overlap(e.locked, from, to) }
 
-// deathOf returns when a worker died. If a process noted that it was about to kill the worker, that time counts and the
-// result "killed" is true. Otherwise deathOf returns the time at which the parent of the worker noticed the end. The
-// result "known" is false if there is no record of the process.
+// deathOf returns when a worker died. If a process noted that it was about to kill the worker, the result is the time of this note, and the
+// result "killed" is true. Otherwise the result is the time at which the parent of the worker noticed its end. The result "known" is false
+// if there is no record of the process.
 func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	for _, l := range e.lifetimesOf[w.pid] {
 		started, ended := e.wall(l.started), e.wall(l.ended)
 		if w.joinedAt < started-abs(e.drift) || w.joinedAt > ended+abs(e.drift) {
 			continue
 		}
-		for _, at := range e.kills[w.pid] { // return the first kill: kills are in the order of their times
+		for _, at := range e.kills[w.pid] { // the kills are sorted by time, so this returns the first one
 			if at >= started && at <= ended {
 				return at, true, true
 			}
@@ -97,10 +97,11 @@ func (e *evidence) deathOf(w *workerHistory) (at int64, killed, known bool) {
 	return 0, false, false
 }
 
-// checkDeaths checks that no worker was declared dead before it died (I3), and measures how long other workers needed to recover the tasks
-// of dead workers (I13). It measures every killed worker that had tasks, even if faults also hit its guardians or other workers.
+// checkDeaths checks rule I3 of docs/reliability.md: no worker was declared dead before it died. For rule I13 it measures how
+// long other workers needed to recover the tasks of dead workers. It measures every killed worker that had tasks, even if faults also hit
+// its guardians or other workers.
 func (e *evidence) checkDeaths(r *replay, report *Report) {
-	const noticed = 1000 // time limit in ms for a parent to notice the end of a child
+	const noticed = 1000 // a parent notices the end of a child within this many ms
 	var recovered, leases []time.Duration
 	lost := map[string]bool{} // workers that had tasks when they died
 	for _, t := range r.tasks {
@@ -130,12 +131,12 @@ func (e *evidence) checkDeaths(r *replay, report *Report) {
 	f.Leases, f.LeaseMax = len(leases), seconds(percentile(leases, 1))
 }
 
-// checkSurvivors checks that no process outlived its attempt or its worker (I10).
+// checkSurvivors checks rule I10 of docs/reliability.md: no process outlived its attempt or its worker.
 func (e *evidence) checkSurvivors(r *replay, report *Report) {
 	const late = 1000 // how many ms a process may outlive its attempt or its worker
 	for m, seen := range e.lastSeen {
 		c := r.claimOf(m.task, m.generation)
-		if c == nil { // skip an attempt without a claim, because checkExecutions reports it
+		if c == nil { // no worker claimed this attempt: checkExecutions reports it
 			continue
 		}
 		last := e.wall(seen)
@@ -182,10 +183,11 @@ func (m attemptProcess) has(trait string) bool {
 	return slices.Contains(strings.Split(m.traits, ","), trait)
 }
 
-// measureDelays measures how soon the product records the end of a command of the kind quick while leftovers of other tasks are alive. It
-// excludes the times in which the harness blocked all writes, and in which the worker or one of its guardians was stopped.
+// measureDelays measures how long a worker takes to record the end of a command while processes that other commands left behind are alive.
+// It uses only tasks of the kind "quick". It excludes the times in which the test blocked all writes, and in which the worker or one of its
+// guardians was stopped.
 func (e *evidence) measureDelays(r *replay, report *Report) {
-	var alive []span // periods in which leftovers were alive
+	var alive []span // periods in which processes that a command had left behind were alive
 	for _, n := range e.notes {
 		start, traits, ok := n.process()
 		if !ok || traits == leader {
@@ -214,7 +216,7 @@ func (e *evidence) measureDelays(r *replay, report *Report) {
 		if c == nil || c.endedBy != endedByOwner || c.endedAt == 0 || kindOf(t.label) != quick || overlap(alive, at, at+1) == 0 {
 			continue
 		}
-		if n.pid == r.pidOf(c.worker) { // skip functions, which run in the worker and note its pid
+		if n.pid == r.pidOf(c.worker) { // not a command but a function, which runs in the worker and notes its pid
 			continue
 		}
 		excluded := e.lockedWithin(at, c.endedAt) + overlap(e.stoppedSpans[r.pidOf(c.worker)], at, c.endedAt)
