@@ -9,11 +9,11 @@ const (
 	DanglingSymlink   = "dangling_symlink"    // the path is a symlink to a file that does not exist; the subject is that file
 	EmptyFile         = "empty_file"          // the file is empty, and this call does not create a database
 	ExposedDatabase   = "exposed_database"    // other users may write the database file or its directory
-	ForeignObject     = "foreign_object"      // a trigger or index was added to one of runner's tables
-	HardLinked        = "hard_linked"         // the file has several names (hard links)
+	ForeignObject     = "foreign_object"      // another program has added a trigger or an index to one of runner's tables
+	HardLinked        = "hard_linked"         // the database file has several names (hard links)
 	IsDirectory       = "is_directory"        // the path is a directory
 	LockTimeout       = "lock_timeout"        // another process held the write lock for too long
-	MountPoint        = "mount_point"         // the file itself is a mount point
+	MountPoint        = "mount_point"         // the database file itself is a mount point, not only its directory
 	Moved             = "moved"               // the tasks were moved to another database
 	MoveIncomplete    = "move_incomplete"     // another database is being moved into this one
 	Moving            = "moving"              // this database is being moved to another one
@@ -27,28 +27,28 @@ const (
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
-	TablesDiffer      = "tables_differ"       // after a move has copied all data, the two databases differ; the subject is the source
-	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id of the task
+	TablesDiffer      = "tables_differ"       // after a move has copied all data, source and destination are not equal; the subject is the source
+	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id of a running task
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
 	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, with other tables, made or moved the file
-	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace the task that has its unique key, but also waits for that task; the subject is its id
+	UniqueKeyHolder   = "unique_key_holder"   // a new task with a unique key would replace a task on which the new task depends; the subject is the id of that task
 )
 
 // Codes of package runner.
 const (
 	NoCursor        = "no_cursor"        // no cursor over ended tasks has this name; the subject is the name
-	NoLimit         = "no_limit"         // the queue or job has no limit; the subject is its name
+	NoLimit         = "no_limit"         // the queue, job or lane has no limit; the subject is its name
 	NoSchedule      = "no_schedule"      // no schedule has this name; the subject is the name
-	NoTickFunction  = "no_tick_function" // only another program can make the tasks of this schedule; the subject is its name
+	NoTickFunction  = "no_tick_function" // only a program that has called `OnTick` for this schedule can make the tasks of the schedule; the subject is its name
 	ScheduleDiffers = "schedule_differs" // a schedule with this name has another definition
 )
 
 // Codes of package web. The subject is the address.
 const (
 	ListenAddress = "listen_address" // the address is neither HOST:PORT nor unix:PATH
-	ListenFailed  = "listen_failed"  // the operating system does not let the process listen there
+	ListenFailed  = "listen_failed"  // the operating system does not let the process listen on this address
 	PlainText     = "plain_text"     // the token would cross the network without encryption
 	PublicURL     = "public_url"     // the public URL is not an http or https URL
 	TokenMissing  = "token_missing"  // a TCP address requires a token, and there is none
