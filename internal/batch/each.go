@@ -134,8 +134,8 @@ type lineCommand struct {
 	plain    bool // whether every short line makes a valid command; see surelyValid
 }
 
-// A command within these limits is always valid: the JSON of its arguments is shorter than taskspec.MaxArgs. A byte of an argument becomes
-// at most six bytes of JSON.
+// The arguments of a command within these limits are never too long: their JSON is shorter than taskspec.MaxArgs. A byte of an argument
+// becomes at most six bytes of JSON.
 const (
 	shortLine    = 4096     // maximum bytes of a line; no path on Linux is longer
 	shortCommand = 32 << 10 // maximum bytes of the words of the command

@@ -91,7 +91,7 @@ func TestAnInvalidLineOfASlowPipeIsReportedAtOnce(t *testing.T) {
 	testkit.ErrorContains(t, err, "stdin:2")
 }
 
-func TestBesideKeepsTheOrder(t *testing.T) {
+func TestMapAheadKeepsTheOrder(t *testing.T) {
 	got := 0
 	for n := range mapAhead(func(yield func(int) bool) {
 		for i := range 10_000 {
