@@ -31,20 +31,22 @@ func (r *Runner) Use(middleware ...Middleware) {
 	r.middleware = append(r.middleware, middleware...)
 }
 
-// EnqueueMiddleware changes the Spec of a new task, or refuses the task with an error. It gets the context of the call that adds the task.
-// It runs before the Spec is checked, so if it makes the Spec invalid, the error of the call is of kind jobs.ErrInvalid. It may set fields
-// of spec and change spec.Metadata, which is a copy and never nil. It must not change what other fields of spec refer to, such as the bytes
-// of Args: set the field instead. The call that adds the task returns the error, and adds none of its tasks.
+// EnqueueMiddleware changes the Spec of a new task, or refuses the task with an error. The middleware gets the context of the call that
+// adds the task, and runs before the Spec is checked. If the middleware makes the Spec invalid, the error of the call is of kind
+// jobs.ErrInvalid. The middleware may set fields of spec and change spec.Metadata, which is a copy and never nil. It must not change what
+// other fields of spec refer to, such as the bytes of Args, but may set these fields to new values. If the middleware returns an error, the
+// call that adds the task returns this error and adds none of its tasks.
 type EnqueueMiddleware func(ctx context.Context, spec *jobs.Spec) error
 
 // UseEnqueue adds middleware that runs for each task that this Runner adds, in the order of the middleware: in Enqueue, Add, EnqueueAll,
-// EnqueueTx, AddTx, RunSchedule and at the ticks of schedules in Work. It also runs for a task that is then not added, because another task
-// holds the unique key. jobs.UniqueArgs uses the arguments as they were before the middleware changed them. The middleware does not run for
-// tasks that other processes add, for hooks, and for retries.
+// EnqueueTx, AddTx, RunSchedule and at the ticks of schedules in Work. It also runs for a task that the call then does not add, because
+// another task holds the unique key. jobs.UniqueArgs uses the arguments as they were before the middleware changed them. The middleware
+// does not run for tasks that other processes add, for hooks, and for retries.
 //
 // At ticks, and in RunSchedule and EnqueueAll, the middleware runs while the Runner holds the write lock of the database. So it must be
-// quick, and must not call methods of the Runner that write. If it returns an error at a tick, the tick stays due, and Work tries again
-// after a second. Call UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a middleware is nil, or while Work runs.
+// quick, and must not call methods of the Runner that write. If the middleware returns an error at a tick, the tick stays due, and Work
+// tries again after a second. Call UseEnqueue before other goroutines use the Runner. UseEnqueue panics if a middleware is nil, or while
+// Work runs.
 func (r *Runner) UseEnqueue(middleware ...EnqueueMiddleware) {
 	r.beforeWork("UseEnqueue")
 	for _, m := range middleware {

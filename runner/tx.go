@@ -22,9 +22,9 @@ import (
 // a power failure and how long a transaction waits for the lock.
 //
 // The end of ctx does not interrupt a call that has begun. The error is jobs.ErrInvalid for an invalid spec, for a nil tx or for a
-// transaction of another file, and the cause of ctx if ctx has ended before. It is jobs.ErrBusy if tx cannot get the write lock. For the
-// reasons that Enqueue documents it is jobs.ErrNotFound or jobs.ErrConflict. It can also be another error of the driver. After an error,
-// roll tx back.
+// transaction of another file, and the cause of ctx if ctx has ended before the call. It is jobs.ErrBusy if tx cannot get the write lock.
+// For the reasons that Enqueue documents it is jobs.ErrNotFound or jobs.ErrConflict. It can also be another error of the driver. After an
+// error, roll tx back.
 func (r *Runner) EnqueueTx(ctx context.Context, tx *sql.Tx, spec jobs.Spec) (jobs.Task, error) {
 	if err := r.prepare(ctx, &spec); err != nil {
 		return jobs.Task{}, err

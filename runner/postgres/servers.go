@@ -17,7 +17,8 @@ import (
 //	spec := SendEmail.With(email, jobs.Lane(account))
 //	task, err := runners[postgres.ServerIndex(spec, len(runners))].Enqueue(ctx, spec)
 //
-// If a server is added at the end of a list of n servers, one in n+1 of the lanes and queues moves to it, and no other moves.
+// If a server is added at the end of a list of n servers, one in n+1 of the lanes and queues moves to the new server, and all others stay
+// where they are.
 //
 // For each server number n from 1, ServerIndex computes the SHA-256 hash of "n lane:KEY" or "n queue:NAME". The server with the greatest
 // hash gets the task. This is rendezvous hashing (Thaler and Ravishankar, 1998). ServerIndex panics if servers is below 1.

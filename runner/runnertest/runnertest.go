@@ -71,11 +71,11 @@ import (
 	"example.com/runner/runner"
 )
 
-// Run runs a test in a bubble of testing/synctest with a Runner of its own. The clock of a bubble begins at 1 January 2000. It stands still
-// while any goroutine of the bubble runs, and jumps to the next timer when all of them wait. So a test can wait for an hour without a
-// delay. Goroutines that the test has started must have ended when the test returns. The test must use only the t that it gets: the program
-// crashes if the bubble is the first to call the method Context of the outer t. Commands cannot run in a bubble, so register functions. The
-// options are those of New.
+// Run runs a test in a bubble of testing/synctest with a Runner of its own. The clock of a bubble begins at 1 January 2000. The clock
+// stands still while any goroutine of the bubble runs, and jumps to the next timer when all these goroutines wait. So a test can wait for
+// an hour without a delay. Goroutines that the test has started must have ended when the test returns. The test must use only the t that it
+// gets: the program crashes if the bubble is the first to call the method Context of the outer t. Commands cannot run in a bubble, so
+// register functions. The options are those of New.
 //
 // A goroutine that waits for the network does not count as waiting: the clock stands still, and Advance and the end of the test hang. The
 // listener of a net/http/httptest.Server waits for the network all the time, and so does an idle connection of http.DefaultClient.
