@@ -23,10 +23,10 @@ import (
 	"example.com/runner/runner"
 )
 
-// TestMain makes the test binary behave as the programs that the scripts call. As "runner" it calls main of this package, in a process of
-// its own. As "runnerdemo" it is a user's program with registered functions.
+// TestMain makes the test binary behave as the programs that the scripts call, each in a process of its own. Under the name "runner", the
+// binary calls main of this package. Under the name "runnerdemo", it is a user's program with registered functions.
 func TestMain(m *testing.M) {
-	if runner.Guardian() { // a worker that a test starts in its own process requires this call
+	if runner.Guardian() { // workers in this process start the test binary as their guardian
 		return
 	}
 	if signal.Ignored(os.Interrupt) { // a shell makes its background processes ignore INT, but the scripts stop processes with INT
@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 // To rewrite the golden files: UPDATE_SCRIPTS=1 go test -run TestScript .
 func TestScript(t *testing.T) {
 	t.Parallel()
-	// Under nohup this process ignores HUP. Stop that here and not in TestMain: TestMain also runs in each "runner" that a script starts,
-	// and some scripts start it with HUP ignored.
+	// Under nohup, this process ignores HUP. The test must not ignore it, so catch HUP. TestMain cannot do this, because TestMain also runs
+	// in each "runner" that a script starts, and some scripts want "runner" to ignore HUP.
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	}

@@ -180,7 +180,7 @@ func (f *rowFuzz) open() {
 	f.columns = map[string][]string{}
 	for _, table := range rowTables {
 		if table.name == "last_ids" && !admin.ParseAddress(f.address).LocalFile() {
-			continue // a server has no such table; it uses a sequence
+			continue // a database on a PostgreSQL server has a sequence instead of the table last_ids
 		}
 		rows, err := f.raw.QueryContext(ctx, `SELECT * FROM `+table.name+` LIMIT 0`)
 		if err != nil {
@@ -316,7 +316,7 @@ func (f *rowFuzz) value(table, column string) any {
 		if (table == "pauses" || table == "limits") && (column == "queue" || column == "name") && (text == "" || text == "command") {
 			continue
 		}
-		if table == "cancel_requests" && column == "task_id" { // never the id of a canary or of a future canary
+		if table == "cancel_requests" && column == "task_id" { // the request must not cancel a canary, not even one that is added later
 			if value = f.newest(); value == int64(1) {
 				value = int64(0)
 			}

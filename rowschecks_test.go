@@ -45,7 +45,7 @@ func (f *rowFuzz) flags() {
 			f.values.files}[f.values.IntN(4)])), "\x00", "")
 		waits := strings.HasSuffix(value, "fifo") || value == "/proc/kmsg"
 		if waits && (option == "--input" || option == "--batch") || len(value) >= 128<<10 {
-			continue // enqueue would wait for this file for ever, or the argument is too long for the system
+			continue // skip a value for which enqueue would wait for ever, or that is too long for an argument
 		}
 		words = append(words, option+"="+value)
 	}

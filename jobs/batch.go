@@ -21,7 +21,7 @@ type BatchTask[In any] struct {
 	// worker shuts down. context.Cause returns the cause. To act on this task, pass this context to the functions of package runner, such
 	// as Logger, Progress, Step and FinishTx.
 	Context context.Context
-	Task    Task // the task as the worker claimed it, with the changes of middleware
+	Task    Task // the task as the worker claimed it, and as middleware has changed it since
 	Input   In
 
 	member *batchMember
@@ -37,26 +37,28 @@ func (t BatchTask[In]) End(err error) { t.member.end(nil, err) }
 // effect of many tasks costs little more than that of one, such as a bulk insert or a request that takes a list.
 //
 // The function can end single tasks with BatchTask.End. The result of the function is the outcome of all other tasks: nil completes them,
-// and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and retries. The timeout
-// or the cancellation of a task ends only the context of this task. The function should then stop its work on this task and call End. When
+// and an error or a panic is the error of each of them. Each task has its own attempt, result, error, log, timeout and retries. A timeout
+// or a cancellation of one task ends only the context of that task. The function should then stop its work on that task and call End. When
 // the context of Work ends, the worker stops, and the context ctx of the function ends after the time Grace (see runner.Options). The
 // context ctx also ends when the contexts of all remaining tasks have ended; a task remains until the function calls End for it. The
 // context ctx belongs to no task, so pass BatchTask.Context, not ctx, to the functions of package runner.
 //
 // A batch takes one slot of the worker until the function returns, even if the function has called End for each task. When a worker claims
-// a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The slice has the same order. The
-// worker takes the tasks that are due and does not wait for more. So with free slots a task starts at once, and batches are larger while
-// all slots are taken. With Handler.WaitToFill the worker waits for a full batch. A task of an alias is not in a batch with tasks of
-// another name. A task whose worker has died several times runs in a batch of its own (see MaxLosses).
+// a task of the job, it claims up to n-1 more tasks of the job in the same queue, in the usual order. The parameter "tasks" of the function
+// has the same order. The worker takes only tasks that are due, and does not wait for a full batch. So a task starts at once while a slot
+// is free. Batches are larger while all slots are taken, because more tasks become due meanwhile. With Handler.WaitToFill the worker waits
+// for a full batch. A batch never mixes tasks with different names of the job (see Handler.Alias). A task whose worker has died several
+// times runs in a batch of its own (see MaxLosses).
 //
-// The rate of a Limit counts a call of the function as one start, whatever the number of its tasks. So a rate of five a second with batches
+// The rate of a Limit counts a call of the function as one start, however many tasks the call has. So a rate of five a second with batches
 // of 100 allows five requests of up to 100 tasks each. Limit.Running, lanes and pauses apply to each task. A batch has at most one task of
 // a lane.
 //
-// A task that is tried again comes after tasks that start before its next attempt is due. To keep the order of all tasks of a queue, run
-// one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a request fails, wait in the function and send it again:
-// each return of the function stores an attempt of each task. If ctx ends while the function waits, return RetryIn(0, err): the next batch
-// then begins with the same tasks. To keep the order only among the tasks of one device or account, use single tasks with a Lane.
+// A task that failed waits until its next attempt is due. Tasks that were enqueued later may start before that. To keep the order of all
+// tasks of a queue, run one batch at a time (Options.Concurrency or a QueueMax of 1, in one worker). If a request fails, wait in the
+// function and send the request again, because each return of the function ends an attempt of each task. If ctx ends while the function
+// waits, return RetryIn(0, err): the next batch then begins with the same tasks. To keep the order only among the tasks of one device or
+// account, use single tasks with a Lane.
 //
 // Middleware runs for each task, on a goroutine of its own. The function starts when the middleware of all tasks has called next. If that
 // takes longer than a second, the function starts with the tasks whose middleware has called next, and a further call gets the other tasks.
@@ -68,8 +70,8 @@ func (f Func[In]) BatchHandler(n int, call func(ctx context.Context, tasks []Bat
 }
 
 // BatchHandler returns a Handler that calls the given function with up to n tasks at a time. The function returns one Out for each task, in
-// the order of the tasks. The Out is stored as the result of the task unless the function has ended the task with BatchTask.End.
-// Func.BatchHandler describes the rest.
+// the order of the tasks. The Out is stored as the result of the task unless the function has ended the task with BatchTask.End. The
+// documentation of Func.BatchHandler also holds for this method.
 func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, tasks []BatchTask[In]) ([]Out, error)) Handler {
 	f.checkBatch(n, call == nil)
 	return f.batchHandler(n, func(ctx context.Context, members []*batchMember) error {
@@ -88,8 +90,9 @@ func (f ResultFunc[In, Out]) BatchHandler(n int, call func(ctx context.Context, 
 }
 
 // WaitToFill returns a Handler that waits until a batch is full, but not longer than d after the first task of the batch was due. Call it
-// on a Handler from BatchHandler. Without WaitToFill such a Handler does not wait. A task that waits is pending and takes no slot. A
-// suspect does not wait. WaitToFill panics if d is negative, or if the Handler does not come from BatchHandler.
+// on a Handler from BatchHandler. Without WaitToFill, a Handler from BatchHandler does not wait. A task that waits for a full batch is
+// pending and takes no slot. A suspect, which is a task that may have killed its workers, does not wait. WaitToFill panics if d is
+// negative, or if the Handler does not come from BatchHandler.
 func (h Handler) WaitToFill(d time.Duration) Handler {
 	if d < 0 || h.BatchSize == 0 {
 		panic(fmt.Sprintf("jobs: WaitToFill(%v) of %s; use a positive time and a Handler of BatchHandler", d, h.Job))
@@ -134,8 +137,8 @@ type batchMember struct {
 	task  Task
 	input any
 
-	call   *batchCall  // set before the function is called
-	detach func() bool // removes the callback that reports the end of ctx to the batchCall
+	call   *batchCall  // call that the task belongs to; set before the function is called
+	detach func() bool // removes the callback that tells the batchCall when ctx ends
 
 	once   sync.Once
 	ended  chan struct{} // closed when the fields below are set
@@ -229,7 +232,8 @@ func runBatch(all *gather.Call, call func(context.Context, []*batchMember) error
 	err = call(ctx, members)
 }
 
-// batchPanic is the panic of a batch function. The handler of each task that the function had not ended panics with this value, too.
+// batchPanic is the panic of a batch function. It becomes the panic of each task's handler, except for tasks that the function had ended
+// before.
 type batchPanic struct {
 	value any
 	stack []byte

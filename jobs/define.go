@@ -14,7 +14,7 @@ import (
 type Handler struct {
 	Job         string
 	Aliases     []string // further names of the job, under which the Handler runs tasks, too; see Alias
-	MaxAttempts int      // attempts of a task that sets no MaxAttempts; stored in the task at its first start
+	MaxAttempts int      // MaxAttempts of a task that does not set it; the first start of the task stores the number in the task
 	BatchSize   int      // greatest number of tasks in a batch; 0 if the Handler runs single tasks; see Func.BatchHandler
 
 	BatchWait time.Duration // longest time that a due task waits until a batch is full; see WaitToFill

@@ -10,7 +10,7 @@ import (
 var (
 	ErrInvalid    = errors.New("invalid")     // an invalid Spec, Filter or option; see FieldError
 	ErrNotFound   = errors.New("not found")   // no such task, schedule, limit or cursor
-	ErrNoDatabase = errors.New("no database") // the file does not exist, and this call does not create it
+	ErrNoDatabase = errors.New("no database") // the database file does not exist, and this call does not create one
 	ErrPermission = errors.New("permission")  // the operating system or the server denies access, or the Runner is read-only
 	ErrSchema     = errors.New("schema")      // the file is not a database of runner, or is of a newer version
 )
@@ -20,7 +20,7 @@ var (
 	ErrConflict = errors.New("conflict") // the state of the task, the database or a file does not allow the operation
 	ErrBusy     = errors.New("busy")     // another process held the write lock for too long; it is safe to try again
 	ErrFull     = errors.New("full")     // the disk is full; it is safe to try again later
-	ErrReplaced = errors.New("replaced") // another file has replaced the opened one at its path
+	ErrReplaced = errors.New("replaced") // another file is now at the path of the opened database file
 	ErrCorrupt  = errors.New("corrupt")  // the file is damaged
 	ErrUnknown  = errors.New("unknown")  // the write was not confirmed in time: it may or may not have happened
 	ErrClosed   = errors.New("closed")   // the database was closed by Close
@@ -70,7 +70,7 @@ func (e *Error) Unwrap() []error {
 
 // FieldError is an invalid field of a Spec. It matches ErrInvalid.
 type FieldError struct {
-	Field string // name of the column and of the JSON key; the flag has dashes for its underscores
+	Field string // name of the field in the database and in JSON, such as max_attempts; its flag has dashes instead of underscores
 	Msg   string
 }
 

@@ -97,7 +97,7 @@ func ExampleRetry() {
 	// Output: exponential 1s 1m0s
 }
 
-// The command is tried again after these exit codes only.
+// The command is tried again only after the exit codes that RetryOn lists.
 func ExampleRetryOn() {
 	sync := jobs.Command{Argv: []string{"rsync", "-a", "photos/", "nas:photos"}}
 	spec := sync.With(jobs.MaxAttempts(5), jobs.RetryOn("10-12,30,35")) // exit codes of rsync after network errors
@@ -105,7 +105,7 @@ func ExampleRetryOn() {
 	// Output: 5 10-12,30,35
 }
 
-// At most one unfinished task has the key.
+// Until the task with the unique key has finished, no other task with this key is added.
 func ExampleUnique() {
 	spec := SendEmail.With(Email{To: "ann@example.com"}, jobs.Unique("welcome ann"))
 	fmt.Println(spec.UniqueKey)

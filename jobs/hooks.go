@@ -10,8 +10,8 @@ package jobs
 type Hooks struct {
 	OnFailure string // command that runs when the task has failed and is not retried
 	OnSuccess string // command that runs when the task has completed
-	// OnRecovery is the command that runs when the task has completed and its predecessor failed: the task before it of the same schedule
-	// or with the same unique key.
+	// OnRecovery is the command that runs when the task has completed and its predecessor had failed. The predecessor is the previous task
+	// of the same schedule, or the previous task with the same unique key.
 	OnRecovery string
 	OnOutput   string // command that runs when the task has completed or failed, and its last attempt has printed something
 }

@@ -30,8 +30,8 @@ func (t Target) String() string {
 // or Rate must be set, or both.
 //
 // The rate is a token bucket: after a time without starts, Burst tasks may start at once, and then one task in each period of Per/Rate. So
-// up to Rate+Burst tasks may start within one Per. With a Burst of 1 the starts have equal intervals. For the tasks of a BatchHandler, each
-// call of its function is one start.
+// up to Rate+Burst tasks may start within one Per. With a Burst of 1 the starts have equal intervals. A call of a batch function (see
+// Func.BatchHandler) counts as one start, however many tasks it has.
 type Limit struct {
 	Target
 	// Running is the number of tasks that may run at the same time; 0 for no limit. For a lane it is the number of tasks that may hold the

@@ -5,8 +5,9 @@ import (
 	"time"
 )
 
-// Options are the settings of a task that have no column of their own. The database stores them as one JSON object without the defaults,
-// so that a new option needs no new column. No SQL statement depends on them. Schedules store them in the same form.
+// Options are the settings of a task that have no column of their own in the table of tasks. The database stores the options as one JSON
+// object, which leaves out default values. So a new option needs no new column. No SQL statement depends on an option. Schedules store
+// their options in the same form.
 type Options struct {
 	Timeout     time.Duration // longest time of one attempt; 0 for no limit
 	KillAfter   time.Duration // time between SIGTERM and SIGKILL
@@ -31,8 +32,8 @@ type Options struct {
 	Metadata map[string]string
 
 	Hooks
-	// Event is the event that the task reports if it is the command of a hook; empty for any other task. The Runner sets it. The command of
-	// a hook has no hooks itself.
+	// Event is empty unless the task is the command of a hook. It then says what the hook reports, such as "failed" or "late". The Runner
+	// sets Event. The command of a hook has no hooks itself.
 	Event string
 
 	// Unknown holds options that a newer version has written, by key. The database keeps these options. A worker postpones a task with such

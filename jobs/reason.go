@@ -10,7 +10,8 @@ import (
 type Reason string
 
 // An attempt, a failed task or a retrying task has one of the reasons from ReasonExit to ReasonShutdown. A pending task has ReasonLost if
-// its worker lost it, or ReasonShutdown if its worker shut down and gave it back. A cancelled task has one of the last three reasons.
+// its worker died or lost its lease, and ReasonShutdown if its worker shut down and gave it back. A cancelled task has ReasonCancelled,
+// ReasonExpired or ReasonDependency.
 const (
 	ReasonExit       Reason = "exit"       // the command exited with a status other than 0
 	ReasonSignal     Reason = "signal"     // the command was killed by a signal
@@ -54,7 +55,7 @@ func (e *cancelError) Unwrap() error { return e.err }
 func (e *failError) Error() string   { return e.err.Error() }
 func (e *failError) Unwrap() error   { return e.err }
 
-// lifecycle.OutcomeOf recognises the errors by these methods.
+// By these methods, lifecycle.OutcomeOf recognises the errors of RetryIn, Snooze, Cancel and Fail.
 func (e *retryError) RetryIn() time.Duration    { return e.in }
 func (e *snoozeError) SnoozeFor() time.Duration { return e.in }
 func (e *cancelError) CancelsTask()             {}

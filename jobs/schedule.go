@@ -16,15 +16,16 @@ type Schedule struct {
 	CatchUp       CatchUp       // default CatchUpOne
 	CatchUpWindow time.Duration // with CatchUpAll: the greatest age of a missed tick that still gets a task; default 24 h
 	Jitter        time.Duration // greatest delay of a task after its tick; default 0
-	// AlertAfter is the longest time that may pass without a completed task. After that time, and when a task runs for much longer than
-	// usual, the schedule has a problem, and a worker runs the command OnFailure of the task. 0 stands for no alerts.
+	// AlertAfter is the longest time that may pass without a completed task of the schedule. The schedule has a problem if more time
+	// passes, or if a task runs for much longer than usual. A worker then runs the command OnFailure of the task. With 0 there are no
+	// alerts.
 	AlertAfter time.Duration
 	// OnTick reports whether a function of a program makes the Spec of each tick; see Runner.OnTick of package runner. Workers without the
 	// function leave the ticks to workers that have it.
 	OnTick bool
 
 	// State.
-	PausedAt     time.Time // zero if the schedule is not paused
+	PausedAt     time.Time // time of the pause; zero if the schedule is not paused
 	PausedBy     string
 	NextAt       time.Time // the next tick; zero if there is none or the schedule is paused
 	LastAt       time.Time // tick of the last task, or the time at which a person started that task
@@ -32,28 +33,28 @@ type Schedule struct {
 	LastState    State
 	LastDuration time.Duration
 	LastStart    time.Time     // start of the last attempt of the last task
-	LastSuccess  time.Time     // end of the last task that completed; zero if there is none, or without AlertAfter
-	Usual        time.Duration // usual duration: 95th percentile of at least 20 recent tasks; 0 unless the last task is running
+	LastSuccess  time.Time     // end of the last task that completed; zero if no task has, or if AlertAfter is 0
+	Usual        time.Duration // 95th percentile of the durations of at least 20 recent tasks; 0 unless the last task runs
 	AlertedAt    time.Time     // time of the last alert
 	Skipped      int64         // ticks skipped because an earlier task was unfinished
 	CreatedAt    time.Time
 	UpdatedAt    time.Time // time of the last change of the definition, or of the last pause or resume
 }
 
-// Overlap is the rule for a tick while an earlier task of the schedule is unfinished.
+// Overlap is the rule for a tick that comes while an earlier task of the schedule is unfinished.
 type Overlap string
 
 // The values of Schedule.Overlap.
 const (
 	OverlapSkip    Overlap = "skip"    // skip the tick, and count it in Skipped
 	OverlapAllow   Overlap = "allow"   // run both tasks
-	OverlapReplace Overlap = "replace" // cancel the earlier task, and add the new task when it has ended
+	OverlapReplace Overlap = "replace" // cancel the earlier task, and add the new task when the earlier one has ended
 )
 
-// CatchUp is the rule for several ticks that are due at once, and for missed ticks: those that are more than a minute old when a worker
-// sees them. With CatchUpOne and CatchUpSkip one task stands for all ticks that are due at once, even if the ticks are seconds apart. For a
-// task for each tick, such as a reading each second, use CatchUpAll, and set CatchUpWindow to the age of the oldest tick that is still of
-// use.
+// CatchUp is the rule for missed ticks, and for several ticks that are due at once. A tick is missed if it is more than a minute old when a
+// worker sees it. With CatchUpOne and CatchUpSkip, all ticks that are due at once get at most one task, even if the ticks are seconds
+// apart. If each tick needs its own task, such as a reading each second, use CatchUpAll, and set CatchUpWindow to the age of the oldest
+// tick that is still of use.
 type CatchUp string
 
 // The values of Schedule.CatchUp.

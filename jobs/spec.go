@@ -36,10 +36,10 @@ type Spec struct {
 	AfterAny     []int64 // tasks that must finish first, in whatever state
 	Lane         string
 	UniqueKey    string
-	Replace      bool          // see UniqueReplace
-	UniqueArgs   bool          // see UniqueArgs
-	UniquePeriod time.Duration // see UniquePeriod; 0 for none
-	Hold         bool          // see Hold
+	Replace      bool          // whether the option UniqueReplace was given
+	UniqueArgs   bool          // whether the option UniqueArgs was given
+	UniquePeriod time.Duration // period of the option UniquePeriod; 0 for none
+	Hold         bool          // whether the option Hold was given
 	RunAt        time.Time     // due time; zero for now. Set RunAt or In, not both
 	In           time.Duration // delay between enqueueing and the due time
 	ExpiresIn    time.Duration // time from the due time to the expiry; 0 for no expiry
@@ -50,20 +50,20 @@ type Spec struct {
 	Input []byte // standard input of the command
 
 	// Earlier and EarlierAny are like After and AfterAny, for tasks that the same call of EnqueueAll or Add adds. Their values are the
-	// positions, from 0, of earlier Specs in that call. If an existing task already holds the unique key of such a Spec, the position
-	// stands for that existing task.
+	// positions, from 0, of earlier Specs in that call. If an existing task already holds the unique key of an earlier Spec, the position
+	// of that Spec stands for the existing task.
 	Earlier    []int
 	EarlierAny []int
 
-	// Batch groups the tasks that one call adds, so that a Filter selects them. With NewBatch the first task that the call adds begins a
-	// batch, and the later ones with NewBatch join it. A positive value is the id of a batch to join. 0 means no batch. A task that was
-	// kept or replaced because of its unique key stays in its batch.
+	// Batch groups the tasks that one call adds, so that a Filter selects them. All tasks with the value NewBatch in one call form a new
+	// batch. A positive value is the id of an existing batch, which the task joins. 0 means no batch. If an existing task already holds the
+	// unique key of the Spec, that task keeps its own batch.
 	Batch int64
 
-	Schedule  string    // schedule of the task; the Runner sets Schedule, Tick and CreatedBy
+	Schedule  string    // name of the schedule that enqueues the task; the Runner sets Schedule, Tick and CreatedBy
 	Tick      time.Time // tick of the schedule; zero if a person started the task
 	CreatedBy string    // user who enqueues the task
-	Err       error     // error of With, which Enqueue returns
+	Err       error     // error that the method With has found; Enqueue returns it
 }
 
 // NewSpec returns the Spec of a task without arguments. Options that are not given have their defaults. Use NewSpec for a job that another

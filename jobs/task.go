@@ -21,27 +21,27 @@ type Task struct {
 	AfterAny     []int64   // tasks that must still finish; not set in a task that was just claimed
 	Waits        bool      // whether the task waits for other tasks
 	Depends      bool      // whether the task waits or has waited for other tasks
-	HeldSince    time.Time // time of the hold; zero if the task does not wait for its release
+	HeldSince    time.Time // time at which the hold began; zero if the task is not held
 	HeldBy       string    // user who holds the task
 	HeldReason   string
 	Lane         string // lane key; tasks with the same key run one at a time
 	UniqueKey    string
-	Kept         bool // whether Enqueue or EnqueueTx added nothing, because this task holds the unique key; no other function sets it
+	Kept         bool // set only by Enqueue and EnqueueTx: whether they added nothing, because this task already held the unique key
 	Schedule     string
-	Tick         time.Time // tick of Schedule for which the task was enqueued
+	Tick         time.Time // tick for which the schedule has enqueued the task
 	Batch        int64     // id of the first task of the batch; 0 if the task was added alone; not set in a task that was just claimed
 	RunAt        time.Time // due time
 	ExpiresAt    time.Time // time of the expiry; the task is cancelled if it has not started by then
 
 	Attempt     int // count of started attempts; lost attempts, snoozes and attempts that a worker gave back do not count
-	MaxAttempts int // 0 for the default of the job, which is stored here at the first start
+	MaxAttempts int // greatest number of attempts; if 0, the first start of the task stores the default of the job here
 	Losses      int
 	MaxLosses   int
 	Options
 	InputBytes int64 // size of the command's standard input
 
 	WorkerID          string
-	Worker            string // name of the worker with WorkerID
+	Worker            string // name of the worker whose id is WorkerID
 	LeaseExpiresAt    time.Time
 	CancelRequestedAt time.Time
 	CancelNow         bool   // whether the command is killed with SIGKILL at once, without SIGTERM

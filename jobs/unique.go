@@ -11,8 +11,8 @@ import (
 // empty.
 func Unique(key string) Option { return unique(key, false) }
 
-// UniqueReplace is like Unique, with one difference. If the task that holds the key has not started, the settings of the new task replace
-// its settings, including the due time. That task keeps its id. So repeated calls of Enqueue delay the task each time (debouncing).
+// UniqueReplace is like Unique, with one difference. If the task that holds the key has not started, it gets the settings of the new task,
+// including the due time, and keeps its own id. So repeated calls of Enqueue delay the task each time (debouncing).
 func UniqueReplace(key string) Option { return unique(key, true) }
 
 func unique(key string, replace bool) Option {
@@ -29,8 +29,9 @@ func unique(key string, replace bool) Option {
 func UniqueFor(d time.Duration) Option { return func(s *Spec) { s.UniqueFor = d } }
 
 // UniqueStates lets the task hold its unique key until it finishes, and also while it is in one of these finished states: Completed, Failed
-// or Cancelled. The key is free when a worker deletes the task: by default after 7 days, or after 30 days if it failed (Keep and KeepFailed
-// of runner.Options). To hold the key after the task is deleted, use UniqueFor. UniqueStates needs Unique, UniqueReplace or UniqueArgs.
+// or Cancelled. The key becomes free when a worker deletes the task: by default after 7 days, or after 30 days if it failed (Keep and
+// KeepFailed of runner.Options). To hold the key after the task is deleted, use UniqueFor. UniqueStates needs Unique, UniqueReplace or
+// UniqueArgs.
 func UniqueStates(states ...State) Option {
 	return func(s *Spec) {
 		var names []string

@@ -54,8 +54,8 @@ func short(f *fakeTimeTest, n int, options ...jobs.Option) {
 	}
 }
 
-// If the parameter "ahead" is true, wantAhead checks that the worker had claimed more tasks than it has slots, and otherwise that it had
-// not. It also checks that the worker filled all slots, but never ran more tasks at once than it has slots.
+// wantAhead checks whether the worker claimed more tasks than it has slots. The parameter "ahead" says whether it should have done so.
+// wantAhead also checks that the worker used all slots, and never ran more tasks at once than it has slots.
 func (a *aheadTest) wantAhead(t *testing.T, slots int64, ahead bool) {
 	t.Helper()
 	testkit.Equal(t, "functions at once", a.most.Load(), slots)
@@ -261,7 +261,7 @@ func TestTasksWithLargeArgumentsAreHardlyClaimedAhead(t *testing.T) {
 		}
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 with small arguments
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with small arguments the worker would claim 3
 }
 
 // TestATaskThatMustNotRunTwiceIsNotClaimedAheadForLong checks a task that must not run twice. If it has to wait for a slot, the worker
@@ -293,10 +293,10 @@ func TestAtMostClaimAheadTasksWait(t *testing.T) {
 		testkit.NoError(t, f.WorkUntilEmpty(f.Context()))
 		testkit.Equal(t, "runs", len(f.runs), 50)
 	})
-	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // it would be 3 with the default of ClaimAhead
+	testkit.Equal(t, "claimed tasks at once", a.claimed.Load(), 2) // with the default of ClaimAhead the worker would claim 3
 }
 
-// TestCommandsAreClaimedAheadOnRequest has a function in place of the commands, because a command does not run on fake time.
+// TestCommandsAreClaimedAheadOnRequest registers a function as the handler of commands, because a real command does not run on fake time.
 func TestCommandsAreClaimedAheadOnRequest(t *testing.T) {
 	for ahead, want := range map[int]bool{0: false, 20: true} {
 		var a aheadTest

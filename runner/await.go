@@ -12,10 +12,10 @@ import (
 // Await waits until a task has finished and returns it. It works from any process, and across restarts of workers. When ctx ends, Await
 // stops waiting and does not change the task.
 //
-// A handler that calls Await keeps its slot. If the handlers in all slots of the workers wait, the task that they wait for never starts.
-// With only one slot, a single handler that waits is enough for this. Let the task of the handler wait for the other task instead
-// (jobs.After), and read the result with Upstream. Or let the handler return jobs.Snooze until the other task has finished. Both release
-// the slot.
+// A handler that calls Await keeps its slot. If handlers wait in all slots of the workers, the tasks that they wait for never start. With
+// only one slot, this happens as soon as one handler waits for a task that has not started. There are two ways to wait without a slot. Let
+// the task of the handler wait for the other task (jobs.After), and read the result with Upstream. Or let the handler return jobs.Snooze
+// until the other task has finished.
 //
 // The error is jobs.ErrNotFound if the task does not exist, or if someone deletes it during the
 // wait. It is jobs.ErrReplaced if another file has replaced the database file.

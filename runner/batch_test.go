@@ -187,8 +187,8 @@ func TestABatchWithResultsStoresThemByTask(t *testing.T) {
 	})
 }
 
-// TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation checks when the contexts of the tasks end, and that the context of the
-// batch does not end with them.
+// TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation checks when the contexts of the two tasks end, and that the context of the
+// batch does not end at these times.
 func TestOneTaskOfABatchEndsByItsTimeoutAndAnotherByItsCancellation(t *testing.T) {
 	runnertest.Run(t, func(t *testing.T, r *runner.Runner) {
 		began := make(chan struct{})

@@ -122,7 +122,7 @@ func TestATransactionWithoutTheWriteLockIsBusy(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
-	begin(t, app(t, r)) // holds the lock until the test ends
+	begin(t, app(t, r)) // this transaction holds the write lock until the test ends
 	tx := begin(t, plain)
 	_, err = r.AddTx(t.Context(), tx, quick.With(nil))
 	testkit.ErrorIs(t, err, jobs.ErrBusy)

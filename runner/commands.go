@@ -15,8 +15,8 @@ type CommandOptions struct {
 	// Tee receives the output of commands while they run, and nil at the end of a stream. Several goroutines call Tee. It must not keep the
 	// data after it returns. Defaults to no function.
 	Tee func(task jobs.Task, stream string, data []byte)
-	// PagesURL is the URL of the pages of package web, such as "https://runner.example.com". The command of a hook then gets the URL of the
-	// page of its task in RUNNER_EVENT_URL. Defaults to no URL.
+	// PagesURL is the URL of the pages of package web, such as "https://runner.example.com". With a PagesURL, the variable RUNNER_EVENT_URL
+	// of a hook has the URL of a page: that of the task or schedule that the hook reports. Defaults to no URL.
 	PagesURL string
 }
 
@@ -34,9 +34,9 @@ func Commands(options CommandOptions) jobs.Handler {
 //		return
 //	}
 //
-// In the program itself, Guardian returns false immediately, and records that it was called, because Work checks that. A worker starts its
-// own program once more for each command that runs at the same time. That new process is the guardian. The guardian starts the command. It
-// kills all processes of the command when the command ends, and also when the worker is killed or stopped for too long. In the guardian
-// process, Guardian returns true when the guardian has nothing left to do. Package initialisation runs in the guardian, too. See also
-// Options.GuardianPath.
+// In the program itself, Guardian returns false immediately. It also records that it was called, because Work checks this. A guardian is
+// another process of the worker's program, and a worker has one guardian for each command that runs at the same time. The guardian starts
+// the command. It kills all processes of the command when the command ends, and also when the worker is killed or stopped for too long. In
+// the guardian process, Guardian returns true when the guardian has nothing left to do. Package initialisation runs in the guardian, too.
+// See also Options.GuardianPath.
 func Guardian() bool { return exec.Guardian(Version) }

@@ -115,7 +115,7 @@ type traceKey struct{}
 var double = jobs.DefineResult[int, int]("double")
 
 func TestMiddlewareLogsToTheOutputOfACommand(t *testing.T) {
-	var mu sync.Mutex // guards tee, because stdout and stderr call Tee at the same time
+	var mu sync.Mutex // guards the variable tee, because the readers of stdout and stderr call Tee at the same time
 	var tee strings.Builder
 	r := runnerkit.Open(t, runner.Options{})
 	r.Register(runner.Commands(runner.CommandOptions{Tee: func(_ jobs.Task, _ string, data []byte) {

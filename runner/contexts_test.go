@@ -257,7 +257,7 @@ func TestNoCallOutlastsItsContext(t *testing.T) {
 			}
 			release()
 			switch {
-			case strings.HasSuffix(name, "Tx"): // may fail as busy: the application's handle has its own busy timeout
+			case strings.HasSuffix(name, "Tx"): // may return ErrBusy, because the application's handle has its own busy timeout
 				if err != nil && !errors.Is(err, jobs.ErrBusy) && !errors.Is(err, cause) {
 					t.Errorf("got %v, want nil, %v or %v", err, jobs.ErrBusy, cause)
 				}
@@ -322,7 +322,7 @@ func TestNoCallOfAHandlerOutlastsItsContext(t *testing.T) {
 				if took > slowEnd {
 					t.Errorf("took %v (%v), want less than %v", took, err, slowEnd)
 				}
-				// A call in a transaction may fail as busy, because the application's handle has its own busy timeout.
+				// A call in a transaction may return ErrBusy, because the application's handle has its own busy timeout.
 				busy := strings.HasSuffix(name, "Tx") && errors.Is(err, jobs.ErrBusy)
 				if !errors.Is(err, cause) && !(during && (busy || name == "Upstream" && err == nil)) {
 					t.Errorf("got %v, want %v", err, cause)

@@ -26,8 +26,8 @@ type CancelOptions struct {
 	Reason string // text that becomes part of the task's error
 }
 
-// Cancel cancels tasks. It cancels a waiting task at once. The worker of a running task stops the task. Cancel does not wait for that, so
-// it returns the state running; call Await to wait. Cancel does not change a finished task.
+// Cancel cancels tasks. It cancels a waiting task at once. A running task is stopped by its worker. Cancel does not wait for the worker, so
+// the result of a running task has the state running; call Await to wait for its end. Cancel does not change a finished task.
 func (r *Runner) Cancel(ctx context.Context, ids []int64, options CancelOptions) ([]ActionResult, error) {
 	results, err := r.store.Cancel(ctx, ids, r.cancelText(options), options.Now, now())
 	r.notifier.Notify()

@@ -39,14 +39,14 @@
 // # What it promises
 //
 // When Enqueue returns, the task is on the disk. A task runs in at most one worker at a time, and never again after it has completed. If
-// the worker dies, another attempt follows, so a function may run more than once for one task. Step keeps the results of its parts, and
-// FinishTx commits the effect of a function together with the end of its task. docs/reliability.md has all promises, their limits and their
-// tests.
+// the worker dies, another attempt follows, so a function may run more than once for one task. Step stores the results of the parts of a
+// function, and FinishTx commits the effect of a function together with the end of its task. docs/reliability.md has all promises, their
+// limits and their tests.
 //
 // # Transactions
 //
-// EnqueueTx adds a task in a transaction of the program, so that the row of an order and the task that ships it are there together or not
-// at all. New puts the tables of runner into the program's own database.
+// EnqueueTx adds a task in a transaction of the program. So one transaction can add the row of an order and the task that ships the order:
+// the database gets either both or neither. New puts the tables of runner into the program's own database.
 //
 // # Tests
 //

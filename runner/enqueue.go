@@ -32,11 +32,11 @@ func enqueued(list []db.Inserted) []Enqueued {
 // Enqueue adds nothing and returns that task with Kept set. If retention has deleted that task, only ID, UniqueKey and Kept are set.
 //
 // The error is jobs.ErrInvalid for an invalid Spec, jobs.ErrNotFound if the Spec waits for a task that does not exist, and jobs.ErrConflict
-// if it would replace a task that it waits for. It is jobs.ErrBusy, or the cause of ctx if ctx ends, while other processes hold the write
-// lock of the file. After these errors Enqueue has added no task. After any other error the task may exist nevertheless, and it may even
-// have finished. To repeat such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than all your
-// repetitions take. Then all calls together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one has
-// finished.
+// if the Spec would replace a task that it waits for. While other processes hold the write lock of the file, the error is jobs.ErrBusy, or
+// the cause of ctx if ctx ends. After these errors Enqueue has added no task. After any other error the task may exist nevertheless, and it
+// may even have finished. To repeat such a call safely, give the Spec a unique key and jobs.UniqueFor with a time that is longer than all
+// your repetitions take. Then all calls together add one task. With jobs.Unique alone, a repeated call adds a second task if the first one
+// has finished.
 func (r *Runner) Enqueue(ctx context.Context, spec jobs.Spec) (jobs.Task, error) {
 	at := now()
 	specs := []jobs.Spec{spec}
@@ -69,8 +69,8 @@ func (r *Runner) Add(ctx context.Context, specs ...jobs.Spec) ([]Enqueued, error
 	return r.insert(ctx, slices.Clone(specs), now())
 }
 
-// addThen adds a task. Before the transaction commits, it calls the callback, which is the parameter "then", with the result. No worker can
-// see the task at that time.
+// addThen adds a task. It calls the function "then" with the result before the transaction commits. At that time no worker can see the
+// task.
 func (r *Runner) addThen(ctx context.Context, spec jobs.Spec, then func(db.Inserted) error) error {
 	if err := r.prepare(ctx, &spec); err != nil {
 		return err
@@ -124,7 +124,7 @@ func (r *Runner) added(ctx context.Context) error {
 		return nil
 	}
 	err := r.WorkUntilEmpty(ctx)
-	if errors.Is(err, jobs.ErrConflict) { // Work already runs: one of its tasks has enqueued the new task
+	if errors.Is(err, jobs.ErrConflict) { // Work already runs in this process, so it also runs the new task
 		return nil
 	}
 	return err
@@ -175,7 +175,7 @@ func (r *Runner) prepareTick(ctx context.Context, spec *jobs.Spec) error {
 
 // userName returns the name of the user who runs this process, or the numeric user id if the user has no name.
 func userName() string {
-	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // the variable is read faster than the user database
+	if name := os.Getenv("USER"); name != "" && os.Getuid() != 0 { // a look at the variable is faster than a search in the user database
 		return name
 	}
 	if os.Getuid() == 0 {

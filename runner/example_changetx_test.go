@@ -28,13 +28,13 @@ func orders(ctx context.Context) (r *runner.Runner, app *sql.DB, remove func()) 
 	}
 }
 
-// inTx calls do in a transaction. It commits the transaction if do returns nil, and rolls it back otherwise.
+// inTx calls a function in a transaction. It commits the transaction if the function returns nil, and rolls it back otherwise.
 func inTx(ctx context.Context, app *sql.DB, do func(tx *sql.Tx) error) error {
 	tx, err := app.BeginTx(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer tx.Rollback() // does nothing after the commit
+	defer tx.Rollback() // a rollback after the commit has no effect
 	if err := do(tx); err != nil {
 		return err
 	}

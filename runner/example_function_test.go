@@ -130,8 +130,8 @@ func ExampleRunner_Use() {
 
 type tenantKey struct{}
 
-// UseEnqueue stores the tenant of the context with each new task. The middleware of the attempts puts this tenant into the context of the
-// function.
+// The middleware given to UseEnqueue stores the tenant in the metadata of each new task. The middleware given to Use puts this tenant into
+// the context of the function that runs the task.
 func ExampleRunner_UseEnqueue() {
 	ctx := context.Background()
 	r, remove := temp()

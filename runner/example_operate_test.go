@@ -101,7 +101,7 @@ func ExampleRunner_Pause() {
 	// <nil>
 }
 
-// The limit applies to all workers of the database together.
+// A limit applies to all workers of the database together.
 func ExampleRunner_SetLimit() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -117,7 +117,7 @@ func ExampleRunner_SetLimit() {
 	// Output: queue:mail 2 at once, 10 a 1m0s <nil>
 }
 
-// A task can wait for other tasks, and read their results. Earlier refers to another task of the same call by its position.
+// A task can wait for other tasks, and read their results. The field Earlier names another task of the same call by its position.
 func ExampleRunner_Add() {
 	ctx := context.Background()
 	r, remove := temp()
@@ -251,7 +251,7 @@ func ExampleRunner_OnFinished() {
 			fmt.Printf("task %d of job %s failed: %s\n", task.ID, task.Job, task.Error)
 		}
 		stop()     // ends OnFinished; a real program does not stop here
-		return nil // after nil, the cursor moves past this task
+		return nil // the result nil moves the cursor past this task
 	})
 	fmt.Println(err) // OnFinished returns only when ctx ends, or when the database can no longer be used
 	// Output:
@@ -286,7 +286,7 @@ func ExampleRunner_AddCursor() {
 	// context canceled
 }
 
-// A call that returned an error may nevertheless have added the task. With UniqueFor you can safely repeat the call.
+// A call of Enqueue that returned an error may nevertheless have added the task. With UniqueFor a program can safely repeat the call.
 func ExampleRunner_Enqueue_repeated() {
 	ctx := context.Background()
 	r, remove := temp()

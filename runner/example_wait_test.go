@@ -25,7 +25,8 @@ func ExampleRunner_Why() {
 	// Output: blocked [1] <nil>
 }
 
-// Workers lists the workers of all processes. Here the function of a task calls it, so the list has the worker that runs the task.
+// Workers lists the workers of all processes. Here the function of a task calls Workers, so the list contains the worker that runs this
+// task.
 func ExampleRunner_Workers() {
 	ctx := context.Background()
 	r, remove := temp()

@@ -19,9 +19,10 @@ import (
 var flood = jobs.Define[string]("flood", jobs.MaxAttempts(1), jobs.Priority(9))
 
 // BenchmarkFair enqueues a single task every 5 ms and measures how long these tasks wait until a worker with ten slots starts them. In the
-// first case no other tasks run. In the other cases the worker also has a flood of tasks. The flood is in another queue, or it has a higher
-// priority in the same queue, once without MaxWait and once with it. The benchmark prints p50 and p99 of the wait, and the share of the
-// flood in all starts. If the flood has the higher priority and MaxWait is not set, the single tasks wait until the flood ends.
+// first case no other tasks run. In the other cases the worker also has a flood of tasks. In one case the flood is in another queue. In the
+// last two cases it has a higher priority in the same queue, first without MaxWait, then with it. The benchmark prints p50 and p99 of the
+// wait, and the share of the flood in all starts. If the flood has the higher priority and MaxWait is not set, the single tasks wait until
+// the flood ends.
 func BenchmarkFair(b *testing.B) {
 	const late = 100 * time.Millisecond
 	for _, c := range []struct {

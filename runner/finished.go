@@ -33,17 +33,17 @@ const (
 // the task has finished again.
 //
 // The cursor is a name of up to 200 bytes. The first call with a name stores the cursor in the database and begins with the next task that
-// finishes. A program that calls OnFinished in a goroutine cannot know when that happens, so call AddCursor before: it returns when the
-// cursor is stored, and OnFinished then misses no task that finishes later. Later calls of OnFinished continue after the last task for
-// which handle returned nil, also in another process and after a restart. OnFinished may call handle more than once for the same end of a
-// task. The pair of Task.ID and Task.GenerationID identifies the end, so handle can detect a repeated call. If handle returns an error,
+// finishes. A program that calls OnFinished in a goroutine cannot know when the cursor is stored. So call AddCursor first. When AddCursor
+// returns, the cursor is stored, and OnFinished misses no task that finishes later. Later calls of OnFinished continue after the last task
+// for which handle returned nil, also in another process and after a restart. OnFinished may call handle more than once for the same end of
+// a task. The pair of Task.ID and Task.GenerationID identifies the end, so handle can detect a repeated call. If handle returns an error,
 // OnFinished logs a warning and calls handle again for the same task after 1 s, then after twice that time, and so on up to one minute. The
 // cursor does not move past this task meanwhile, so let handle return nil for a task that it can never accept.
 //
-// Several processes may call OnFinished with the same cursor. Only one of them calls handle. When OnFinished returns in this process, or
-// 30 s after this process dies, another one takes over. If a process is suspended for longer than 30 s during a call of handle, another
-// process may handle the same task meanwhile; the context of the suspended call then ends with the cause jobs.ErrLost. Different cursors do
-// not affect each other.
+// Several processes may call OnFinished with the same cursor. Only one of them calls handle. When OnFinished returns in that process,
+// another process takes over. If that process dies, another process takes over after 30 s. If a process is suspended for longer than 30 s
+// during a call of handle, another process may handle the same task meanwhile; the context of the suspended call then ends with the cause
+// jobs.ErrLost. Different cursors do not affect each other.
 //
 // The database keeps a record of each finished task until all cursors have passed it, so remove a cursor that is no longer used with
 // RemoveCursor. If a task is deleted before handle gets it, handle gets a Task with the ID, Job, Queue, Label, Schedule, outcome and times,
@@ -63,7 +63,7 @@ func (r *Runner) OnFinished(ctx context.Context, cursor string, handle func(ctx 
 	c := &consumer{r: r, cursor: cursor, owner: db.NewWorkerID(), handle: handle}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	var made, again bool // made says that the cursor exists; again says that the next unexpected error ends OnFinished
+	var made, again bool // whether the cursor exists; whether the next unexpected error ends OnFinished
 	var pause time.Duration
 	for {
 		var err error
@@ -161,7 +161,7 @@ func (c *consumer) deliver(ctx context.Context) error {
 		}
 		seq, err := store.TakeCursor(ctx, c.cursor, c.owner, cursorLease, now())
 		if errors.Is(err, sql.ErrNoRows) {
-			return nil // another process has taken the cursor; if the cursor was removed, the next CursorWaits finds that out
+			return nil // another process owns the cursor, or the cursor was removed, which the next call of CursorWaits detects
 		}
 		if err != nil {
 			return err
@@ -219,7 +219,8 @@ func (c *consumer) batch(ctx context.Context, seq int64) error {
 	return nil
 }
 
-// renew renews the lease of the cursor until ctx ends. If that fails for too long, renew calls lost with jobs.ErrLost.
+// renew renews the lease of the cursor until ctx ends. If no renewal succeeds for too long, renew calls the function "lost" with
+// jobs.ErrLost.
 func (c *consumer) renew(ctx context.Context, lost context.CancelCauseFunc) {
 	ticker := time.NewTicker(cursorLease / 6)
 	defer ticker.Stop()

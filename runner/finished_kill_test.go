@@ -95,7 +95,7 @@ func finishedProgram(path string, how []string) error {
 func TestAKilledConsumerMissesNoEnd(t *testing.T) {
 	const first, middle, last = "1 completed \n", "2 failed error\n3 cancelled dependency\n", "4 completed \n"
 	for point, want := range map[string]string{
-		"running":  first + middle + "4 failed lost\n", // killed before the first call of handle
+		"running":  first + middle + "4 failed lost\n", // the program is killed before the first call of handle
 		"ended":    first + middle + last,
 		"handling": first + middle + last,
 		"handled":  first + "2 failed error\n" + middle + last,
@@ -112,7 +112,7 @@ func TestAKilledConsumerMissesNoEnd(t *testing.T) {
 			}
 			killed := time.Now()
 			synctest.Test(t, func(t *testing.T) {
-				time.Sleep(time.Until(killed) + 2*time.Minute) // until the leases of the killed program have ended
+				time.Sleep(time.Until(killed) + 2*time.Minute) // wait until the leases of the killed program have expired
 				r, err := runner.Open(t.Context(), path, runner.Options{Alone: true})
 				testkit.NoError(t, err)
 				defer r.Close()

@@ -31,14 +31,14 @@ func writtenBytes(b *testing.B) float64 {
 }
 
 // BenchmarkBytesWritten measures how many bytes a process writes to the disk for each task, from its enqueue to its end. The process
-// enqueues and runs a task every 20 ms. This is the pattern of one task a second, 50 times faster, so WriteEvery is 100 ms instead of 5 s.
-// In the cases with a batch, the tasks have metadata, and one call of a batch handler runs several of them. TMPDIR must be on a disk.
+// enqueues and runs a task every 20 ms. The benchmark simulates one task a second at 50 times the speed, so WriteEvery is 100 ms instead of
+// 5 s. In the cases with a batch, the tasks have metadata, and one call of a batch handler runs several of them. TMPDIR must be on a disk.
 func BenchmarkBytesWritten(b *testing.B) {
 	const pace = 20 * time.Millisecond
 	for _, c := range []struct {
 		name     string
 		sync     runner.Sync
-		existing bool // whether the file exists before the benchmark, with SQLite's usual pages of 4 KiB
+		existing bool // whether the file exists before the benchmark; it then has SQLite's usual pages of 4 KiB
 		seconds  int  // WriteEvery in seconds; the benchmark divides it by 50
 		together int  // number of tasks that one call enqueues
 		batch    bool

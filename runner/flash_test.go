@@ -41,9 +41,9 @@ func TestFlashWritesAtOnceWhenItStops(t *testing.T) {
 	})
 }
 
-// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or because of a limit. In a
-// lane, it delays the write that ends the first task. After that, each write releases the next task of the lane, so the worker writes at
-// once.
+// TestFlashDoesNotDelayABacklog checks that a worker with Flash writes at once while tasks wait for a slot or because of a limit. With
+// tasks of a lane, the worker delays only the write that ends the first task. Each later write lets the next task of the lane start, so the
+// worker does not delay it.
 func TestFlashDoesNotDelayABacklog(t *testing.T) {
 	onFakeTime(t, Options{Sync: Flash, Concurrency: 2}, nil, func(f *fakeTimeTest) {
 		for range 7 {

@@ -60,8 +60,8 @@ func (r *Runner) List(ctx context.Context, filter jobs.Filter, page Page) ([]job
 const allPage = 500
 
 // All iterates over the tasks that a filter selects, in the order of List. It reads the tasks in pages of some hundred during the
-// iteration, so each task is as it was when All read its page. An error of the database, of ctx or of List ends the iteration and is its
-// last element.
+// iteration, so each task is as it was when All read its page. An error ends the iteration and is its last element: an error of the
+// database, the cause of ctx, or an error of the selection as in List.
 func (r *Runner) All(ctx context.Context, filter jobs.Filter, page Page) iter.Seq2[jobs.Task, error] {
 	return func(yield func(jobs.Task, error) bool) {
 		filter, left := filter, page.Limit
@@ -126,8 +126,8 @@ func (r *Runner) CountByState(ctx context.Context, filter jobs.Filter) (map[jobs
 // running.
 func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, error) {
 	attempts, err := r.store.Attempts(ctx, task.ID)
-	// ended reports whether a is the attempt that was in progress when the caller read the task. Because a has a record, it has ended
-	// since.
+	// ended reports whether a is the attempt that was in progress when the caller read the task. If this attempt is in the list, it has
+	// ended since then.
 	ended := func(a jobs.Attempt) bool { return a.GenerationID == task.GenerationID }
 	if err == nil && task.State == jobs.Running && !slices.ContainsFunc(attempts, ended) {
 		attempts = append(attempts, jobs.Attempt{TaskID: task.ID, GenerationID: task.GenerationID, Attempt: task.Attempt,
@@ -138,7 +138,7 @@ func (r *Runner) Attempts(ctx context.Context, task jobs.Task) ([]jobs.Attempt, 
 }
 
 // Output returns a part of the output that an attempt has printed so far, in order: at most limit pieces, and only pieces with a number
-// greater than seq. With a seq of 0 it begins at the start of the output.
+// greater than seq. With a seq of 0 the part begins at the start of the output.
 func (r *Runner) Output(ctx context.Context, attempt jobs.Attempt, seq int64, limit int) ([]jobs.Chunk, error) {
 	return r.store.Output(ctx, db.ClaimID{ID: attempt.TaskID, GenerationID: attempt.GenerationID}, seq, limit)
 }

@@ -19,11 +19,12 @@ import (
 	"example.com/runner/runner"
 )
 
-// errorKinds has the kinds of errors that kindCalls causes.
+// errorKinds maps the name of each kind of error that kindCalls causes to the error.
 var errorKinds = map[string]error{"ErrInvalid": jobs.ErrInvalid, "ErrNotFound": jobs.ErrNotFound, "ErrConflict": jobs.ErrConflict,
 	"ErrNoDatabase": jobs.ErrNoDatabase, "ErrSchema": jobs.ErrSchema, "ErrStep": jobs.ErrStep, "ErrPermission": jobs.ErrPermission}
 
-// causedElsewhere has the errors of the table that need other programs, other users or two calls at a time. Other tests cause them.
+// causedElsewhere lists the errors of the table in docs/embedding.md that kindCalls does not cause, because they need other programs, other
+// users or two calls at a time. Other tests cause these errors.
 var causedElsewhere = []string{"IndexMetadata ErrConflict", "New ErrPermission", "Open ErrPermission", "OpenDB ErrPermission"}
 
 // documentedKinds returns the table of docs/embedding.md as a map from the name of a call to the kinds of its errors.

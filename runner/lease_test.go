@@ -28,7 +28,7 @@ func (f *fakeTimeTest) claimWithOtherWorker(lease time.Duration) (*db.Worker, jo
 
 func claimID(t jobs.Task) db.ClaimID { return db.ClaimID{ID: t.ID, GenerationID: t.GenerationID} }
 
-// wantOneRun checks that the function was called once, at the given time or at most two seconds later.
+// wantOneRun checks that the function was called once, at the time in the parameter "since" or at most two seconds later.
 func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 	f.Helper()
 	f.mu.Lock()
@@ -39,7 +39,8 @@ func (f *fakeTimeTest) wantOneRun(since time.Duration) run {
 }
 
 func TestTheTaskOfASilentWorkerIsTakenOverAfterItsLease(t *testing.T) {
-	// The task waits for the lease of the worker that has claimed it. The lease of the worker that reaps it does not matter.
+	// The task runs again when the lease of the worker that claimed it expires. The length of the second worker's own leases does not
+	// matter.
 	for _, lease := range []time.Duration{20 * time.Second, 5 * time.Minute} {
 		onFakeTime(t, Options{}, nil, func(f *fakeTimeTest) {
 			id := f.enqueue(work.With("x"))

@@ -29,7 +29,7 @@ type Expression struct {
 	atBoot bool          // whether the expression is @reboot, which names no times
 
 	values    [5]uint64 // sets of values, one per field: bit n is set if the field allows n; Sunday is bit 0
-	eitherDay bool      // whether a day matches if either day field allows it, because neither begins with *
+	eitherDay bool      // whether one matching day field is enough, because neither day field begins with *
 	often     bool      // whether ticks follow real time, because the field "hour" begins with *
 	zone      *time.Location
 }

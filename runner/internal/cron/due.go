@@ -29,15 +29,17 @@ func Due(s jobs.Schedule, now time.Time) (due []time.Time, next time.Time, err e
 	return due, next, nil
 }
 
-// realignFrom is how much too far in the future the next tick of an @every schedule must be before realign corrects it.
+// realignFrom is the smallest error that realign corrects in the stored tick of an @every schedule: how much too far in the future the tick
+// is.
 const realignFrom = time.Minute
 
-// realign returns the first tick after now. The parameter "at" is the next tick that was computed earlier and stored. The two differ if the
-// clock was set back or the rules of the zone have changed since then. The schedule does not repeat a tick that already has a task.
+// realign returns the first tick after now. The parameter "at" is the next tick that was computed earlier and stored. The two ticks differ
+// if the clock was set back, or if the rules of the zone have changed, since the stored tick was computed. The schedule does not repeat a
+// tick that already has a task.
 //
 // Ticks of @every have no fixed moments, so realign keeps the stored tick unless it is too far in the future. A worker reads its clock and
-// then waits for the write lock. While it waits, another worker may enqueue the tick and store the next one. So the stored tick may lie up
-// to one interval plus realignFrom in the future.
+// then waits for the write lock. Meanwhile another worker may enqueue the task of the stored tick and store the tick after it. So the
+// stored tick may lie up to one interval plus realignFrom in the future.
 func (x *Expression) realign(at, now time.Time) time.Time {
 	next := x.Next(now)
 	if x.every > 0 && at.Sub(next) < realignFrom {
@@ -47,7 +49,7 @@ func (x *Expression) realign(at, now time.Time) time.Time {
 }
 
 // newest returns the last n ticks in the interval [from, to], oldest first. It returns fewer if the interval has fewer. For @every, the
-// ticks are the parameter "first" plus multiples of the interval of @every; first must not be after from.
+// parameter "first" is a tick that is not after "from", and the other ticks follow it at the interval of @every.
 func (x *Expression) newest(first, from, to time.Time, n int) []time.Time {
 	if x.every > 0 {
 		last := to.Sub(first) / x.every

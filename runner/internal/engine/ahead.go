@@ -10,9 +10,9 @@ import (
 	"example.com/runner/jobs"
 )
 
-// A cycle is one transaction that writes the outcomes of attempts and claims more tasks. While it waits for the disk or the server, the
-// slots of short tasks would be empty. So the worker claims tasks ahead. They wait in Engine.ahead, and the goroutine of an attempt that
-// ends begins the next one.
+// A cycle is one transaction that writes the outcomes of attempts and claims more tasks. While the transaction waits for the disk or the
+// server, the slots of short tasks would be empty. So the worker claims tasks ahead: it claims more tasks than it has free slots. These
+// tasks wait in Engine.ahead. When an attempt ends, its goroutine begins the next waiting task.
 //
 // Invariants:
 //   - At most Options.Concurrency attempts run. Heartbeats renew the leases of the waiting tasks like those of running ones. An attempt
@@ -21,14 +21,15 @@ import (
 //     short. It then claims at most aheadGrowth times as many tasks as have ended, so the waiting tasks last for about two cycles. At most
 //     Options.ClaimAhead tasks wait.
 //   - A task waits for at most aheadWait. Then it goes back to its queue, and the worker claims nothing ahead for aheadPause.
-//   - The waiting tasks of a queue begin in the order of priority and id. So a new task of higher priority overtakes them with the next
-//     cycle.
-//   - The worker does not claim a task ahead if it depends on the running tasks whether the task may start: a suspect, a task of a batch,
-//     or a task under a limit or a pause. It does not claim ahead a task that must not run twice either, because that task would count as
-//     run if the worker died.
+//   - The waiting tasks of a queue begin in the order of priority and id. So a new task of higher priority begins before them once the next
+//     cycle has claimed it.
+//   - The worker does not claim ahead a task whose start depends on the tasks that run then: a suspect, a task of a batch, or a task under
+//     a limit or a pause. It does not claim ahead a task that must not run twice either, because that task would count as run if the worker
+//     died.
 //
 // Measurements: by claiming ahead, a worker empties a queue of functions that do nothing 10 times as fast with one slot, and twice as fast
-// with ten slots (BenchmarkDrain of package runner). With a PostgreSQL server and 25 slots it does so 1.5 times as fast (bench/postgres).
+// with ten slots (BenchmarkDrain of package runner). With a PostgreSQL server and 25 slots, the worker is 1.5 times as fast
+// (bench/postgres).
 const (
 	aheadMost   = 1000                   // greatest value of Options.ClaimAhead
 	aheadBytes  = 1 << 20                // greatest size of the arguments of all waiting tasks, estimated from ended tasks
@@ -129,8 +130,8 @@ func (e *Engine) releaseAhead(stopping bool) {
 	}
 }
 
-// release lets the next cycle return some of the waiting tasks to their queues: those for which the function "give" returns true. It
-// reports whether give returned true for any task. The caller holds e.mu.
+// release removes the waiting tasks for which the function "give" returns true. The next cycle returns these tasks to their queues. release
+// reports whether it removed any task. The caller holds e.mu.
 func (e *Engine) release(give func(*attempt) bool) bool {
 	given := e.ahead.remove(give)
 	for _, a := range given {

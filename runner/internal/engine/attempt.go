@@ -37,11 +37,11 @@ type attempt struct {
 	e      *Engine
 	claim  db.ClaimID
 	task   jobs.Task
-	batch  *batch       // nil for an attempt with a slot of its own
+	batch  *batch       // batch of the attempt; nil for an attempt with a slot of its own
 	seat   *gather.Seat // place in the batch; nil if batch is nil
 	ctx    context.Context
 	cancel context.CancelCauseFunc
-	output atomic.Pointer[exec.Capture] // nil while the attempt has printed nothing
+	output atomic.Pointer[exec.Capture] // output of the attempt; nil while it has printed nothing
 
 	slotless bool      // whether the attempt has no slot: it waits for one, or has passed its slot to another attempt; guarded by e.mu
 	deadline time.Time // time at which its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
@@ -56,8 +56,8 @@ type attempt struct {
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
 	txResult atomic.Pointer[json.RawMessage] // result that the function passed to FinishTx; nil before the call
 
-	stopOnce   sync.Once                  // calls watchStuck only once
-	stuckCheck atomic.Pointer[time.Timer] // calls checkStuck; nil before the context ends
+	stopOnce   sync.Once                  // ensures that watchStuck is called only once
+	stuckCheck atomic.Pointer[time.Timer] // timer that calls checkStuck; nil before the context ends
 	leaked     atomic.Bool                // whether ReleaseStuck has released the slot of the attempt
 
 	// The method "end" sets the following fields before it sends the attempt to Engine.ended. If end is not called, checkStuck, abandon or

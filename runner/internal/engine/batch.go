@@ -11,13 +11,13 @@ import (
 // outcome separately. But the function is called only once for all of them: package gather collects the attempts for this call. The
 // attempts use one slot until the last outcome is written and the function has returned.
 
-// batch is the attempts that one call of a batch function runs. Only the loop uses the fields below queue.
+// batch is the attempts that one call of a batch function runs. Only the loop uses the field "size" and the fields after it.
 type batch struct {
 	group *gather.Group
 	job   string
 	queue string
 	size  int // number of attempts that were put into the batch
-	live  int // number of its attempts in Engine.running
+	live  int // number of attempts of the batch in Engine.running
 
 	watched  bool        // whether the loop gets the batch from Engine.returned when the function returns
 	returned bool        // whether the function has returned, or has lost its slot because of ReleaseStuck or a shutdown

@@ -14,8 +14,8 @@ func TestAJumpOfTheClockPausesDeletions(t *testing.T) {
 	const century = 100 * 365 * 24 * time.Hour
 	for name, test := range map[string]struct {
 		jump time.Duration
-		// The function in the field after runs when the clock has jumped. It may change the pause. It returns the engine of which the
-		// test checks whether it deletes tasks.
+		// The function "after" runs when the clock has jumped. It may change the pause, and returns an engine. The test then checks whether
+		// this engine deletes tasks.
 		after   func(t *testing.T, e *Engine) *Engine
 		later   time.Duration // time from the jump to the check of deletions, on the clock that never jumps
 		back    time.Duration // time by which the clock jumps back before the check of deletions

@@ -92,13 +92,13 @@ type Engine struct {
 	log        *slog.Logger
 	info       db.WorkerInfo
 	worker     *db.Worker
-	lock       *supervisor.Lock // nil on systems without liveness locks
-	lockState  atomic.Int32     // lockRemoved, lockReplaced, or 0
-	commands   exec.Worker      // commands.Guardians is nil if the worker runs no commands
+	lock       *supervisor.Lock // liveness lock of this worker; nil on systems without such locks
+	lockState  atomic.Int32     // state of the lock file: lockRemoved, lockReplaced, or 0 if the file is in its place
+	commands   exec.Worker      // data for all commands; the field Guardians is nil if the worker runs no commands
 	reaper     *reaper
 	limit      map[string]int // greatest number of slots that the tasks of each queue may take; nil if the worker serves all queues
 	ended      chan *attempt
-	returned   chan *batch     // gets the batches in Engine.held whose functions have returned
+	returned   chan *batch     // through this channel the loop gets the batches in Engine.held whose functions have returned
 	stopped    context.Context // context that ends when the loop ends
 	stop       context.CancelFunc
 	background sync.WaitGroup // goroutines other than the loop and the attempts
@@ -134,13 +134,13 @@ type loopState struct {
 	unwritten []*attempt // attempts that have ended, but whose outcomes are not in the database yet
 	nextDue   time.Time  // earliest due time of the scheduled tasks that the loop knows
 	nextStart time.Time  // time at which a rate limit lets a due task start; zero if no task waits for that
-	nextLane  time.Time  // the same for the rate limits of lanes
+	nextLane  time.Time  // like nextStart, but for the rate limits of lanes
 
 	scan       bool      // whether the next cycle looks for changes of other processes
 	changed    bool      // whether other processes may have changed something since the last scan
 	scannedAt  time.Time // time of the last scan
 	claimMore  bool      // whether more tasks may be ready to start than the last cycle claimed
-	backlog    bool      // whether more tasks may wait: all slots, a queue or a limit are full, or the last outcomes released tasks
+	backlog    bool      // whether tasks may be waiting: all slots, a queue or a limit is full, or the last outcomes released tasks
 	foundEmpty bool      // whether the last cycle scanned and found no task
 
 	backoff       time.Duration // length of the last pause after an error

@@ -56,9 +56,9 @@ func (e *Engine) unlock(clean bool) {
 	_ = e.lock.Close()
 }
 
-// keepDir makes the directory beside the database again if someone has removed it. It does not make the lock file again: the guardians hold
-// the lock of the removed file only. If the worker died, other workers would find the new file unlocked, while the guardians still have
-// commands to kill.
+// keepDir makes the directory beside the database again if someone has removed it. It does not make the lock file again, because the
+// guardians would hold no lock on the new file. If the worker then died, the lock of the new file would be free. Other workers would take
+// over the tasks, while the guardians still have commands to kill.
 func (e *Engine) keepDir() {
 	if e.store.Replaced() != nil {
 		return // the database is removed, too, so the directory is not needed

@@ -50,7 +50,7 @@ func (e *Engine) planReport(a *attempt) {
 		return
 	}
 	e.background.Go(func() {
-		if e.waitFor(reportEvery) { // if the worker's loop ends before, the outcome of each attempt stores its last report
+		if e.waitFor(reportEvery) { // if the loop ends earlier, the write of each outcome stores the last report
 			e.storeReports()
 		}
 	})

@@ -13,8 +13,8 @@ import (
 // reapEvery is the interval at which a reaper checks other workers. The interval is shorter if a lease is shorter than six times reapEvery.
 const (
 	reapEvery = time.Second
-	// reapShare limits the share of its time that a reaper spends on reading workers and leases to 1/reapShare, unless the leases are
-	// short. An old snapshot on a server makes these reads slow.
+	// A reaper spends at most 1/reapShare of its time on reading workers and leases, because an old snapshot on a server makes these reads
+	// slow. If leases are short, the reaper spends more time.
 	reapShare   = 50
 	reapAgain   = 100 * time.Millisecond // interval of the checks while the guardians of a dead worker are about to end
 	minReapWait = 10 * time.Millisecond
@@ -127,7 +127,7 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 // only once.
 func (p *reaper) reapDead(o db.Owner) bool {
 	me := p.e.info
-	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // a reboot has ended all processes
+	rebooted := o.BootID != "" && me.BootID != "" && o.BootID != me.BootID // a reboot has ended all processes of the worker
 	path := supervisor.LockPath(p.e.store.Dir(), o.ID)
 	if path == "" {
 		return false
@@ -162,10 +162,12 @@ func (p *reaper) reapDead(o db.Owner) bool {
 	return true
 }
 
-// clear kills the processes of a dead or hung worker o: those of the claims in keys, or all of them if keys is nil. It returns true if no
-// process can be left. If this reaper cannot see the processes of o, it cannot kill them. With keys, it returns true nevertheless,
-// because the leases of these claims have expired. Without keys, it returns true only if o ran no task, or if the kernel has killed all
-// processes.
+// clear kills the processes of a worker o that is dead or hangs. If the parameter "keys" is not nil, clear kills only the processes of the
+// claims in keys. It returns true if no process can be left.
+//
+// If this reaper cannot see the processes of o, clear cannot kill them. If keys is not nil, it returns true nevertheless, because the
+// leases of the claims in keys have expired. If keys is nil, it returns true only if o ran no task, or if the kernel has killed all
+// processes of o.
 func (p *reaper) clear(o db.Owner, keys []supervisor.Key, records []supervisor.Record) bool {
 	me := p.e.info
 	switch {

@@ -11,7 +11,7 @@ const (
 	maxRetainEvery = 10 * time.Minute      // longest interval between two searches for old tasks (retainEvery)
 	minRetainEvery = time.Minute           // shortest interval between two searches, for tasks that are kept for a short time only
 	retainPause    = 20 * time.Millisecond // shortest pause between two transactions
-	upkeepEvery    = time.Hour             // interval of upkeep; after each upkeep, the search for old tasks begins at the oldest again
+	upkeepEvery    = time.Hour             // interval of upkeep; after each upkeep, the search for old tasks starts again at the oldest
 	keepMinutes    = 48 * time.Hour        // age at which counters per minute are summed up per hour
 	keepHours      = 366 * 24 * time.Hour  // age at which counters per hour are deleted
 	keepWorkers    = 30 * 24 * time.Hour   // records of workers are kept at least this long, because lists of tasks name the workers
@@ -78,8 +78,8 @@ func (o *Options) retainEvery() time.Duration {
 	return every
 }
 
-// prune selects the tasks that were already old at the time at. The parameter "from" is for Prune.From: it skips tasks that an earlier call
-// has handled.
+// prune selects the tasks that were already old at the time in the parameter "at". The parameter "from" becomes Prune.From, which skips the
+// tasks that an earlier call has handled.
 func (o *Options) prune(at, from time.Time) db.Prune {
 	p := db.Prune{From: from}
 	if o.Keep > 0 {

@@ -149,9 +149,8 @@ func (e *Engine) logTicks(done []db.Ticked) (changed bool) {
 	return changed
 }
 
-// endTicks ends the ticks of this engine, so that WorkUntilEmpty can return: the engine ignores all further ticks, and endTicks returns
-// true. But if a tick has enqueued a task since the last call, endTicks only returns false, because WorkUntilEmpty has to run that task
-// first.
+// endTicks returns true if WorkUntilEmpty can return. The engine then ignores all further ticks. If a tick has enqueued a task since the
+// last call, endTicks returns false, because WorkUntilEmpty has to run that task first.
 func (e *Engine) endTicks() bool {
 	e.schedulerMu.Lock()
 	defer e.schedulerMu.Unlock()

@@ -20,7 +20,7 @@ import (
 // steps has the steps of a task that the current attempt has read from the database or stored there.
 type steps struct {
 	mu     sync.Mutex
-	known  *lifecycle.Steps // nil until the first step reads the stored steps
+	known  *lifecycle.Steps // steps in the database; nil until the first step of the attempt reads them
 	stale  bool             // whether the next Step must read the steps again, because a transaction may have changed them (StepTx)
 	asleep error            // error that the function has to return after a sleep has begun; nil before that
 }

@@ -52,8 +52,8 @@ func (a *attempt) checkStuck(stopped time.Time) {
 	a.e.ended <- a
 }
 
-// watchBatch plans a warning for the case that the function of a batch does not return. All tasks of the batch have just ended. The slot
-// stays taken even with ReleaseStuck, because nothing has told the function to stop.
+// watchBatch is called when all tasks of a batch have ended. It plans a warning for the case that the function of the batch does not
+// return. The slot stays taken even with ReleaseStuck, because nothing has told the function to stop.
 func (e *Engine) watchBatch(b *batch) {
 	if e.o.StuckAfter < 0 {
 		return

@@ -40,7 +40,7 @@ const (
 	lingerAfter = 100 * time.Millisecond
 
 	maxErrorLine = 200     // greatest length of the result of ErrorLine, in bytes
-	lastBytes    = 1 << 10 // ErrorLine looks for the line in this many bytes at the end of a stream
+	lastBytes    = 1 << 10 // number of bytes at the end of a stream in which ErrorLine looks for a line
 )
 
 // OutputWriter stores pieces of output. *db.Worker is one.
@@ -78,7 +78,7 @@ type Capture struct {
 	last     [2][]byte // last bytes of stderr and of stdout, in which ErrorLine looks for a line
 
 	flusher sync.WaitGroup
-	stop    chan struct{} // ends the flusher; nil if none runs
+	stop    chan struct{} // closed to end the flusher; nil if no flusher runs
 	closed  bool
 }
 

@@ -33,8 +33,8 @@ type Worker struct {
 type Command struct {
 	*Worker
 	Task     jobs.Task
-	Stop     context.Context  // when the context ends, the command gets TERM, and KILL after Task.KillAfter
-	Kill     <-chan struct{}  // when the channel is closed, the command gets KILL without a grace period
+	Stop     context.Context  // context whose end stops the command: it gets TERM, and KILL after Task.KillAfter
+	Kill     <-chan struct{}  // channel that is closed to send KILL to the command, without a grace period
 	Deadline func() time.Time // Deadline returns the time at which the guardian kills the command, unless a heartbeat renews the lease
 	Output   *Capture
 	PagesURL string // URL under which the web pages are; empty if it is unknown

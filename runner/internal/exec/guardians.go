@@ -61,7 +61,7 @@ type Guardians struct {
 
 	mu       sync.Mutex
 	slots    map[int]*supervisor.Guardian // guardians by slot number; the value is nil while the guardian starts
-	idle     []idleGuardian               // idle guardians in the order in which they became idle; take uses the last one
+	idle     []idleGuardian               // idle guardians in the order in which they became idle; a command gets the last one
 	failures int                          // number of guardians in a row that have started no command
 	worked   bool                         // whether a guardian has started without an error
 	over     bool                         // whether no more guardians may start

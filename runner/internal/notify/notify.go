@@ -31,14 +31,14 @@ type Notifier struct {
 	mu          sync.Mutex
 	busy        bool                      // whether the worker of this process has no free slot
 	all         int                       // number of subscribers to all changes
-	subscribers map[chan struct{}]bool    // the value is true if the channel gets all changes, false if only those that matter to workers
+	subscribers map[chan struct{}]bool    // value true: the channel gets all changes; false: only changes that matter to workers
 	tasks       map[int64][]chan struct{} // subscribers to the end of a task, by task id
-	stop        context.CancelFunc        // ends the watch; nil while it does not run
+	stop        context.CancelFunc        // function that ends the watch; nil while no watch runs
 }
 
-// New returns a Notifier. The function "watch" starts the watch of the database and returns. The watch calls the function "changed" after
-// each commit, and ends when ctx ends. The argument "brief" selects a watch that starts and ends quickly. The function setSlow makes the
-// watch check less often, and may be nil.
+// New returns a Notifier. The function "watch" starts the watch of the database and returns. If its parameter "brief" is true, it starts a
+// watch that begins and ends quickly. The watch calls the function "changed" after each commit, and ends when ctx ends. The function
+// setSlow makes the watch check less often, and may be nil.
 func New(watch func(ctx context.Context, brief bool, changed func(forWorkers bool)) error, setSlow func(slow bool)) *Notifier {
 	n := &Notifier{setSlow: setSlow, subscribers: map[chan struct{}]bool{}, tasks: map[int64][]chan struct{}{}}
 	n.watch = func(ctx context.Context, changed func(bool)) error { return watch(ctx, n.brief.Load(), changed) }
@@ -48,7 +48,7 @@ func New(watch func(ctx context.Context, brief bool, changed func(forWorkers boo
 // SetBrief sets whether the next watch is one that starts and ends quickly.
 func (n *Notifier) SetBrief(brief bool) { n.brief.Store(brief) }
 
-// Subscribe returns a channel that receives a notice after every change. stop ends the subscription.
+// Subscribe returns a channel that receives a notice after every change. The function "stop" ends the subscription.
 func (n *Notifier) Subscribe(ctx context.Context) (notices <-chan struct{}, stop func()) {
 	c := make(chan struct{}, 1)
 	return c, n.add(ctx, c, true)

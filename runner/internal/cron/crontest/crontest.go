@@ -13,7 +13,7 @@ import (
 // Names has the values that each field of an expression contains.
 type Names struct {
 	fields [5][61]bool
-	either bool // both day fields restrict the day, so one of them has to match
+	either bool // whether both day fields restrict the day, so that one matching field is enough
 }
 
 // Parse parses the five fields of a valid expression.
