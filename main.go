@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 	"time"
-	_ "time/tzdata" // contains the time zones, for container images without them
+	_ "time/tzdata" // puts the time zones into the program, because some container images have none
 
 	"example.com/runner/internal/cli"
 	"example.com/runner/internal/selftest"

@@ -54,15 +54,15 @@ type Task struct {
 	FinishedAt      time.Time // end of the task; zero while it is unfinished
 	Duration        time.Duration
 	Result          json.RawMessage
-	Error           string // error of the last attempt; for a task that was cancelled, the user who did so and the reason
+	Error           string // error of the last attempt; for a cancelled task, the user who cancelled it and the reason
 	ErrorLine       string // last line that the failed command printed to stderr, or else to stdout; at most 200 bytes of plain text
 	ExitCode        *int
 	Signal          int
 	OutputBytes     int64
 	OutputTruncated bool
 	Usage           Usage
-	ChildrenKilled  int       // processes that the command had left behind and that were killed when it exited
-	ChildrenLeft    int       // processes that the command left behind and that live on; see LeaveChildren
+	ChildrenKilled  int       // number of left-over processes of the command that were killed when the command exited
+	ChildrenLeft    int       // number of left-over processes of the command that live on; see LeaveChildren
 	Progress        *Progress // last report of the current or last attempt; nil if there is none
 }
 
@@ -80,7 +80,7 @@ type Attempt struct {
 	Attempt         int   // number of the attempt; a lost attempt and the one that repeats it have the same number
 	State           State // Completed, Failed, Cancelled or Snoozed
 	Reason          Reason
-	Counted         bool // whether it counts towards MaxAttempts; false if it was lost, snoozed or given back by its worker
+	Counted         bool // whether the attempt counts towards MaxAttempts; false if it was lost, snoozed or given back by its worker
 	WorkerID        string
 	Worker          string
 	StartedAt       time.Time
@@ -93,8 +93,8 @@ type Attempt struct {
 	OutputBytes     int64
 	OutputTruncated bool
 	Usage           Usage
-	ChildrenKilled  int // processes that the command had left behind and that were killed when it exited
-	ChildrenLeft    int // processes that the command left behind and that live on; see LeaveChildren
+	ChildrenKilled  int // number of left-over processes of the command that were killed when the command exited
+	ChildrenLeft    int // number of left-over processes of the command that live on; see LeaveChildren
 }
 
 // Usage is the amount of resources that the processes of a command used in one attempt. It is zero if it is not known: for a function, a

@@ -133,7 +133,7 @@ func TestWorkEndsWhenTheDiskFails(t *testing.T) {
 				f.Error("got no second open of the file, want at least one")
 			}
 			f.disk.Decide(nil)
-			f.want(id, jobs.Running, "") // the task stays running until a worker reaps it
+			f.want(id, jobs.Running, "") // the task stays in the state running until another worker takes it over
 		})
 	}
 }

@@ -37,8 +37,8 @@ const (
 // returns, the cursor is stored, and OnFinished misses no task that finishes later. Later calls of OnFinished continue after the last task
 // for which handle returned nil, also in another process and after a restart. OnFinished may call handle more than once for the same end of
 // a task. The pair of Task.ID and Task.GenerationID identifies the end, so handle can detect a repeated call. If handle returns an error,
-// OnFinished logs a warning and calls handle again for the same task after 1 s, then after twice that time, and so on up to one minute. The
-// cursor does not move past this task meanwhile, so let handle return nil for a task that it can never accept.
+// OnFinished logs a warning and calls handle again for the same task after 1 s. After each further error the pause doubles, up to one
+// minute. The cursor does not move past this task before handle returns nil, so let handle return nil for a task that it can never accept.
 //
 // Several processes may call OnFinished with the same cursor. Only one of them calls handle. When OnFinished returns in that process,
 // another process takes over. If that process dies, another process takes over after 30 s. If a process is suspended for longer than 30 s

@@ -200,7 +200,7 @@ func (t *aheadTasks) next() *attempt {
 	return first
 }
 
-// remove removes the attempts for which gone returns true, and returns them.
+// remove removes the waiting attempts for which the function "gone" returns true, and returns these attempts.
 func (t *aheadTasks) remove(gone func(*attempt) bool) (removed []*attempt) {
 	for i, list := range t.queues {
 		t.queues[i] = slices.DeleteFunc(list, func(a *attempt) bool {

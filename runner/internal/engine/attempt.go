@@ -44,7 +44,7 @@ type attempt struct {
 	output atomic.Pointer[exec.Capture] // output of the attempt; nil while it has printed nothing
 
 	slotless bool      // whether the attempt has no slot: it waits for one, or has passed its slot to another attempt; guarded by e.mu
-	deadline time.Time // time at which its processes must be dead, unless a heartbeat renews its lease; guarded by e.mu
+	deadline time.Time // time at which the attempt's processes must be dead, unless a heartbeat renews the lease; guarded by e.mu
 
 	kill     chan struct{} // closed when the command must be killed without a grace period
 	killOnce sync.Once
@@ -52,7 +52,7 @@ type attempt struct {
 
 	report   atomic.Pointer[jobs.Progress]   // last report of progress; nil if there is none
 	toReport atomic.Bool                     // whether a goroutine is about to store the report
-	steps    atomic.Pointer[steps]           // steps of the function; nil until it calls the first one
+	steps    atomic.Pointer[steps]           // steps of the function; nil until the function calls the first step
 	inTx     atomic.Int64                    // time of the call of FinishTx, in milliseconds; 0 before the call
 	txResult atomic.Pointer[json.RawMessage] // result that the function passed to FinishTx; nil before the call
 

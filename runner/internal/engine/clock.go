@@ -33,7 +33,7 @@ type clock struct {
 	wall    time.Time     // wall clock at the last comparison
 	steady  time.Duration // time from began to the last comparison
 	pending *db.Pause     // pause that is not yet in the database; nil if there is none
-	asOf    time.Time     // during a pause, tasks are deleted only if they were already old at this time; zero if no task is deleted
+	asOf    time.Time     // during a pause, only tasks that were already old at this time are deleted; zero to delete no task
 }
 
 // start begins to compare the clocks.

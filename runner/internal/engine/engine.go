@@ -112,7 +112,7 @@ type Engine struct {
 	confirmed time.Time       // time of the last successful heartbeat; leases count from that time
 	ahead     aheadTasks      // claimed attempts that wait for a slot
 	slotless  int             // number of attempts in running that wait for a slot, or have passed their slot on
-	reporting []*attempt      // attempts with progress to store; not empty while a goroutine waits to store it
+	reporting []*attempt      // attempts whose progress must be stored; not empty while a goroutine waits to store the progress
 	closed    bool            // whether no more background goroutines may start
 	failure   error           // first error that ends the worker
 	failing   chan struct{}   // closed when failure is set; the worker then drains
@@ -165,7 +165,7 @@ type loopState struct {
 
 // New registers a worker in the database. The caller must then call Run.
 func New(ctx context.Context, o Options) (*Engine, error) {
-	host, _ := os.Hostname() // people read the host name, and no code depends on it, so an error does not matter
+	host, _ := os.Hostname() // ignore an error, because only people read the host name and no code depends on it
 	name := o.Name
 	if name == "" {
 		name = fmt.Sprintf("%s:%d", host, os.Getpid())

@@ -41,7 +41,7 @@ const (
 )
 
 // noteDisk records after a cycle whether the disk is full. The parameter "err" is the error of the full disk; it is nil if the disk has
-// free space. The parameter "wanted" reports whether the cycle had a free slot. Without a free slot the cycle has not checked the disk, and
+// free space. The parameter "wanted" reports whether the cycle had a free slot. If the cycle had none, it has not checked the disk, and
 // noteDisk only plans the next check.
 func (e *Engine) noteDisk(wanted bool, err error, at time.Time) {
 	switch {

@@ -44,8 +44,8 @@ func Dead(store *db.DB, worker string) bool {
 	return supervisor.Free(supervisor.LockPath(store.Dir(), worker))
 }
 
-// unlock releases the liveness lock. If clean is true, it also removes the lock file. Otherwise processes or tasks may be left, and the
-// worker that takes the lock later cleans them up.
+// unlock releases the liveness lock. If clean is true, it also removes the lock file. If clean is false, processes or tasks may be left;
+// the worker that takes the lock later cleans up.
 func (e *Engine) unlock(clean bool) {
 	if e.lock == nil {
 		return

@@ -26,7 +26,7 @@ type TickFunc func(ctx context.Context, tick time.Time, spec jobs.Spec) (jobs.Sp
 
 const (
 	tickFuncTime = 30 * time.Second // time after which the context of a TickFunc ends
-	tickFuncEnd  = time.Second      // time that a TickFunc has to return after its context has ended; all schedules wait for it until then
+	tickFuncEnd  = time.Second      // time that a TickFunc has to return after its context has ended; meanwhile all schedules wait for it
 )
 
 var (

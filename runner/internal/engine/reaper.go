@@ -105,7 +105,7 @@ func (p *reaper) takeOver() (map[string]db.Owner, bool) {
 	owners, err := p.e.worker.Owners(context.Background())
 	p.cost = now().Sub(began)
 	if err != nil {
-		return nil, false // the next write reports the error
+		return nil, false // this error is not logged, because the next write reports it
 	}
 	p.again = false
 	others := make(map[string]db.Owner, len(owners))
@@ -208,7 +208,7 @@ func (p *reaper) expire(owners map[string]db.Owner) {
 	began := now()
 	leases, err := p.e.worker.Leases(ctx)
 	if err != nil {
-		return // the next write reports the error
+		return // this error is not logged, because the next write reports it
 	}
 	at := now()
 	p.cost += at.Sub(began)

@@ -64,7 +64,7 @@ func (e *Engine) releaseUnacknowledged(ctx context.Context) {
 	e.reconciledAt = at
 	owned, err := e.worker.Owned(ctx)
 	if err != nil {
-		return // the next write reports the error
+		return // this error is not logged, because the next write reports it
 	}
 	claims := slices.DeleteFunc(owned, func(c db.ClaimID) bool { return e.running[c] != nil })
 	if len(claims) == 0 {

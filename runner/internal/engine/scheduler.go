@@ -162,7 +162,7 @@ func (e *Engine) endTicks() bool {
 func (e *Engine) setBack(ctx context.Context, at time.Time) {
 	latest, err := e.store.MaxTimestamp(ctx)
 	if err != nil || latest.Sub(at) < minSetBack {
-		return // if the error lasts, later reads report it
+		return // this error is not logged: if it lasts, later reads report it
 	}
 	n, err := e.store.SetBack(ctx, at)
 	if err != nil {

@@ -36,7 +36,7 @@ func FinishTx(ctx context.Context, tx *sql.Tx, result any) error {
 	}
 	if output := a.output.Load(); output != nil {
 		f.Output = output.Rest()
-		f.Output.Cut = db.Cut{} // the loop cuts the stored output when it writes the outcome; a second cut would delete too much
+		f.Output.Cut = db.Cut{} // do not cut the stored output here: the loop does so later, and a second cut would delete too much
 		f.Outcome.OutputBytes, f.Outcome.OutputTruncated = output.Sizes()
 	}
 	a.txResult.Store(&f.Outcome.Result)

@@ -179,8 +179,8 @@ func (c *Capture) Write(stream string, data []byte) {
 	}
 }
 
-// add appends data to the newest piece, or begins a new piece. It appends only if the newest piece has room, began less than flushEvery
-// ago, is neither stored nor being stored, and belongs to the same stream and to the same part (head or tail).
+// add appends data to the newest piece, or begins a new piece. It appends only to a piece of the same stream and the same part (head or
+// tail). That piece must also have room, have begun less than flushEvery ago, and be neither stored nor being stored.
 func (c *Capture) add(stream string, at time.Time, data []byte, isTail bool) {
 	size := int64(len(data))
 	c.waiting += size

@@ -34,7 +34,7 @@ func TestOutputThatIsReadLateIsKept(t *testing.T) {
 	if _, err := w.Write(rest); err != nil {
 		t.Fatal(err)
 	}
-	escaped, err := c.pipe("stderr") // stays open, as if a process outlived the command; drain must not wait for it
+	escaped, err := c.pipe("stderr") // this pipe stays open, as if a process outlived the command; drain must not wait for it to close
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func Guardian(version string) bool {
 }
 
 const (
-	maxFailures = 3           // the worker ends after this many guardians in a row that have started no command
+	maxFailures = 3           // number of guardians in a row that have started no command, after which the worker ends
 	maxIdle     = time.Minute // time after which an idle guardian is closed; one idle guardian always stays
 )
 
@@ -195,7 +195,7 @@ func (g *Guardians) start(ctx context.Context, c supervisor.Command, key supervi
 			g.failures = 0
 			g.mu.Unlock()
 			return child, nil
-		// after ErrGone the loop tries another guardian, because this one has died while it was idle
+		// ErrGone means that the guardian has died while it was idle, so the loop then tries another one
 		case !errors.Is(err, supervisor.ErrGone):
 			g.put(guardian)
 			return nil, err

@@ -88,8 +88,9 @@ func ordinal(text string) int {
 	return n
 }
 
-// Ticks lists the ticks in the interval [from, to). If the clock of the zone is set back, the interval must not begin in the hours right
-// after that, because Ticks does not know which times of day the clock had shown before the interval.
+// Ticks lists the ticks in the interval [from, to). The interval must not begin in the hours right after a moment at which the clock of the
+// zone is set back. Ticks does not know which times of day the clock had shown before the interval, so it cannot recognise repeated times
+// then.
 func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 	shows := func(at time.Time) time.Time {
 		l := at.In(zone)
@@ -106,7 +107,7 @@ func Ticks(expr string, zone *time.Location, from, to time.Time) []time.Time {
 			if names.Hits(now) {
 				list = append(list, at)
 			}
-		default: // a repeated time is not a second tick, and the tick of a skipped time is the first minute after the skip
+		default: // a repeated time is no second tick; a skipped time has its tick at the first minute after the skip
 			hit := false
 			for furthest.Before(now) {
 				furthest = furthest.Add(time.Minute)
