@@ -116,8 +116,7 @@ func scheduleShowCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a schedule, its next ticks and its last tasks",
 		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.IntOption("rows n", "N",
-			"number of ticks and number of tasks to show (default: 5)", 5, 0), cli.RevealOption(),
+		Flags: []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and number of tasks to show (5)", 5, 0), cli.RevealOption(),
 			cli.FormatOption()},
 		Description: `EXAMPLES
   runner schedule show backup

@@ -58,7 +58,7 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
 		Flags: []cli.Flag{
 			cli.BoolOption("user", "install a service of your own user, without root"), unitNameOption(),
-			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks (default: runner, which is created)", "runner",
+			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks (runner, which is created)", "runner",
 				parseUnitName),
 		},
 		Description: `EXAMPLES
@@ -114,7 +114,7 @@ EXIT STATUS
 }
 
 func unitNameOption() *cli.Option {
-	return cli.Scalar("name", "NAME", "name of the unit (default: runner)", "runner", parseUnitName)
+	return cli.Scalar("name", "NAME", "name of the unit (runner)", "runner", parseUnitName)
 }
 
 var unitName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_.-]*$`)

@@ -21,7 +21,7 @@ import (
 type Option struct {
 	name, short string
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
-	usage       string // help text; if the option has a default, it is at the end: "... (default: 10s)"
+	usage       string // help text; if the option has a default, it is at the end: "... (10s)"
 	absent      bool   // whether this command rejects the option; code that several commands share may still read its default
 	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
@@ -170,7 +170,7 @@ func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usag
 
 // GlobalOptions returns the options that all commands have. The user may also type them before the name of the command.
 func GlobalOptions() []*Option {
-	busy := DurationOption("busy-timeout", "wait at most DUR for a busy database, then exit with status 75 (default: 10s)", 10*time.Second)
+	busy := DurationOption("busy-timeout", "wait at most this long for a busy database; then exit with status 75 (10s)", 10*time.Second)
 	busy.env = "RUNNER_BUSY_TIMEOUT"
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
@@ -178,7 +178,7 @@ func GlobalOptions() []*Option {
 		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // findDatabases reads $RUNNER_DB
 		TextOption("server", "SERVER", "with several servers in --db: use number N, or the server of queue:NAME or lane:KEY", ""),
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
-		ChoiceOption("color", "colours (default: auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
+		ChoiceOption("color", "print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
 		busy, unsafe,
 		BoolOption("verbose v", "print database path and causes of errors on stderr"),
 		BoolOption("help h", "print this text"),

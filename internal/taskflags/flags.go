@@ -28,7 +28,7 @@ func Flags(a *cli.App) []cli.Flag {
 	list := cli.Group(What,
 		cli.TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
 		cli.Scalar("job", "NAME", "call this registered function", "", cli.ParseJob),
-		cli.TextOption("args", "JSON|@FILE|-", "arguments of the function", ""),
+		cli.TextOption("args", "JSON|@FILE|-", "arguments of the function (none)", ""),
 		cli.BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
 	)
 	for _, group := range []string{What, "When", "Order", "Retry", "Environment", "Resources", "Hooks"} {
@@ -57,8 +57,7 @@ func OfOneTask() []string {
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
-		return []cli.Flag{cli.ChoiceOption("unique-mode",
-			"with --unique: keep the old task, or replace it unless it has started (default: keep)",
+		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)",
 			uniqueKeep, uniqueKeep, uniqueReplace)}
 	case "run_at":
 		return []cli.Flag{cli.BoolOption("hold", "start only after runner release")}
@@ -77,7 +76,7 @@ func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 		names += " " + o.Letter
 	}
 	if text := taskoption.Default(o); text != "" {
-		usage += " (default: " + text + ")"
+		usage += " (" + text + ")"
 	}
 	switch value := o.Default().(type) {
 	case *string:

@@ -50,7 +50,7 @@ var taskOptions = []OptionInfo{
 	{Key: "lane", Group: "Order", Flag: "lane", Value: "KEY", Help: "tasks with the same key run one at a time, in order",
 		column: func(s *jobs.Spec) any { return &s.Lane }, check: validKey},
 	{Key: "unique_key", Group: "Order", Flag: "unique", Value: "KEY",
-		Help:    "at most one unfinished task has this key; enqueue prints its id instead of adding a second task",
+		Help:    "if an unfinished task has this key, add no task and print the id of that task",
 		OneTask: true,
 		Doc:     "at most one unfinished task has this key", column: func(s *jobs.Spec) any { return &s.UniqueKey }, check: validKey},
 	{Key: "unique_args", Group: "Order", Flag: "unique-args", Help: "derive the unique key from the job and its arguments", OneTask: true,
