@@ -26,11 +26,10 @@ func editCommand(a *cli.App) *cli.Command {
   runner edit 1042 --unset lane,timeout -- backup.sh --full
 
 edit changes the given options of tasks that have not started, or that wait for
-another attempt. The other options, the attempts and the history stay. In the
-list of options below, parentheses contain the defaults of new tasks. Running
-and finished tasks stay unchanged. If a worker starts the task at the same
-moment, the task runs with all old options or with all new options, never with a
-mix.
+another attempt. The other options, the attempts and the history stay. The
+defaults in the list of options are those of a new task. Running and finished
+tasks stay unchanged. If a worker starts the task at the same moment, the task
+runs with all old options or with all new options, never with a mix.
 
 -e adds or replaces one variable. edit looks up a new command as enqueue does.
 If you change the due time, the expiry time moves by the same amount. edit

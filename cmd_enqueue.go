@@ -168,12 +168,12 @@ func enqueueFlags(a *cli.App) []cli.Flag {
 			cli.TextOption("batch", "FILE|-", "add a task for each line of a file of JSON Lines", ""),
 			cli.BoolOption("each", "add a task for each line of stdin; {} in COMMAND is the line"),
 			cli.BoolOption("null 0", "with --each: lines end with a NUL, as find -print0 writes them"),
-			cli.TextOption("arg-file", "FILE|-", "with --each: read the lines from FILE (stdin)", "-"),
+			cli.TextOption("arg-file", "FILE|-", "with --each: read the lines from FILE", "-").Default("stdin"),
 			cli.BoolOption("label-each", "with --each: label each task with its line"),
 			cli.BoolOption("keep-going", "with --batch or --each: add the valid lines, report the invalid lines, exit 1")),
 		cli.Group("Waiting",
 			cli.BoolOption("wait w", "wait for the task, show its output, exit with its status; ^C ends only the wait"),
-			cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124 (never)", 0),
+			cli.DurationOption("wait-timeout", "stop waiting after this time, exit 124", 0).Default("never"),
 			cli.BoolOption("result", "with --wait: print the JSON result instead of the output")))
 }
 

@@ -40,8 +40,8 @@ EXIT STATUS
   3   the task was deleted
   75  the database was busy for too long`,
 		Flags: []cli.Flag{
-			cli.Scalar("task", "ID", "id of the task ($RUNNER_TASK_ID)", int64(0), cli.ParseID),
-			cli.Scalar("generation", "N", "generation of the attempt ($RUNNER_TASK_GENERATION)", int64(0), parseGeneration),
+			cli.Scalar("task", "ID", "id of the task", int64(0), cli.ParseID).Default("$RUNNER_TASK_ID"),
+			cli.Scalar("generation", "N", "generation of the attempt", int64(0), parseGeneration).Default("$RUNNER_TASK_GENERATION"),
 		},
 		Action: cli.Action(a, false, readFenceOptions, runFence),
 	}

@@ -48,9 +48,10 @@ func limitSetCommand(a *cli.App) *cli.Command {
 		Name: "set", Usage: "set the limit of a queue, job, lane or of the whole database",
 		UsageText: "runner limit set TARGET... [--running N] [--rate N/DUR] [--burst N]",
 		Flags: []cli.Flag{
-			cli.IntOption("running", "N", "maximum number of running tasks (1 for a lane)", 0, 0),
+			cli.IntOption("running", "N", "maximum number of running tasks", 0, 0).Default("1 for a lane, no limit for other targets"),
 			cli.Scalar("rate", "N/DUR", "maximum number of starts in a period, such as 100/1m", startRate{}, parseRate),
-			cli.IntOption("burst", "N", "maximum number of starts at the same moment; 1 spaces the starts evenly (N of --rate)", 0, 0),
+			cli.IntOption("burst", "N", "maximum number of starts at the same moment; 1 spaces the starts evenly", 0, 0).
+				Default("N of --rate"),
 		},
 		Description: `EXAMPLES
   runner limit set queue:media --running 2

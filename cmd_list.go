@@ -19,12 +19,13 @@ func listCommand(a *cli.App) *cli.Command {
 			"runner list [SELECTOR] --format TEMPLATE | --json\n" +
 			"runner list --group [SELECTOR]",
 		Flags: append(a.Selectors(),
-			cli.IntOption("rows n", "ROWS", "print at most this many tasks; 0: all (30, or all given ids)", 30, 0),
+			cli.IntOption("rows n", "ROWS", "print at most this many tasks; 0: all", 30, 0).Default("30, or all given ids"),
 			cli.BoolOption("reverse r", "print the oldest tasks first"),
 			cli.Scalar("before", "ID", "tasks with lower ids only; for the next page", int64(0), cli.ParseID),
-			cli.ChoiceOption("sort", "id: newest first; due: only waiting tasks, in the order of their due times (id)", "id", "id", "due"),
+			cli.ChoiceOption("sort", "id: newest first; due: only waiting tasks, in the order of their due times", "id", "id", "due").
+				Default("id"),
 			cli.BoolOption("group", "group the failed tasks by their cause; print the largest group first"),
-			cli.BoolOption("held", "held tasks, which wait for runner release"),
+			cli.BoolOption("held", "held tasks only; they start after runner release"),
 			cli.BoolOption("wide", "also print PRI, LANE, CPU, MEMORY and WORKER; do not cut lines"),
 			cli.RevealOption(), cli.FormatOption()),
 		Description: `EXAMPLES

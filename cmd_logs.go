@@ -25,7 +25,7 @@ func logsCommand(a *cli.App) *cli.Command {
 			cli.IntOption("tail n", "N", "print only the last N lines of each task", -1, 0),
 			a.WhenOption("since", "output that was printed at WHEN or later"),
 			a.WhenOption("until", "finished tasks that ended before WHEN; unfinished tasks that were created before WHEN"),
-			cli.Scalar("attempt", "N|all", "output of attempt N, or of all attempts (latest)", output.Range{}, parseAttempt),
+			cli.Scalar("attempt", "N|all", "output of attempt N, or of all attempts", output.Range{}, parseAttempt).Default("latest"),
 			cli.BoolOption("timestamps", "print the time before each line")),
 		Description: `EXAMPLES
   runner logs -f 1042

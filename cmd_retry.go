@@ -41,7 +41,7 @@ EXIT STATUS
   2   invalid usage; nothing was changed
   3   some ids do not exist; the other tasks are retried
   75  the database is busy, or the disk is full`,
-		Flags: bulk.Options(a, cli.DurationOption("in", "start the tasks after this delay (0s)", 0),
+		Flags: bulk.Options(a, cli.DurationOption("in", "start the tasks after this delay", 0),
 			cli.TextOption("group", "KEY", "the failed tasks of this group; runner list --group prints the keys", ""),
 			cli.BoolOption("dependents", "also retry the tasks that were cancelled because of these tasks")),
 		Action: cli.Action(a, false, readRetryOptions, runRetry),

@@ -116,7 +116,8 @@ func scheduleShowCommand(a *cli.App) *cli.Command {
 	return &cli.Command{
 		Name: "show", Usage: "show a schedule, its next ticks and its last tasks",
 		UsageText: "runner schedule show NAME [-n 5] [--reveal] [--format TEMPLATE]",
-		Flags: []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and number of tasks to show (5)", 5, 0), cli.RevealOption(),
+		Flags: []cli.Flag{cli.IntOption("rows n", "N", "number of ticks and number of tasks to show", 5, 0).Default("5"),
+			cli.RevealOption(),
 			cli.FormatOption()},
 		Description: `EXAMPLES
   runner schedule show backup

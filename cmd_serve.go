@@ -44,7 +44,7 @@ EXIT STATUS
   2   invalid usage, or other machines can reach the address (see --insecure)
   75  the database was busy for too long`,
 		Flags: cli.FromEnvironment(append([]cli.Flag{
-			cli.TextOption("listen", "ADDR", "address: HOST:PORT or unix:PATH (127.0.0.1:8484)", "127.0.0.1:8484"),
+			cli.TextOption("listen", "ADDR", "address: HOST:PORT or unix:PATH", "127.0.0.1:8484").Default("127.0.0.1:8484"),
 			cli.BoolOption("open", "open the pages in a browser")}, pages.Options()...)),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {

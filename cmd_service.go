@@ -58,8 +58,8 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
 		UsageText: "runner service install [--user] [--name NAME] [--run-as USER] [--db PATH]",
 		Flags: []cli.Flag{
 			cli.BoolOption("user", "install a service of your own user, without root"), unitNameOption(),
-			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks (runner, which is created)", "runner",
-				parseUnitName),
+			cli.Scalar("run-as", "USER", "user of a service of the machine, and of its tasks", "runner",
+				parseUnitName).Default("runner, which is created"),
 		},
 		Description: `EXAMPLES
   sudo runner service install
@@ -114,7 +114,7 @@ EXIT STATUS
 }
 
 func unitNameOption() *cli.Option {
-	return cli.Scalar("name", "NAME", "name of the unit (runner)", "runner", parseUnitName)
+	return cli.Scalar("name", "NAME", "name of the unit", "runner", parseUnitName).Default("runner")
 }
 
 var unitName = pattern.Lazy(`^[A-Za-z_][A-Za-z0-9_.-]*$`)

@@ -21,7 +21,7 @@ func waitCommand(a *cli.App) *cli.Command {
 		Category: "Control", Usage: "wait until tasks finish",
 		UsageText: "runner wait [ID...|SELECTOR] [--timeout DUR] [--any] [--output|--result]",
 		Flags: append(a.Selectors(),
-			cli.DurationOption("timeout", "stop waiting after this time, exit 124 (never)", 0),
+			cli.DurationOption("timeout", "stop waiting after this time, exit 124", 0).Default("never"),
 			cli.BoolOption("any", "wait until one of the tasks finishes; exit with the status of that task"),
 			cli.BoolOption("output o", "print the output of the tasks; with several tasks, [ID] comes before each line"),
 			cli.BoolOption("result", "print the JSON result of each task, or null, on a line of its own")),
@@ -37,9 +37,10 @@ second: how many tasks have ended, how many of them failed, their rate, and an
 estimate of the time left. Without a terminal, wait prints a line with these
 numbers on stderr every minute. With a selector, wait waits for the matching
 tasks that are unfinished when it starts. If there are no such tasks, wait exits
-0. With --batch, tasks of the batch that have already failed also count. ^C and
---timeout end only the wait; the tasks continue. --json prints the record of
-each task when the task ends, and no progress.
+0. With --batch and without --state, tasks of the batch that failed or were
+cancelled before wait started also affect the exit status. ^C and --timeout end
+only the wait; the tasks continue. --json prints the record of each task when
+the task ends, and no progress.
 
 EXIT STATUS with one task or --any
   0         the task completed

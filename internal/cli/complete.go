@@ -89,7 +89,7 @@ func commandNames(list []*Command) (names []suggestion) {
 
 func optionNames(list []*Option) (names []suggestion) {
 	for _, o := range list {
-		names = append(names, suggestion{"--" + o.name, o.usage})
+		names = append(names, suggestion{"--" + o.name, o.description()})
 	}
 	return names
 }

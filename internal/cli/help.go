@@ -129,7 +129,7 @@ func OptionHelp(list []*Option) string {
 			b.WriteString(left + "\n")
 			left = ""
 		}
-		usage := o.usage
+		usage := o.description()
 		if o.env != "" && !strings.Contains(usage, "$"+o.env) {
 			usage += "; $" + o.env
 		}

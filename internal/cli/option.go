@@ -21,7 +21,8 @@ import (
 type Option struct {
 	name, short string
 	hint        string // placeholder of the value, such as NAME in "--queue NAME"; empty if the option takes no value
-	usage       string // help text; if the option has a default, it is at the end: "... (10s)"
+	usage       string // help text without the default
+	usual       string // the default as the help names it; empty if the help names no default
 	absent      bool   // whether this command rejects the option; code that several commands share may still read its default
 	group       string // heading above the option in the help; empty for OPTIONS
 	env         string // environment variable for the value; empty if there is none
@@ -49,6 +50,20 @@ func (o *Option) String() string {
 		text += " " + o.hint
 	}
 	return text
+}
+
+// Default sets the text that the help shows as the default. It returns o.
+func (o *Option) Default(text string) *Option {
+	o.usual = text
+	return o
+}
+
+// description returns the help text of the option with its default.
+func (o *Option) description() string {
+	if o.usual == "" {
+		return o.usage
+	}
+	return o.usage + " (default: " + o.usual + ")"
 }
 
 // setting is an optionValue of type T. The function "parse" converts a text to a value. If the user may repeat the option, the function add
@@ -170,15 +185,16 @@ func IdsOption(names, usage string) *Option { return Repeated(names, "IDS", usag
 
 // GlobalOptions returns the options that all commands have. The user may also type them before the name of the command.
 func GlobalOptions() []*Option {
-	busy := DurationOption("busy-timeout", "wait at most this long for a busy database; then exit with status 75 (10s)", 10*time.Second)
+	busy := DurationOption("busy-timeout", "wait at most this long for a busy database; then exit with status 75", 10*time.Second).
+		Default("10s")
 	busy.env = "RUNNER_BUSY_TIMEOUT"
 	unsafe := BoolOption("unsafe-fs", "accept a database on a network filesystem")
 	unsafe.env = "RUNNER_UNSAFE_FS"
 	return []*Option{
 		TextOption("db", "PATH", "database: a file or postgres://…; $RUNNER_DB", ""), // findDatabases reads $RUNNER_DB
-		TextOption("server", "SERVER", "with several servers in --db: use number N, or the server of queue:NAME or lane:KEY", ""),
+		TextOption("server", "SERVER", "which of several servers in --db to use: number N, or the one of queue:NAME or lane:KEY", ""),
 		BoolOption("json", "print JSON Lines; print errors as JSON on stderr"),
-		ChoiceOption("color", "print colours (auto); $NO_COLOR, $CLICOLOR_FORCE", "auto", "auto", "always", "never"),
+		ChoiceOption("color", "print colours; auto obeys $NO_COLOR and $CLICOLOR_FORCE", "auto", "auto", "always", "never").Default("auto"),
 		busy, unsafe,
 		BoolOption("verbose v", "print database path and causes of errors on stderr"),
 		BoolOption("help h", "print this text"),

@@ -21,12 +21,12 @@ import (
 func Options() []cli.Flag {
 	return []cli.Flag{
 		cli.BoolOption("read-only", "show tasks, but do not allow changes"),
-		cli.TextOption("base-path", "PATH", "URL path of the first page (/)", "/"),
+		cli.TextOption("base-path", "PATH", "URL path of the first page", "/").Default("/"),
 		cli.TextOption("public-url", "URL",
 			"address at which users reach the dashboard through a proxy; RUNNER_EVENT_URL of a hook begins with it", ""),
 		cli.ChoiceOption("auth",
-			"whether the pages need the token; none is allowed with a unix socket only (token)", "token", "token", "none"),
-		cli.TextOption("token-file", "FILE", "file with the token; created if missing (runner.db.d/token)", ""),
+			"whether the pages need the token; none is allowed with a unix socket only", "token", "token", "none").Default("token"),
+		cli.TextOption("token-file", "FILE", "file with the token; created if missing", "").Default("runner.db.d/token"),
 		cli.BoolOption("print-token", "print the address with the token even if the output is a pipe or a log"),
 		cli.BoolOption("hide-args", "do not show arguments, commands, results and output"),
 		cli.BoolOption("insecure", "allow an address that other machines can reach, without TLS"),

@@ -28,7 +28,7 @@ func Flags(a *cli.App) []cli.Flag {
 	list := cli.Group(What,
 		cli.TextOption("shell", "SCRIPT", "run SCRIPT by /bin/sh -c (Windows: cmd /c)", ""),
 		cli.Scalar("job", "NAME", "call this registered function", "", cli.ParseJob),
-		cli.TextOption("args", "JSON|@FILE|-", "arguments of the function (none)", ""),
+		cli.TextOption("args", "JSON|@FILE|-", "arguments of the function", ""),
 		cli.BoolOption("no-resolve", "do not look up the command here; it exists only where the worker runs"),
 	)
 	for _, group := range []string{What, "When", "Order", "Retry", "Environment", "Resources", "Hooks"} {
@@ -57,8 +57,8 @@ func OfOneTask() []string {
 func flagAfter(key string) []cli.Flag {
 	switch key {
 	case "unique_key":
-		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started (keep)",
-			uniqueKeep, uniqueKeep, uniqueReplace)}
+		return []cli.Flag{cli.ChoiceOption("unique-mode", "with --unique: keep the old task, or replace it unless it has started",
+			uniqueKeep, uniqueKeep, uniqueReplace).Default("keep")}
 	case "run_at":
 		return []cli.Flag{cli.BoolOption("hold", "start only after runner release")}
 	case "max_losses":
@@ -69,14 +69,20 @@ func flagAfter(key string) []cli.Flag {
 	return nil
 }
 
-// taskFlag returns the flag of a task option. The value of the flag has the same type as the option.
+// taskFlag returns the flag of a task option. The help shows the default of the option, unless the default is "none".
 func taskFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
+	f := newFlag(a, o)
+	if text := taskoption.Default(o); text != "none" {
+		f.Default(text)
+	}
+	return f
+}
+
+// newFlag returns a flag whose value has the same type as the task option.
+func newFlag(a *cli.App, o *taskspec.OptionInfo) *cli.Option {
 	names, usage := o.Flag, o.Help
 	if o.Letter != "" {
 		names += " " + o.Letter
-	}
-	if text := taskoption.Default(o); text != "" {
-		usage += " (" + text + ")"
 	}
 	switch value := o.Default().(type) {
 	case *string:
