@@ -56,7 +56,8 @@ EXIT STATUS
 		Flags: []cli.Flag{
 			cli.DurationOption("for", "how long workers are killed and stopped", time.Minute).Default("60s"),
 			cli.Scalar("seed", "N", "seed of the random choices; the test prints it", uint64(0), parseSeed).Default("random"),
-			cli.TextOption("dir", "DIR", "directory in which the test creates a directory for its files", "").Default("the system's temporary directory"),
+			cli.TextOption("dir", "DIR", "directory in which the test creates a directory for its files", "").
+				Default("the system's temporary directory"),
 			cli.BoolOption("postgres", "use a PostgreSQL server that the test starts, and kill it too"),
 		},
 		Action: func(c *cli.Context) error {
