@@ -18,14 +18,15 @@ func cancelCommand(a *cli.App) *cli.Command {
   runner cancel -q media --reason "disk is full"
   runner cancel -s running --job email.send --yes
 
-cancel ends a waiting task at once. A running command gets SIGTERM. After the
---kill-after time of the task, the command and all its child processes get
-SIGKILL. The context of a running function is cancelled. cancel returns after
-the tasks have stopped. Finished tasks stay unchanged.
+cancel ends a waiting task at once. A running command gets SIGTERM. After
+the --kill-after time of the task, the command and all its child processes get
+SIGKILL. If the task runs a Go function, the context of the function is
+cancelled. cancel returns after the tasks have stopped. Finished tasks stay
+unchanged.
 
-A selector selects unfinished tasks only. If it selects several tasks, cancel
-asks for confirmation on a terminal; without a terminal it needs --yes. cancel
-prints a line for each task: its id and state.
+A selector selects unfinished tasks only. If a selector selects several tasks,
+cancel asks for confirmation on a terminal; without a terminal cancel
+needs --yes. cancel prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the tasks have stopped or will not start; also if no task was selected

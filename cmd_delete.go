@@ -21,12 +21,13 @@ func deleteCommand(a *cli.App) *cli.Command {
   runner delete -s completed --older-than 1w --yes
   runner delete --all --dry-run
 
-delete removes finished tasks with their attempts and output. You cannot undo
-this. Unfinished tasks stay unchanged: cancel them first.
+delete removes finished tasks with their attempts and output. You cannot undo a
+deletion. Unfinished tasks stay unchanged; to delete an unfinished task, cancel
+it first.
 
-A selector selects finished tasks only. If it selects several tasks, delete asks
-for confirmation on a terminal; without a terminal it needs --yes. delete prints
-a line for each task: its id and "deleted".
+A selector selects finished tasks only. If a selector selects several tasks,
+delete asks for confirmation on a terminal; without a terminal delete
+needs --yes. delete prints a line for each task: its id and "deleted".
 
 A Go program that calls OnFinished has a cursor in the database. --cursor
 removes the cursor of a program that is not used any more, and deletes no task.

@@ -21,16 +21,17 @@ func doctorCommand(a *cli.App) *cli.Command {
   runner doctor --full
 
 doctor prints a line for each check: ok, warn or FAIL, and what you can do about
-a problem. It changes nothing. In a pipe, tabs separate status, check, message
-and hint. In a Dockerfile: HEALTHCHECK CMD ["runner", "doctor", "--quiet"]
+a problem. doctor changes nothing. In a pipe, tabs separate status, check,
+message and hint. For a health check in a Dockerfile, use HEALTHCHECK CMD
+["runner", "doctor", "--quiet"]
 
-  database     path, schema and size; whether it can be opened
-  messages     PostgreSQL: LISTEN and NOTIFY work (a pooler can break them)
-  filesystem   whether it is local and has free space
+  database     path, schema and size of the database; whether it can be opened
+  messages     PostgreSQL: whether LISTEN and NOTIFY work, also with a pooler
+  filesystem   whether the filesystem is local and has free space
   permissions  whether only the user of the worker can write the database
   integrity    result of SQLite's quick_check; with --full: integrity_check
   wal          size of the write-ahead log; processes that keep it large
-  clock        whether it is behind the times in the database, or has jumped
+  clock        whether the clock is behind the times in the database, or jumped
   workers      running and lost workers, last heartbeat, outdated programs
   queues       paused queues, and queues without a worker
   schedules    late or failed schedules, skipped ticks, missing programs/files

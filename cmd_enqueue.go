@@ -56,7 +56,8 @@ relative to --cwd.
 
 The database stores the value of a variable that -e sets. Use --env-file for
 secrets: the worker reads the file at each start, and the database does not
-store its content. The file has NAME=VALUE lines and # comments, at most 1 MiB.
+store its content. The file of --env-file has NAME=VALUE lines and # comments,
+and at most 1 MiB.
 
 MORE EXAMPLES
   runner enqueue --after 1036 -- test.sh
@@ -67,19 +68,19 @@ MORE EXAMPLES
 
 UNIQUE KEYS
 A task holds its unique key until it finishes. While a task holds the key,
-enqueue adds no other task with the key and prints the id of that task. With
---unique-for DUR, the task holds the key for at least DUR after the enqueue,
-even if it has finished and a worker has deleted it (work --keep). You can then
-repeat a failed enqueue with the same options: the task is added only once. With
---unique-states, a finished task holds the key while it is in one of these
-states. With --unique-period, enqueue adds one task in each period; a period of
-24h begins at midnight UTC. With --unique-args, the key is the command line.
-runner delete frees the key of a task in all these cases.
+enqueue adds no other task with the key and prints the id of that task.
+With --unique-for DUR, a task holds its key for at least DUR after the enqueue,
+even if the task has finished and a worker has deleted it (work --keep). So you
+can repeat an enqueue with --unique-for after an error: the task is added only
+once. With --unique-states, a finished task holds its key while it is in one of
+the given states. With --unique-period, enqueue adds one task in each period; a
+period of 24h begins at midnight UTC. With --unique-args, the key is the command
+line. runner delete frees the key of a task in all these cases.
 
 EACH
---each adds a task for each line of stdin or of --arg-file, as xargs -n1 and
-parallel do; blank lines are skipped. With -0, a NUL ends each name instead of a
-newline, so that names can contain newlines. COMMAND can contain these
+enqueue --each adds a task for each line of stdin or of --arg-file, as xargs -n1
+and parallel do; blank lines are skipped. With -0, a NUL ends each name instead
+of a newline, so that names can contain newlines. COMMAND can contain these
 placeholders; the example is the line a/b.tar.gz:
   {}    a/b.tar.gz     the line
   {.}   a/b.tar        the line without its extension
@@ -91,13 +92,14 @@ gets the line as "$1". No shell interprets the lines. enqueue adds all tasks in
 one transaction: if a line is invalid, enqueue names the line and adds no task.
 
 BATCH
---batch reads JSON Lines. A line is an object with the keys of list --json, or
-an array with the words of a command. Keys:
+enqueue --batch reads JSON Lines. A line is an object with the keys of
+list --json, or an array with the words of a command. A line can have these
+keys:
 ` + batch.Keys() + `
 Durations are in seconds, and input is base64. after and after_any name earlier
-lines by their id. Options set the defaults of all lines. A batch is one
-transaction: if a line is invalid, enqueue names the line and adds no task. With
--w enqueue waits for all tasks of the batch and shows the progress.
+lines by their id. Options of enqueue set the defaults of all lines. A batch is
+one transaction: if a line is invalid, enqueue names the line and adds no task.
+With -w enqueue waits for all tasks of the batch and shows the progress.
 
 EXIT STATUS
   0   the task is on the disk; with --wait: the task completed

@@ -23,15 +23,15 @@ func holdCommand(a *cli.App) *cli.Command {
   runner hold --label nightly --yes
   runner list --held
 
-A held task starts only after runner release. Its state is blocked. It gives up
-its lane, so that other tasks of the lane can run, but keeps its unique key. A
-held task can still expire, and the tasks of its --after can still end. Running
-and finished tasks stay unchanged. If you hold a task again, the user, time and
-reason of the first hold stay.
+A held task starts only after runner release. The state of a held task is
+blocked. A held task gives up its lane, so that other tasks of the lane can run,
+but keeps its unique key. A held task can still expire, and the tasks of
+its --after can still end. Running and finished tasks stay unchanged. If you
+hold a task again, the user, time and reason of the first hold stay.
 
-A selector selects waiting tasks only. If it selects several tasks, hold asks
-for confirmation on a terminal; without a terminal it needs --yes. hold prints a
-line for each task: its id and state.
+A selector selects waiting tasks only. If a selector selects several tasks, hold
+asks for confirmation on a terminal; without a terminal hold needs --yes. hold
+prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the tasks are held; also if no task was selected
@@ -58,9 +58,9 @@ release ends the hold of tasks. The usual rules then decide when a released task
 starts: its start time, the tasks of its --after, and the order of its lane.
 Waiting tasks without a hold stay unchanged.
 
-A selector selects held tasks only. If it selects several tasks, release asks
-for confirmation on a terminal; without a terminal it needs --yes. release
-prints a line for each task: its id and state.
+A selector selects held tasks only. If a selector selects several tasks, release
+asks for confirmation on a terminal; without a terminal release needs --yes.
+release prints a line for each task: its id and state.
 
 EXIT STATUS
   0   the selected tasks are not held any more; also if no task was selected
@@ -83,15 +83,16 @@ func topCommand(a *cli.App) *cli.Command {
   runner top 1042 1040         # 1042 starts before 1040
   runner top --label invoice --yes
 
-top raises the priority of a task: it becomes one higher than the highest
-priority of the pending tasks of its queue and of the tasks that wait for its
-lane. A task that is already ahead of all these tasks keeps its priority. A task
-that waits for its start time, for another task or for runner release still
-waits. Running and finished tasks stay unchanged.
+top sets the priority of a task to one more than the highest priority of the
+pending tasks of its queue and of the tasks that wait for its lane. If the task
+already starts before all these tasks, its priority stays. top does not end
+other reasons to wait: a start time, another task, or a hold. Running and
+finished tasks stay unchanged.
 
-A selector selects waiting tasks only. If it selects several tasks, top asks for
-confirmation on a terminal; without a terminal it needs --yes. top prints a line
-for each task: its id and state. Use "runner status -f" to watch the tasks.
+A selector selects waiting tasks only. If a selector selects several tasks, top
+asks for confirmation on a terminal; without a terminal top needs --yes. top
+prints a line for each task: its id and state. Use "runner status -f" to watch
+the tasks.
 
 EXIT STATUS
   0   done; also if no task was selected

@@ -81,9 +81,10 @@ func limitListCommand(a *cli.App) *cli.Command {
   runner limit list
   runner limit list --json
 
-In a pipe, tabs separate target, in use, running, rate, per (seconds), burst and
-next start. The next start is the time at which the limit lets a task start. It
-is empty if a task can start now, or has to wait until a running task ends.
+In a pipe, tabs separate the fields target, in use, running, rate, per
+(seconds), burst and next start. The next start is the time at which the limit
+lets a task start. The field is empty if a task can start now, or has to wait
+until a running task ends.
 
 EXIT STATUS
   0   done; also if there is no limit
@@ -105,12 +106,12 @@ func limitRemoveCommand(a *cli.App) *cli.Command {
   runner limit remove queue:media
   runner limit remove job:email.send lane:acct-7
 
-Tasks that waited only because of these limits start now.
+Tasks that waited only because of the removed limits start now.
 
 EXIT STATUS
   0   the limits are removed
   2   invalid usage; nothing was changed
-  3   some limits do not exist; the others are removed
+  3   some limits do not exist; the other limits are removed
   75  the database is busy, or the disk is full`,
 		Action: cli.Action(a, false, func(c *cli.Context, _ *cli.App) ([]jobs.Target, error) { return readTargets(c, "remove") },
 			runLimitRemove),

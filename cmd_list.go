@@ -34,16 +34,16 @@ func listCommand(a *cli.App) *cli.Command {
   runner list --format '{{.id}}\t{{.state}}\t{{json .args}}'
 
 list selects tasks that match all selectors. If you repeat a selector, a task
-must match one of its values. Without a selector it lists every task.
+must match one of its values. Without a selector, list lists every task.
 
---sort due lists pending, scheduled and retrying tasks by due time, the next
-task first. It sorts at most 10,000 tasks; if more tasks match, it fails, and
-you need more selectors.
+list --sort due lists pending, scheduled and retrying tasks by due time, the
+next task first. If more than 10,000 tasks match, list --sort due fails, and you
+need more selectors.
 
---group lists the causes of the last 10,000 failed tasks that match. Two failed
-tasks have the same cause if their job, the way in which the attempt ended and
-the last error line are the same, apart from numbers, ids and paths in the line.
-runner retry --group KEY retries the tasks of a group.
+list --group lists the causes of the last 10,000 failed tasks that match. Two
+failed tasks have the same cause if their job, the way in which the attempt
+ended and the last error line are the same, apart from numbers, ids and paths in
+the line. runner retry --group KEY retries the tasks of a group.
 
 COLUMNS
   TRY   attempt/maximum; 0/– before the first start if the job sets the maximum
@@ -51,7 +51,7 @@ COLUMNS
   TIME  duration of the current or last attempt
   CPU, MEMORY
         CPU time and maximum memory of the last attempt of a command
-  NOTE  in 48s, stopping, exit 22, signal 9, timeout, lost 4, by ann, ...
+  NOTE  detail of the state, such as in 48s, stopping, exit 22, signal 9, by ann
   ERROR last line that the failed command printed, or the error of a function
   On a narrow terminal, list omits columns in this order: TRY, ERROR, QUEUE,
   AGE, TIME, NOTE.

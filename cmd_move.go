@@ -27,21 +27,21 @@ func moveCommand(a *cli.App) *cli.Command {
   runner move postgres://ann@db.example.com/app /var/lib/runner/runner.db
   runner move --undo runner.db
 
-move copies all data from SRC to DST; each is a file or postgres://…. It copies
-tasks with their ids, attempts, output, inputs, results, steps and dependencies,
-and schedules, limits, pauses and counters. move creates a missing DST; an
-existing DST must have no data. Stop the workers of both databases first: move
-fails if a worker runs or a task is running.
+move copies all data from SRC to DST, of which each is a file or an address such
+as postgres://…. The data are tasks with their ids, attempts, output, inputs,
+results, steps and dependencies, and schedules, limits, pauses and counters.
+move creates a missing DST; an existing DST must have no data. Stop the workers
+of both databases first: move fails if a worker runs or a task is running.
 
 From the beginning of the move, SRC and DST reject all writes, also by older
 programs and by plain SQL, so that no task can run in both databases. To
 continue after an interruption, run the same command again. At the end move
-compares the number of rows in both databases and prints them, a line for each
-table. You can still read SRC. When the move is complete, start the workers on
-DST.
+compares the number of rows in both databases, and prints these numbers, a line
+for each table. You can still read SRC after the move. When the move is
+complete, start the workers on DST.
 
---undo cancels an unfinished move, so that SRC accepts writes again. Then delete
-DST.
+--undo cancels an unfinished move, so that SRC accepts writes again.
+After --undo, delete DST.
 
 In a pipe, each line is the name of a table, a tab and its number of rows.
 

@@ -21,17 +21,17 @@ func resumeCommand(a *cli.App) *cli.Command {
   runner resume --all
   runner resume --deletion
 
-resume ends the pause of queues. Workers start tasks of these queues within a
-second. resume --all ends the pause of the whole database and of each single
-queue.
+resume ends the pause of queues. Workers start tasks of the resumed queues
+within a second. resume --all ends the pause of the whole database and of each
+single queue.
 
 Workers stop deleting old tasks for an hour in two cases: the clock has jumped
 forwards by more than a day, or a worker starts after more than a day without
-any worker. If the clock is right, run resume --deletion. Then workers delete
+any worker. If the clock is right, run resume --deletion: workers then delete
 old tasks again within ten minutes.
 
-resume prints a line for each queue: its name and "running". It prints nothing
-for --deletion.
+resume prints a line for each queue: its name and "running". With --deletion,
+resume prints nothing.
 
 EXIT STATUS
   0   the queues are not paused

@@ -23,16 +23,17 @@ func retryCommand(a *cli.App) *cli.Command {
   runner retry -s failed --since 1h
   runner retry -q mail --in 10m --yes
 
-retry makes finished tasks pending again. They keep their ids, their history and
-their output. Their attempts and losses are counted from 0 again, and they do
-not expire. If the task was enqueued with --after, it waits again only for the
-tasks that have not finished. Scheduled and retrying tasks become due now; the
-numbers of their attempts and losses stay. Running tasks stay unchanged.
+retry makes finished tasks pending again. Retried tasks keep their ids, their
+history and their output. Their attempts and losses are counted from 0 again,
+and they do not expire. A retried task that was enqueued with --after waits
+again only for the tasks that have not finished. Scheduled and retrying tasks
+become due now; the numbers of their attempts and losses stay. Running tasks
+stay unchanged.
 
 A selector without --state selects failed tasks. To run a completed task again,
-give its id. If a selector selects several tasks, retry asks for confirmation on
-a terminal; without a terminal it needs --yes. retry prints a line for each
-task: its id and state.
+give the id of the task. If a selector selects several tasks, retry asks for
+confirmation on a terminal; without a terminal retry needs --yes. retry prints a
+line for each task: its id and state.
 
 EXIT STATUS
   0   done; also if no task was selected

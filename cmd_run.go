@@ -25,13 +25,13 @@ runner run [OPTIONS] --shell SCRIPT`,
   runner run --shell 'pg_dump app | gzip > app.gz'
 
 run does the same as enqueue --wait, but it also starts a worker that runs only
-this task. So you can use run without runner work. If another worker is free,
-that worker may run the task instead. run prints the whole output of the command
-and exits with its status. The task stays in the history: runner list, runner
-logs.
+this task. So you can use runner run without runner work. If another worker is
+free, that worker may run the task instead. run prints the whole output of the
+command and exits with its status. The task stays in the history, which runner
+list and runner logs show.
 
 On the first ^C, TERM or HUP, run cancels the task and waits until it has ended.
-On the second, run kills the task.
+On the second of these signals, run kills the task.
 
 EXIT STATUS
   status of task    the command ended by itself

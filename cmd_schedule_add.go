@@ -48,8 +48,9 @@ runner schedule add NAME --cron EXPR [OPTIONS] --job JOB [--args JSON]`,
 
 schedule add prints the name on stdout and the next three ticks on stderr. If
 the schedule exists with the same definition, schedule add does nothing. If the
-definition differs, it fails, unless --replace is set. The command begins at the
-first word after NAME; schedule add looks up the program now.
+schedule exists with another definition, schedule add fails, unless --replace is
+set. The command begins at the first word after NAME; schedule add looks up the
+program now.
 
 EXPR has the fields of cron: minute, hour, day of month, month, day of week. A
 field can have lists, ranges, steps and names (jan, MON). If both the day of

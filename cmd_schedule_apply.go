@@ -30,11 +30,11 @@ nothing. If you apply the same file again, nothing changes.
 
 A new schedule with "paused" starts paused. An existing schedule keeps its pause
 and its history. apply ignores the keys that report history (next_at, last_*,
-skipped). It rejects lines whose variables or input are hidden: use schedule
+skipped). apply rejects lines whose variables or input are hidden: use schedule
 list --reveal to write FILE.
 
 apply prints a line for each schedule: its name and the word added, changed,
-unchanged or removed. In a pipe, a tab separates them.
+unchanged or removed. In a pipe, a tab separates the name and the word.
 
 EXIT STATUS
   0   the schedules match the file
@@ -77,13 +77,13 @@ FILE is the crontab of a user, as crontab -l prints it. Environment lines apply
 to the entries below them. The shell of SHELL runs the commands, CRON_TZ sets
 the time zone, and RANDOM_DELAY becomes --jitter. As in cron, the first % ends a
 command, and the text after it is the input of the command. Commands run in the
-home directory. MAILTO becomes a hook (--on-output) that mails the end of the
-output with sendmail. Some lines of cron have no equivalent in runner. import
-names all these lines and imports nothing; with --skip-refused it imports the
-other lines.
+home directory of the user. MAILTO becomes a hook (--on-output) that mails the
+end of the output with sendmail. Some lines of cron have no equivalent in
+runner. import names all these lines and imports nothing; with --skip-refused it
+imports the other lines.
 
 With --system the sixth field of an entry is a user. import takes the entries of
-the user who runs it and rejects those of others.
+the user who runs import, and rejects the entries of other users.
 
 import names each schedule after its command. If you import the same file again,
 nothing changes. import does not overwrite an existing schedule that differs,

@@ -22,7 +22,7 @@ func scheduleRunCommand(a *cli.App) *cli.Command {
   runner wait "$(runner schedule run backup)"
 
 schedule run enqueues a task of the schedule, even if the schedule is paused or
-its last task is unfinished. It prints the id of the task on stdout.
+its last task is unfinished. schedule run prints the id of the task on stdout.
 
 EXIT STATUS
   0   the task is on the disk
@@ -89,7 +89,7 @@ EXIT STATUS
   0   done; also if nothing had to change
   1   no database
   2   invalid usage; nothing was changed
-  3   some schedules do not exist; the others are changed
+  3   some schedules do not exist; the other schedules are changed
   75  the database is busy, or the disk is full`,
 		Action: cli.Action(a, false, readScheduleNames, func(ctx context.Context, r *runner.Runner, p *term.Printer, names []string) error {
 			return runScheduleChange(ctx, r, p, names, change)

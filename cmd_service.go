@@ -37,13 +37,14 @@ func serviceCommand(a *cli.App) *cli.Command {
   sudo runner service uninstall
 
 A service starts the worker when the machine starts, and restarts it after a
-failure. Without --user it is a service of the machine, and root must install
-it. To see the state and the log of the service:
+failure. Without --user, the service belongs to the machine, and root must
+install it. These commands show the state and the log of the service:
 
   systemctl status runner
   journalctl -u runner -f
 
-With --user, use systemctl --user status runner and journalctl --user -u runner.
+For a service of --user, use systemctl --user status runner and
+journalctl --user -u runner.
 
 EXIT STATUS
   0   done
@@ -68,18 +69,20 @@ func serviceInstallCommand(a *cli.App) *cli.Command {
     --run-as reports
 
 install writes a unit that runs this program, enables it, and starts the worker.
-It writes the unit of contrib/systemd. If a package has installed the unit
-already, install uses the unit of the package. If you run install again, it
-changes only settings that differ, and restarts the worker only if the unit has
-changed.
+The text of the unit is that of contrib/systemd. If a package has installed the
+unit already, install uses the unit of the package. If you run install again,
+install changes only settings that differ, and restarts the worker only if the
+unit has changed.
 
-The service uses the database of --db or $RUNNER_DB. If neither is set, it uses
-/var/lib/runner/runner.db, or with a --run-as user other than runner,
-/var/lib/NAME/runner.db, or with --user, ~/.local/state/runner/runner.db.
+The service uses the database of --db or $RUNNER_DB. Without --db and
+$RUNNER_DB, a service of --user uses ~/.local/state/runner/runner.db, a service
+with --run-as for a user other than runner uses /var/lib/NAME/runner.db, and any
+other service uses /var/lib/runner/runner.db.
 
 Set the options of the worker as variables, such as RUNNER_CONCURRENCY=8, in
-/etc/default/NAME, or with --user in ~/.config/NAME.env. Then run systemctl
-restart NAME. To change the unit, run systemctl edit NAME.
+/etc/default/NAME, or with --user in ~/.config/NAME.env. After a change of these
+variables, run systemctl restart NAME. To change the unit, run systemctl edit
+NAME.
 
 In a pipe, tabs separate the unit, its file, "changed" or "unchanged", and the
 database.

@@ -29,9 +29,9 @@ func showCommand(a *cli.App) *cli.Command {
   runner show 1042 --command           # runner enqueue -q media -- convert.sh
 
 show prints what a task runs, its options and its attempts. For an unfinished
-task it says why the task waits. After a failed attempt it prints the last five
-lines of output; runner logs prints the whole output. show also lists processes
-of the task that still run although their attempt has ended.
+task, show says why the task waits. After a failed attempt, show prints the last
+five lines of output; runner logs prints the whole output. show also lists
+processes of the task that still run although their attempt has ended.
 
 Without --reveal the values of variables are shown as •••, in JSON as null.
 
@@ -47,7 +47,7 @@ EXIT STATUS
   0   done
   1   no database, or it cannot be read
   2   invalid usage
-  3   some tasks do not exist; the others are shown
+  3   some tasks do not exist; the other tasks are shown
   75  the database was busy for too long`,
 		Action: cli.Action(a, false, readShowOptions, runShow),
 	}

@@ -27,15 +27,16 @@ func statusCommand(a *cli.App) *cli.Command {
   runner status -f
   runner status -f --batch 1042
 
-The first line of status says whether workers run. Then status prints the
-queues, the workers, and the problems. With each problem it prints a command
-that you can type.
+The first line of status says whether workers run. The following lines show the
+queues, the workers and the problems, and for each problem a command that you
+can type.
 
 With -f, a bar shows the progress: how many tasks have ended since status
 started, how many still wait or run, the rate, the estimated time left and the
-number of failed tasks. With --batch, the bar counts only the tasks of the
-batch. status prints only as many lines as the terminal has. ^C ends -f with
-exit status 0. Without a terminal -f prints a line with a summary every minute.
+number of failed tasks. With -f and --batch, the bar counts only the tasks of
+the batch. status prints only as many lines as the terminal has. ^C ends -f with
+exit status 0. Without a terminal, status -f prints a line with a summary every
+minute.
 
 COLUMNS
   PENDING SCHED BLOCK RETRY RUN   number of tasks in each state
@@ -51,8 +52,8 @@ COLUMNS
   RUN        duration of each task's last attempt: median and 95th percentile
   LIMIT      limit of the queue: running/maximum, starts/time
   The numbers are exact if at most 10,000 tasks of all queues have ended in the
-  hour. If more have ended, the numbers describe the last 10,000, and STARTS is
-  an estimate from counters.
+  hour. If more tasks have ended, the numbers describe the last 10,000 of them,
+  and STARTS is an estimate from counters.
   A narrow terminal omits some columns.
   In a pipe, tabs separate the fields of a line. The first field is queue,
   worker, schedule or problem; the other fields have the order of --json.

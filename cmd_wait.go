@@ -34,13 +34,13 @@ func waitCommand(a *cli.App) *cli.Command {
 
 If you wait for several tasks, wait shows the progress on a terminal after a
 second: how many tasks have ended, how many of them failed, their rate, and an
-estimate of the time left. Without a terminal, wait prints a line with these
-numbers on stderr every minute. With a selector, wait waits for the matching
-tasks that are unfinished when it starts. If there are no such tasks, wait exits
-0. With --batch and without --state, tasks of the batch that failed or were
-cancelled before wait started also affect the exit status. ^C and --timeout end
-only the wait; the tasks continue. --json prints the record of each task when
-the task ends, and no progress.
+estimate of the time left. Without a terminal, wait prints a line with the
+progress on stderr every minute. With a selector, wait waits for the matching
+tasks that are unfinished when it starts. If no unfinished task matches, wait
+exits 0. With --batch and without --state, tasks of the batch that failed or
+were cancelled before wait started also affect the exit status. ^C and --timeout
+end only the wait; the tasks continue. --json prints the record of each task
+when the task ends, and no progress.
 
 EXIT STATUS with one task or --any
   0         the task completed

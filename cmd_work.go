@@ -48,19 +48,21 @@ A user with write access to the database can run commands as the user of the
 worker. Therefore work rejects a database if other users can write the file or
 its directory, unless --insecure-perms is set.
 
---on-failure enqueues a command for each task that has failed and is not
-retried. That command runs as a task of its own in the same queue, with a
-timeout of a minute and up to 10 attempts. Variables such as RUNNER_EVENT_TASK
-and RUNNER_EVENT_ERROR describe the failed task, and stdin has the last 50 lines
-of its output. --on-success does the same for a task that completes, and
---on-output for a task that has printed something.
+work --on-failure enqueues a command for each task that has failed and is not
+retried. The command of --on-failure runs as a task of its own in the same
+queue, with a timeout of a minute and up to 10 attempts. Variables such as
+RUNNER_EVENT_TASK and RUNNER_EVENT_ERROR describe the failed task, and stdin has
+the last 50 lines of its output. In the same way, work --on-success enqueues a
+command for each task that completes, and work --on-output for each task that
+has printed something.
 
 SIGNALS
   TERM, INT  start no more tasks; after --grace, send TERM to the running tasks.
-             A command that then exits 0 has completed; with any other status it
-             runs again on the next worker
-  again      at the second TERM or INT: kill the running tasks now, exit 1
-  HUP        with a terminal: the same as TERM; without one: only logged
+             A command that exits 0 after this TERM has completed; after any
+             other status, the task runs again on the next worker
+  again      after a second TERM or INT, kill the running tasks now and exit 1
+  HUP        the same as TERM on a terminal; without a terminal, only a message
+             in the log
   USR1       log the running and waiting tasks
 
 EXIT STATUS
@@ -118,15 +120,15 @@ func workFlags() []cli.Flag {
 		cli.SizeOption("log-size",
 			"rename a file of --log-dir to NAME.1 at this size and begin a new file; 0: no limit", 1<<30).Default("1GiB"),
 		cli.BoolOption("tee", "copy the output of tasks to stdout and stderr"),
-		cli.TextOption("on-failure", "CMD", "run CMD as a task for each failed task that has no --on-failure of its own", ""),
-		cli.TextOption("on-success", "CMD", "run CMD as a task for each completed task that has no --on-success of its own", ""),
-		cli.TextOption("on-recovery", "CMD", "use this --on-recovery for tasks that have no --on-recovery of their own", ""),
-		cli.TextOption("on-output", "CMD", "use this --on-output for tasks that have no --on-output of their own", ""),
+		cli.TextOption("on-failure", "CMD", "run CMD as a task for each failed task without its own --on-failure", ""),
+		cli.TextOption("on-success", "CMD", "run CMD as a task for each completed task without its own --on-success", ""),
+		cli.TextOption("on-recovery", "CMD", "use CMD as the --on-recovery of tasks without one of their own", ""),
+		cli.TextOption("on-output", "CMD", "use CMD as the --on-output of tasks without one of their own", ""),
 		cli.DurationOption("keep", "delete completed and cancelled tasks after this time; 0s: never", taskspec.DefaultKeep).Default("7d"),
 		cli.DurationOption("keep-failed", "delete failed tasks after this time; 0s: never", taskspec.DefaultKeepFailed).Default("30d"),
 		cli.Scalar("name", "TEXT", "name of this worker", "", parseWorkerName).Default("HOST:PID"),
 		cli.BoolOption("insecure-perms", "accept a database that other users can write"),
-		cli.TextOption("serve", "ADDR", "serve the dashboard and metrics, as runner serve --listen ADDR does", ""),
+		cli.TextOption("serve", "ADDR", "serve the dashboard and metrics at ADDR, as runner serve does", ""),
 		cli.ChoiceOption("log-format",
 			"format of the log; auto chooses one for a terminal, for the systemd journal or for a file",
 			"auto", "auto", "text", "json").Default("auto"),

@@ -62,7 +62,7 @@ func flagAfter(key string) []cli.Flag {
 	case "run_at":
 		return []cli.Flag{cli.BoolOption("hold", "start only after runner release")}
 	case "max_losses":
-		return []cli.Flag{cli.BoolOption("at-most-once", "start the task once: --max-attempts 1 --max-losses 0")}
+		return []cli.Flag{cli.BoolOption("at-most-once", "start the task at most once, as with --max-attempts 1 and --max-losses 0")}
 	case "env":
 		return []cli.Flag{cli.BoolOption("inherit-env", "copy all variables of this shell")}
 	}

@@ -44,8 +44,8 @@ var taskOptions = []OptionInfo{
 		column: func(s *jobs.Spec) any { return &s.Label }, check: validKey},
 	{Key: "queue", Group: "Order", Flag: "queue", Letter: "q", Value: "NAME", Help: "queue of the task",
 		column: func(s *jobs.Spec) any { return &s.Queue }, check: func(_, text string) error { return ValidQueue(text) }},
-	{Key: "priority", Group: "Order", Flag: "priority", Letter: "p", Value: "N", Help: "higher priorities start first", Min: math.MinInt32,
-		Doc:    "tasks with a higher priority start first",
+	{Key: "priority", Group: "Order", Flag: "priority", Letter: "p", Value: "N", Min: math.MinInt32,
+		Help:   "tasks with a higher priority start first",
 		column: func(s *jobs.Spec) any { return &s.Priority }},
 	{Key: "lane", Group: "Order", Flag: "lane", Value: "KEY", Help: "tasks with the same key run one at a time, in order",
 		column: func(s *jobs.Spec) any { return &s.Lane }, check: validKey},
@@ -158,7 +158,7 @@ var taskOptions = []OptionInfo{
 
 	{Key: "metadata", Group: "What to run", Flag: "meta", Value: "KEY=TEXT", Max: MaxMetadata,
 		MaxKeys: MaxMetadataKeys, check: validMetadataKey,
-		Help: "text of your own, such as tenant=acme; the selector --meta finds it; repeatable",
+		Help: "text of your own, such as tenant=acme, which the selector --meta finds; repeatable",
 		Doc: "JSON object with keys and texts of your own, such as `{\"tenant\": \"acme\"}`. At most 32 keys and 4096 bytes. A key " +
 			"begins with a letter or digit; after that it may also contain `._-:/`",
 		stored: func(o *jobs.Options) any { return &o.Metadata }},
