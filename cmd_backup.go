@@ -24,14 +24,14 @@ func backupCommand(a *cli.App) *cli.Command {
   ssh vps runner backup - >runner.db
 
 backup writes a consistent copy while workers continue. The copy has every task
-that was enqueued before the backup began. The file has mode 0600. When backup
-returns, the file is on the disk; after a failure there is no file. With -
-backup writes the copy to stdout. Do not use cp on a database in use: the copy
-would lack the write-ahead log.
+that was enqueued before the backup began. The copy has mode 0600. When backup
+returns, the copy is on the disk; after a failure there is no copy. If FILE
+is -, backup writes the copy to stdout. Do not use cp on a database in use: the
+copy would lack the write-ahead log.
 
-To restore, stop the workers, replace the database file with the copy, remove
-the -wal and -shm files, and start the workers. Tasks that ran during the backup
-run again when the lease of their worker has expired.
+To restore a backup, stop the workers, replace the database file with the copy,
+remove the -wal and -shm files, and start the workers. Tasks that ran during the
+backup run again when the lease of their worker has expired.
 
 In a pipe, backup prints the path and the size of the file in bytes, separated
 by a tab.

@@ -24,13 +24,14 @@ func fenceCommand(a *cli.App) *cli.Command {
 
 Run fence in the command of a task before a step that cannot be undone. fence
 exits 0 only if the attempt that runs it still owns the task and nobody has
-requested to cancel the task. On any other exit status, stop. fence is a check
-and not a lock: another attempt may start right after fence exits. If the system
-that you write to can compare numbers, send it $RUNNER_TASK_GENERATION, which
-grows with each attempt: it can then reject writes of an older attempt.
+requested to cancel the task. If fence exits with another status, the command
+must stop. fence is a check and not a lock: another attempt may start right
+after fence exits. If the system that you write to can compare numbers, send it
+$RUNNER_TASK_GENERATION, which grows with each attempt: that system can then
+reject writes of an older attempt.
 
-The defaults come from the environment of the task: RUNNER_TASK_ID,
-RUNNER_TASK_GENERATION and RUNNER_DB.
+The defaults of --task, --generation and --db come from the environment of the
+task: RUNNER_TASK_ID, RUNNER_TASK_GENERATION and RUNNER_DB.
 
 EXIT STATUS
   0   this attempt owns the task

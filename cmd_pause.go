@@ -21,11 +21,11 @@ func pauseCommand(a *cli.App) *cli.Command {
   trap 'runner resume web' EXIT; runner pause web; ./migrate.sh
   runner pause --all
 
-After pause returns, no worker starts another task of these queues. Running
+After pause returns, no worker starts another task of the paused queues. Running
 tasks continue; if such a task needs another attempt, that attempt waits. A
 pause survives restarts. The commands status, list, show and enqueue show the
-pause. --all pauses all queues of the database, including queues that do not
-exist yet.
+pause. pause --all pauses all queues of the database, including queues that do
+not exist yet.
 
 pause prints a line for each queue: its name and "paused".
 

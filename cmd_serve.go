@@ -31,11 +31,12 @@ address. The token is in the file runner.db.d/token, which only your user can
 read. If the output of serve is a pipe or a file, serve prints the address
 without the token, and the path of the token file. Every page and every action
 needs the token, except /healthz and /readyz: /healthz answers 200 while the
-process runs, and /readyz if the database accepts writes and a worker runs.
+process runs, and /readyz answers 200 if the database accepts writes and a
+worker runs.
 
 On the pages you can retry, cancel and delete tasks, and pause queues and
-schedules. You cannot enqueue commands. runner work --serve ADDR serves the same
-pages. Each option has an environment variable, such as
+schedules. You cannot enqueue commands on the pages. runner work --serve ADDR
+serves the same pages. Each option has an environment variable, such as
 RUNNER_LISTEN=127.0.0.1:9000.
 
 EXIT STATUS
