@@ -27,13 +27,13 @@ const (
 	NotRunner         = "not_runner"          // the file is not a database of runner
 	NoWriteAheadLog   = "no_wal"              // the filesystem does not support the write-ahead log
 	OtherDriver       = "other_driver"        // the database handle or transaction belongs to another driver of database/sql
-	TablesDiffer      = "tables_differ"       // after a move has copied all data, the databases differ; the subject is the source
+	TablesDiffer      = "tables_differ"       // a move has copied all data, but source and destination differ; the subject is the source
 	TaskRuns          = "task_runs"           // a database cannot be moved while a task is running; the subject is the id of a running task
 	TokenDirectory    = "token_directory"     // other users may replace the token file
 	TokenLink         = "token_link"          // the token file is not a regular file
 	TokenOwner        = "token_owner"         // the token file belongs to another user
 	UnreleasedSchema  = "unreleased_schema"   // a development build of runner, with other tables, made or moved the file
-	UniqueKeyHolder   = "unique_key_holder"   // the new task would replace a task that it waits for; the subject is the id of that task
+	UniqueKeyHolder   = "unique_key_holder"   // a new task would replace a task on which it depends; the subject is the id of that task
 )
 
 // Codes of package runner.
@@ -41,7 +41,7 @@ const (
 	NoCursor        = "no_cursor"        // no cursor over ended tasks has this name; the subject is the name
 	NoLimit         = "no_limit"         // the queue, job or lane has no limit; the subject is its name
 	NoSchedule      = "no_schedule"      // no schedule has this name; the subject is the name
-	NoTickFunction  = "no_tick_function" // only a program with an `OnTick` function makes its tasks; the subject is its name
+	NoTickFunction  = "no_tick_function" // only programs that call `OnTick` for the schedule can make its tasks; the subject is its name
 	ScheduleDiffers = "schedule_differs" // a schedule with this name has another definition
 )
 
