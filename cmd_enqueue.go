@@ -56,8 +56,7 @@ relative to --cwd.
 
 The database stores the value of a variable that -e sets. Use --env-file for
 secrets: the worker reads the file at each start, and the database does not
-store its content. The file of --env-file has NAME=VALUE lines and # comments,
-and at most 1 MiB.
+store its content. That file has NAME=VALUE lines and # comments, up to 1 MiB.
 
 MORE EXAMPLES
   runner enqueue --after 1036 -- test.sh
@@ -92,9 +91,8 @@ gets the line as "$1". No shell interprets the lines. enqueue adds all tasks in
 one transaction: if a line is invalid, enqueue names the line and adds no task.
 
 BATCH
-enqueue --batch reads JSON Lines. A line is an object with the keys of
-list --json, or an array with the words of a command. A line can have these
-keys:
+enqueue --batch reads JSON Lines. A line is an array with the words of a
+command, or an object with the keys of list --json; it can have these keys:
 ` + batch.Keys() + `
 Durations are in seconds, and input is base64. after and after_any name earlier
 lines by their id. Options of enqueue set the defaults of all lines. A batch is
