@@ -30,8 +30,9 @@ var (
 	anyHeld = query(`SELECT count(*) FROM (SELECT 1 FROM {unique_keys} LIMIT 1) AS held`)
 )
 
-// holdKey stores that task [2] holds key [1] until [3], and while it is in one of the finished states [4]. If the key has a row of the same
-// task with a later time, the later time stays. A row of another task is replaced, because that task no longer holds the key.
+// holdKey stores how long task [2] holds key [1] after the task has finished: at least until time [3], and longer while the task is in one
+// of the states [4]. If the row of the key belongs to the same task and has a later time, this time stays. If the row belongs to another
+// task, holdKey replaces the row, because that task no longer holds the key.
 var holdKey = command(`INSERT INTO {unique_keys} (unique_key, task_id, free_at, states) VALUES (?, ?, ?, ?)
 ON CONFLICT (unique_key) DO UPDATE SET task_id = excluded.task_id, states = excluded.states, free_at = CASE
 	WHEN unique_keys.task_id = excluded.task_id THEN {greatest}(unique_keys.free_at, excluded.free_at) ELSE excluded.free_at END`)

@@ -255,7 +255,7 @@ func (p point) String() string {
 	case p.nothingAhead:
 		return text + fmt.Sprintf("%d at a time, nothing ahead", p.slots)
 	case p.servers == p.processes && p.servers > 1:
-		return text + fmt.Sprintf("%d at a time each", p.slots)
+		return text + fmt.Sprintf("%d at a time in each process", p.slots)
 	}
 	return text + fmt.Sprintf("%d at a time", p.slots)
 }

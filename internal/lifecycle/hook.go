@@ -48,7 +48,7 @@ func Subject(t *jobs.Task) string {
 	return ""
 }
 
-// SubjectOf returns the subject of the tasks of a schedule.
+// SubjectOf returns the subject that Subject returns for each task of a schedule.
 func SubjectOf(schedule string) string { return "schedule " + schedule }
 
 // HooksOf returns the hooks to run after an attempt of task t. The parameter h has the hooks of the task and their defaults, o is the

@@ -21,7 +21,7 @@ const (
 	asSibling      = "sibling"     // is started with clone(CLONE_PARENT), so its parent is the parent of the command
 	noEnvironment  = "no-env"      // has an empty environment
 	undumpable     = "undumpable"  // sets PR_SET_DUMPABLE to 0, as ssh-agent does: only root can read its environment
-	changesUser    = "other-user"  // changes to another user if it has the right
+	changesUser    = "other-user"  // changes to another user, if this process may do so
 	ignoresSIGTERM = "ignore-term" // ignores SIGTERM
 
 	leader = "leader" // is the first process of a command, so it is no leftover

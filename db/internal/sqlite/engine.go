@@ -301,7 +301,7 @@ func (*File) Later(*sqlx.Conn, string, []any) error                   { return e
 func (*File) LockKeys(engine.Querier) error                           { return nil }                   // SQLite's write lock is enough
 func (*File) CommitWithNext(*sqlx.Conn) bool                          { return false }
 func (*File) Notify(bool)                                             {}               // not needed: other processes watch the file
-func (*File) BeginFailed(error) error                                 { return nil }   // Begin itself returns the error of BEGIN
+func (*File) BeginFailed(error) error                                 { return nil }   // Begin has already returned the error of BEGIN
 func (*File) Unanswered(err error) error                              { return err }   // the result of a commit is never lost
 func (*File) Asserted(error) bool                                     { return false } // only the fast path of a server has assertions
 func (*File) CheckNotifications(context.Context, time.Duration) error { return nil }
